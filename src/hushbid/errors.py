@@ -1,0 +1,78 @@
+"""Every exception Hushbid raises on purpose.
+
+::
+
+    HushbidError
+    ├── InputError (ValueError)        something the caller gave is not allowed
+    │   ├── PriorError                 a prior's parameters or its text form
+    │   ├── ReportError                one or more people's reports; names rows, never values
+    │   └── DataError                  one or more people's data; names rows, never values
+    ├── MarketError                    the inputs are fine one by one, but no outcome exists
+    │   ├── NobodyToBuyFrom            every virtual cost is infinite
+    │   └── DivergentPayment           a payment would be infinite
+    ├── ReleaseError                   an estimate must not, or cannot, be released
+    │   ├── AlreadyReleased            this outcome has been released before
+    │   ├── NothingDelivered           nobody delivered data
+    │   └── InfiniteLoss               somebody would lose all her privacy and nobody accepted that by name
+    ├── RecordError                    a record cannot be read, or is of an unknown version
+    └── MissingExtra (ImportError)     a package of an optional extra is not installed
+
+A message is one sentence that names the field, shows the value and says what is allowed. For a person's datum or
+report it shows the row instead of the value: a message may end up in a log.
+"""
+
+
+class HushbidError(Exception):
+    """The root of every exception that Hushbid raises on purpose."""
+
+
+class InputError(HushbidError, ValueError):
+    """A value the caller gave is not allowed."""
+
+
+class PriorError(InputError):
+    """A prior's parameters, dict or text form are not allowed."""
+
+
+class ReportError(InputError):
+    """A person's report is not allowed; the message names rows and the allowed range, never a value."""
+
+
+class DataError(InputError):
+    """A person's datum is not allowed; the message names rows and the allowed range, never a value."""
+
+
+class MarketError(HushbidError):
+    """Each input is allowed, but together they admit no outcome."""
+
+
+class NobodyToBuyFrom(MarketError):
+    """Every virtual cost is infinite, so there is nobody to buy from."""
+
+
+class DivergentPayment(MarketError):
+    """A payment would be infinite."""
+
+
+class ReleaseError(HushbidError):
+    """An estimate must not, or cannot, be released."""
+
+
+class AlreadyReleased(ReleaseError):
+    """The outcome has been released before; an estimate is drawn once."""
+
+
+class NothingDelivered(ReleaseError):
+    """Nobody with a positive privacy loss delivered data."""
+
+
+class InfiniteLoss(ReleaseError):
+    """Somebody's privacy loss is infinite and the caller did not accept that by name."""
+
+
+class RecordError(HushbidError):
+    """A record cannot be read, or is of a version this library does not know."""
+
+
+class MissingExtra(HushbidError, ImportError):
+    """A package that belongs to an optional extra is not installed."""
