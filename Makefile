@@ -1,28 +1,60 @@
-# Everything a person or a machine does with this repository. `make` alone lists it.
-# A machine with Python 3.11 or newer, make and git needs nothing else: `make demo` and `make test` set themselves up.
+# Everything a person or a machine does with this repository; `make` alone lists it.
+# Python 3.11 or newer, make and git are enough: each command sets up what it needs, and is quick the second time.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+SETUP  := PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
 
 .DEFAULT_GOAL := help
-.PHONY: help
+.PHONY: help setup demo test test-deps lint types format bench lock clean
+
 help:  ## list what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: setup
-setup: $(STAMP)  ## create .venv with every pinned dependency (quick when nothing changed)
+demo: $(VENV)/.demo  ## price a synthetic population of 10,000 people; show the result and save it in out/demo
+	@$(BIN)/hushbid demo
 
-$(STAMP): requirements.lock pyproject.toml tools/setup.sh
-	@PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
-	@touch $@
+test: setup test-deps lint types  ## everything CI checks: style, types, import contract, all tests
+	@$(BIN)/pytest -q -n 2
 
-.PHONY: lock
-lock: $(BIN)/uv  ## pin every dependency anew in requirements.lock
-	@$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --all-extras --group dev --upgrade --quiet \
-	  -o requirements.lock --custom-compile-command "make lock"
-	@! grep -nE 'https?://' requirements.lock || { echo "requirements.lock must not record addresses" >&2; exit 1; }
+bench: setup  ## a table of ratios, each measured in one run
+	@$(BIN)/python benchmarks/run.py
+
+setup: $(VENV)/.all  ## create or update .venv with every pinned package
+
+lint: setup  ## style and layout
+	@$(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet || \
+	  { $(BIN)/ruff format --diff --quiet; echo "lint: run 'make format', then mend what is left" >&2; exit 1; }
+
+types: setup  ## strict types
+	@$(BIN)/mypy
+
+format: setup  ## lay the code out and mend what can be mended by itself
+	@$(BIN)/ruff check --fix --quiet; $(BIN)/ruff format --quiet
+
+test-deps:  ## the system packages some tests need: installed if root, named otherwise
+	@bash tools/system-deps.sh
+
+lock: $(BIN)/uv  ## pin the newest versions of everything
+	@$(COMPILE) --all-extras --group dev --upgrade -o requirements.lock
+	@$(COMPILE) --group build --constraint requirements.lock -o requirements-demo.lock
+	@! grep -nE 'https?://' requirements.lock requirements-demo.lock || \
+	  { echo "lock: a lock file must not record addresses" >&2; exit 1; }
+
+clean:  ## remove what was built, the environment included
+	@rm -rf $(VENV) build dist out site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --quiet --custom-compile-command "make lock"
 
 $(BIN)/uv:
-	@PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)' uv
+	@$(SETUP)
+
+$(VENV)/.all: requirements.lock pyproject.toml tools/setup.sh
+	@$(SETUP) requirements.lock
+	@touch $(VENV)/.demo $@
+
+# The demo needs little of all that; it takes the full environment when there is one.
+$(VENV)/.demo: requirements-demo.lock pyproject.toml tools/setup.sh
+	@$(SETUP) requirements-demo.lock add
+	@touch $@

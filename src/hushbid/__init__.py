@@ -1,1 +1,77 @@
-"""Hushbid."""
+"""Hushbid buys data from people who each name their own price for privacy.
+
+Every person reports what one unit of differential-privacy loss costs her. Hushbid decides how much privacy to buy from
+whom, what to pay so that the truth is everybody's best report, and releases one estimate of the mean that keeps every
+promise exactly.
+
+Names are loaded when they are first used: ``import hushbid`` itself costs next to nothing.
+
+    >>> import hushbid
+    >>> sorted(set(hushbid.__all__) - set(dir(hushbid)))
+    []
+"""
+
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+# To publish a name, add it to both lists, here and below; tests/unit/test_package.py compares them.
+if TYPE_CHECKING:
+    from hushbid import allocation as allocation
+    from hushbid import errors as errors
+    from hushbid import priors as priors
+    from hushbid.allocation import Allocation as Allocation
+    from hushbid.allocation import allocate as allocate
+    from hushbid.errors import HushbidError as HushbidError
+    from hushbid.priors import Beta as Beta
+    from hushbid.priors import Empirical as Empirical
+    from hushbid.priors import Exponential as Exponential
+    from hushbid.priors import Gamma as Gamma
+    from hushbid.priors import Grouped as Grouped
+    from hushbid.priors import LogNormal as LogNormal
+    from hushbid.priors import Mixture as Mixture
+    from hushbid.priors import TruncatedNormal as TruncatedNormal
+    from hushbid.priors import Uniform as Uniform
+    from hushbid.priors import from_scipy as from_scipy
+    from hushbid.priors import parse_prior as parse_prior
+    from hushbid.priors import prior_from_dict as prior_from_dict
+
+_MODULES = ("allocation", "errors", "priors")
+_NAMES = {
+    "hushbid.allocation": ("Allocation", "allocate"),
+    "hushbid.errors": ("HushbidError",),
+    "hushbid.priors": (
+        "Beta",
+        "Empirical",
+        "Exponential",
+        "Gamma",
+        "Grouped",
+        "LogNormal",
+        "Mixture",
+        "TruncatedNormal",
+        "Uniform",
+        "from_scipy",
+        "parse_prior",
+        "prior_from_dict",
+    ),
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = ["__version__", *_MODULES, *_HOME]
+
+if not TYPE_CHECKING:  # a type checker that saw this function would accept any misspelt name
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name in _MODULES:
+            return import_module(f"hushbid.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module 'hushbid' has no attribute {name!r}")
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
