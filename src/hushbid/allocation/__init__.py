@@ -1,0 +1,53 @@
+"""The optimal privacy loss of every person, exactly, for given virtual costs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from hushbid.allocation.central import solve_central
+from hushbid.allocation.local import solve_local
+from hushbid.allocation.problem import as_problem
+from hushbid.allocation.solution import Allocation
+from hushbid.errors import InputError
+
+__all__ = ["Allocation", "allocate"]
+
+
+def allocate(
+    virtual_costs: ArrayLike,
+    *,
+    setting: str = "central",
+    variance: ArrayLike = 0.25,
+    error_weight: float | None = None,
+    tie_key: Sequence[Any] | NDArray[Any] | None = None,
+) -> Allocation:
+    """The privacy losses and weights that minimise ``error_weight·MSE + Σ virtual_costs·privacy_loss``, globally.
+
+    Parameters
+    ----------
+    virtual_costs
+        One per person, nonnegative; ``inf`` means she is never bought from.
+    setting
+        ``"central"`` (a trusted platform adds noise once) or ``"local"`` (each person's device does).
+    variance
+        Of the data around the mean, in units where the range has width 1. In the central setting also one per person.
+    error_weight
+        What one unit of squared error costs; ``None`` means ``n + 1``, as in [F].
+    tie_key
+        One per person. Where the optimum must choose among equal virtual costs, the smaller key is bought from first
+        (equal keys: the earlier position). Never derive it from the reports: that would break truthfulness.
+
+    >>> allocation = allocate([1.0, 1.2, 9.0], setting="central", variance=0.25)
+    >>> allocation.active, allocation.weights.round(4).tolist()
+    (2, [0.6109, 0.3891, 0.0])
+    """
+    if setting == "central":
+        return solve_central(
+            as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=False)
+        )
+    if setting == "local":
+        return solve_local(
+            as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=True)
+        )
+    raise InputError(f"setting must be 'central' or 'local', got {setting!r}.")

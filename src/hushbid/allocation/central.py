@@ -1,0 +1,381 @@
+"""The central optimum, exactly: one dimension, convex pieces against one concave term.
+
+Divide costs by ``A·v^{3/2}`` for a variance unit ``v`` and losses by ``v^{-1/2}``; then the problem is
+
+    min over w ≥ 0, Σ w = 1, S > 0 of   2/S² + Σ w_i²/u_i + S·Σ ψ_i w_i,      u_i = v/V_i.
+
+For fixed ``a = Σ ψ_i w_i`` the best ``S`` is ``(4/a)^{1/3}``, which leaves ``h(a) = g(a) + κ·a^{2/3}`` with
+``κ = (3/2)·4^{1/3}`` and ``g`` the least ``Σ w²/u`` at that ``a``: convex, continuously differentiable, piecewise
+quadratic, and reached by ``w_i ∝ u_i (τ − ψ_i)⁺`` for a level ``τ``. With ``U, m, Q`` the mass, mean and centred second
+moment (all weighted by ``u``) of the people below ``τ``, and ``G(τ) = Σ u_i (τ − ψ_i)⁺ = U(τ − m)``,
+
+    a = m − Q/G,      g = 1/U + (m − a)²/Q,      g'(a) = −2/G,
+
+so ``h`` falls exactly where ``κ·G < 3·a^{1/3}``. Every local minimum inside a piece is the larger root of
+``(m − a)·a^{1/3} = κQ/3``; in ``b = a^{1/3}`` that is ``b⁴ − m·b + κQ/3 = 0``. The answer is the best of them.
+[F] Thm. 3 and Algorithm 1 solve a related enumeration; ``docs/explanation/algorithms.md`` has the proofs.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.allocation.certificate import central_lower_bound
+from hushbid.allocation.problem import Problem
+from hushbid.allocation.solution import Allocation, FloatArray
+from hushbid.errors import InputError
+
+CUBE_ROOT_4: float = 4.0 ** (1.0 / 3.0)
+KAPPA: float = 1.5 * CUBE_ROOT_4
+_SLOPE = (KAPPA / 3.0) ** 3
+_SELECT_ABOVE = 1 << 15
+"""Above this many people the expensive ones are left out before sorting."""
+
+_SAMPLE = 1 << 13
+_TINY, _HUGE = 1e-200, 1e180
+"""Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The best point of the one-dimensional problem, in normal form."""
+
+    value: float
+    """``h(a)``."""
+
+    base: float
+    """The smallest cost; ``mean`` counts from here."""
+
+    mass: float
+    """``U`` over the active people."""
+
+    mean: float
+    """``m − base``."""
+
+    spread: float
+    """``Q``."""
+
+    root: float
+    """``b = a^{1/3}``; 0 when the best is to add no noise."""
+
+    @property
+    def level(self) -> float:
+        """``τ − base``: people below this are bought from."""
+        return self.mean + 3.0 * self.root / (KAPPA * self.mass)
+
+    def weights(self, offsets: FloatArray, mass: FloatArray | float) -> FloatArray:
+        """``w_i = u_i (τ − ψ_i)⁺/G`` for people at ``base + offsets``, written so that nothing cancels."""
+        if self.root == 0.0:
+            return np.where(offsets == 0.0, mass / self.mass, 0.0)
+        share = (self.mean - offsets) * (KAPPA / (3.0 * self.root))
+        share += 1.0 / self.mass
+        np.maximum(share, 0.0, out=share)
+        return share if isinstance(mass, float) and mass == 1.0 else share * mass
+
+
+def solve_central(problem: Problem) -> Allocation:
+    """The global optimum of the central problem."""
+    variance = problem.variance
+    if isinstance(variance, float):
+        if variance == 0.0:
+            return _cheapest_only(problem)
+        return _solve(problem, variance, None)
+    if (variance == 0.0).any():
+        return _solve_with_certain(problem, variance)
+    unit = float(variance.min())
+    return _solve(problem, unit, unit / variance)
+
+
+def best_of_pieces(costs: FloatArray, mass: FloatArray | None = None, *, closed: bool = False) -> Optimum:
+    """The global minimum of ``h`` for ``costs`` sorted ascending, in normal form (``mass`` 1 each if not given).
+
+    With ``closed`` the last cost only ends the last piece; the value is infinite if no minimum lies before it.
+    """
+    base = float(costs[0])
+    offset = costs - base
+    if mass is None:
+        total = np.arange(1.0, offset.size + 1.0)
+        first = offset.cumsum()
+        second = (offset * offset).cumsum()
+    else:
+        total = mass.cumsum()
+        weighted = mass * offset
+        first = weighted.cumsum()
+        second = (weighted * offset).cumsum()
+    gain = total * offset - first
+    scaled_mean = offset * first - second + base * gain
+    power = gain * gain
+    falling = _SLOPE * (power * power) <= scaled_mean
+    candidates = np.flatnonzero(falling[:-1] > falling[1:]).tolist()
+    if falling[-1]:
+        candidates.append(offset.size - 1)
+    if 4.0 * base < base + float(first[-1]) / float(total[-1]):
+        candidates += _humps(falling, base, total, first, second, gain, scaled_mean)
+    value, count, root = math.inf, 0, 0.0
+    if base == 0.0:  # a = 0: no noise, everything on the people whose privacy costs nothing
+        count = int(np.searchsorted(costs, 0.0, side="right"))
+        value = 1.0 / float(total[count - 1])
+    for k in candidates:
+        if closed and k + 1 == offset.size:
+            continue
+        mean, spread = base + float(first[k] / total[k]), float(second[k] - first[k] * first[k] / total[k])
+        b, h = _inside(mean, max(spread, 0.0), float(total[k]))
+        if h < value:
+            value, count, root = h, k + 1, b
+    if count == 0:
+        return Optimum(math.inf, base, math.inf, 0.0, 0.0, 0.0)
+    return _polished(offset[:count], None if mass is None else mass[:count], base, with_noise=root > 0.0)
+
+
+def _inside(mean: float, spread: float, mass: float) -> tuple[float, float]:
+    """The larger root ``b`` of ``b⁴ − mean·b + κQ/3`` and ``h`` there: Newton from the right, where it is monotone."""
+    constant = KAPPA * spread / 3.0
+    b = mean ** (1.0 / 3.0)
+    if constant > 0.0:
+        lowest = (mean / 4.0) ** (1.0 / 3.0)
+        for _ in range(80):
+            cube = b * b * b
+            slope = 4.0 * cube - mean
+            if slope <= 0.0:
+                b = lowest
+                break
+            step = (b * (cube - mean) + constant) / slope
+            b -= step
+            if step <= 1e-16 * b:
+                break
+    if b <= 0.0:
+        return 0.0, math.inf
+    return b, 1.0 / mass + (KAPPA * KAPPA / 9.0) * spread / (b * b) + KAPPA * b * b
+
+
+def _humps(
+    falling: NDArray[np.bool_],
+    base: float,
+    total: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    gain: FloatArray,
+    scaled_mean: FloatArray,
+) -> list[int]:
+    """Pieces with ``h`` rising at both ends that still hold a minimum: ``m/4`` lies inside and the hump is high enough."""
+    mean = base + first / total
+    spread = np.maximum(second - first * first / total, 0.0)
+    left = np.full_like(gain, base)
+    np.divide(scaled_mean, gain, out=left, where=gain > 0.0)
+    right = np.append(left[1:], np.inf)
+    rising = ~falling
+    rising[:-1] &= ~falling[1:]
+    quarter = mean / 4.0
+    high = 3.0 * quarter * np.cbrt(quarter) > KAPPA * spread / 3.0
+    found: list[int] = np.flatnonzero(rising & high & (left < quarter) & (quarter < right)).tolist()
+    return found
+
+
+def _polished(offset: FloatArray, mass: FloatArray | None, base: float, *, with_noise: bool) -> Optimum:
+    """The optimum for a known set of active people, with moments centred in a second pass."""
+    if mass is None:
+        total = float(offset.size)
+        mean = float(offset.sum()) / total
+        deviation = offset - mean
+        spread = float(deviation.dot(deviation))
+    else:
+        total = float(mass.sum())
+        mean = float(mass.dot(offset)) / total
+        deviation = offset - mean
+        spread = float(mass.dot(deviation * deviation))
+    if not with_noise:
+        return Optimum(1.0 / total, base, total, mean, spread, 0.0)
+    root, value = _inside(base + mean, spread, total)
+    return Optimum(value, base, total, mean, spread, root)
+
+
+def _solve(problem: Problem, unit: float, mass: FloatArray | None) -> Allocation:
+    """Leave out the hopeless, sort the rest, take the best piece."""
+    scale = problem.error_weight * unit**1.5
+    base = problem.cheapest / scale
+    if problem.cheapest > 0.0 and not _TINY <= base <= _HUGE:
+        raise InputError(
+            f"error_weight={problem.error_weight:g} and variance={unit:g} put the cheapest virtual cost outside what"
+            f" can be computed; error_weight * variance**1.5 must be within 1e180 of it."
+        )
+    n = problem.costs.size
+    rows: NDArray[np.intp] | None = None
+    if n > _SELECT_ABOVE:
+        rows, best = _select(problem, scale, base, mass)
+    else:
+        best = _sort_and_solve(problem.costs, mass, scale, base)
+    costs = problem.costs if rows is None else problem.costs[rows]
+    share = best.weights(costs / scale - best.base, 1.0 if mass is None else mass if rows is None else mass[rows])
+    return _allocation(problem, unit, best, share, rows)
+
+
+def _sort_and_solve(costs: FloatArray, mass: FloatArray | None, scale: float, base: float) -> Optimum:
+    if mass is None:
+        ordered = np.sort(costs) / scale
+    else:
+        order = np.argsort(costs, kind="stable")
+        ordered, mass = costs[order] / scale, mass[order]
+    if ordered[-1] > 1e3 * (1.0 + base):
+        cap = _highest_level(base, 1.0 if mass is None else float(mass[0]), 0.0)
+        count = int(np.searchsorted(ordered, cap, side="right"))
+        ordered, mass = ordered[:count], None if mass is None else mass[:count]
+    return best_of_pieces(ordered, mass)
+
+
+def _highest_level(base: float, mass: float, floor: float) -> float:
+    """An upper bound on the optimal ``τ`` from buying from the cheapest person alone: ``U_1(τ − ψ_1) ≤ G = 3b/κ``."""
+    worst_root = math.sqrt(max(1.0 / mass + KAPPA * base ** (2.0 / 3.0) - floor, 0.0) / KAPPA)
+    return (base + 3.0 * worst_root / (KAPPA * mass)) * (1.0 + 1e-12)
+
+
+def _select(
+    problem: Problem, scale: float, base: float, mass: FloatArray | None
+) -> tuple[NDArray[np.intp], Optimum]:
+    """Rows that may be active, and the optimum.
+
+    A cut at ``τ_c`` loses nothing if ``κ·G(τ_c) ≥ 3·b_max``: at the optimum ``κ·G(τ) = 3b`` and ``κb² ≤ h − 1/U_all``
+    for any attained ``h``. A sample proposes the cut, this inequality checks it, and if it fails
+    ``τ ≤ m + 3·b_max/(κU)``, true for the mass and mean of any set of people, gives a cut that passes.
+    """
+    costs = problem.costs
+    finite = costs.size if costs.max() < math.inf else int(np.count_nonzero(costs < math.inf))
+    floor = 1.0 / (finite if mass is None else float(mass[costs < math.inf].sum()))
+    cut = _proposed_cut(costs, mass, scale)
+    while True:
+        rows = np.flatnonzero(costs <= cut)
+        picked, weight = costs[rows], None if mass is None else mass[rows]
+        best = _sort_and_solve(picked, weight, scale, base)
+        if rows.size == finite:
+            return rows, best
+        worst_root = math.sqrt(max(best.value - floor, 0.0) / KAPPA)
+        below = cut / scale - picked / scale
+        gain = float(below.sum() if weight is None else weight.dot(below))
+        if KAPPA * gain >= 3.0 * worst_root:
+            return rows, best
+        total = float(rows.size if weight is None else weight.sum())
+        level = cut / scale - gain / total + 3.0 * worst_root / (KAPPA * total)
+        cut = max(level * scale * (1.0 + 1e-12), math.nextafter(cut, math.inf))
+
+
+def _proposed_cut(costs: FloatArray, mass: FloatArray | None, scale: float) -> float:
+    """Where the optimum of an evenly spaced sample, each counting for many, suggests to stop; only a hint."""
+    step = costs.size // _SAMPLE
+    sample = costs[::step]
+    heavier = float(step) if mass is None else step * float(mass[::step].mean())
+    ordered = np.sort(sample)
+    ordered = ordered[: int(np.searchsorted(ordered, math.inf))]
+    if ordered.size == 0:
+        return float(costs[costs < math.inf].max())
+    lighter_unit = scale * heavier**-1.5
+    if not _TINY <= ordered[0] / lighter_unit <= _HUGE:
+        return float(ordered[-1])
+    hint = _sort_and_solve(ordered, None, lighter_unit, float(ordered[0]) / lighter_unit)
+    count = int(np.searchsorted(ordered, (hint.base + hint.level) * lighter_unit))
+    spare = count + int(4.0 * math.sqrt(count)) + 16
+    return float(ordered[min(spare, ordered.size - 1)])
+
+
+def _allocation(
+    problem: Problem, unit: float, best: Optimum, share: FloatArray, rows: NDArray[np.intp] | None
+) -> Allocation:
+    """Back from normal form to the caller's units and order."""
+    factor = math.inf if best.root == 0.0 else CUBE_ROOT_4 / best.root / math.sqrt(unit)
+    active = int(np.count_nonzero(share))
+    if best.root == 0.0:
+        loss = np.where(share > 0.0, np.inf, 0.0)
+    else:
+        loss = share * factor
+    if rows is not None:
+        weights, privacy_loss = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
+        weights[rows], privacy_loss[rows] = share, loss
+    else:
+        weights, privacy_loss = share, loss
+    noise = best.root * best.root * (KAPPA / 3.0)
+    return Allocation(
+        privacy_loss=privacy_loss,
+        weights=weights,
+        mse=unit * (best.value - 2.0 * noise),
+        objective=problem.error_weight * unit * best.value,
+        active=active,
+        setting="central",
+        error_weight=problem.error_weight,
+        _certify=partial(central_lower_bound, problem.costs, problem.variance, problem.error_weight),
+    )
+
+
+def _cheapest_only(problem: Problem) -> Allocation:
+    """No sampling variance: one person's datum is the mean, so only the cheapest is asked."""
+    n, a = problem.costs.size, problem.error_weight
+    row = problem.first(np.flatnonzero(problem.costs == problem.cheapest), 1)
+    weights, privacy_loss = np.zeros(n), np.zeros(n)
+    weights[row] = 1.0
+    loss = math.inf if problem.cheapest == 0.0 else (4.0 * a / problem.cheapest) ** (1.0 / 3.0)
+    privacy_loss[row] = loss
+    mse = 0.0 if loss == math.inf else 2.0 / (loss * loss)
+    return Allocation(
+        privacy_loss=privacy_loss,
+        weights=weights,
+        mse=mse,
+        objective=a * mse + (0.0 if loss == math.inf else problem.cheapest * loss),
+        active=1,
+        setting="central",
+        error_weight=a,
+        _certify=partial(central_lower_bound, problem.costs, problem.variance, a),
+    )
+
+
+def _solve_with_certain(problem: Problem, variance: FloatArray) -> Allocation:
+    """Some people's data have no variance: the cheapest of them, at cost ``ψ_0``, can take any remainder for free.
+
+    Nobody dearer than her is used. Below ``ψ_0`` the pieces are as usual; at ``τ = ψ_0`` one more piece has
+    ``g(a) = (ψ_0 − a)²/Q_0``, ``Q_0 = Σ u_i (ψ_0 − ψ_i)²``: the usual form with infinite mass at ``ψ_0``.
+    """
+    costs, certain = problem.costs, variance == 0.0
+    price = float(costs[certain].min())
+    ordinary = np.flatnonzero(~certain & (costs < price))
+    unit = float(variance[ordinary].min()) if ordinary.size else 1.0
+    scale = problem.error_weight * unit**1.5
+    mass, below = unit / variance[ordinary], costs[ordinary] / scale
+    value, root, share = _anchored(below, mass, price / scale)
+    if ordinary.size:
+        order = np.argsort(below, kind="stable")
+        ended = np.append(below[order], price / scale) if price < math.inf else below[order]
+        best = best_of_pieces(ended, np.append(mass[order], 0.0)[: ended.size], closed=price < math.inf)
+        if best.value <= value:
+            value, root, share = best.value, best.root, best.weights(below - best.base, mass)
+    weights = np.zeros(costs.size)
+    weights[ordinary] = share
+    rest = 1.0 - float(share.sum())
+    if value < math.inf and rest > 1e-12:
+        weights[problem.first(np.flatnonzero(certain & (costs == price)), 1)] = rest
+    noise = root * root * (KAPPA / 3.0)
+    losses = np.where(weights > 0, np.inf, 0.0) if root == 0.0 else weights * (CUBE_ROOT_4 / root / math.sqrt(unit))
+    return Allocation(
+        privacy_loss=losses,
+        weights=weights,
+        mse=unit * (value - 2.0 * noise),
+        objective=problem.error_weight * unit * value,
+        active=int(np.count_nonzero(weights)),
+        setting="central",
+        error_weight=problem.error_weight,
+        _certify=partial(central_lower_bound, costs, variance, problem.error_weight),
+    )
+
+
+def _anchored(costs: FloatArray, mass: FloatArray, price: float) -> tuple[float, float, FloatArray]:
+    """The best point of the extra piece: its value (``inf`` if outside), root and the ordinary people's weights."""
+    nobody = np.zeros(costs.size)
+    if price == math.inf:
+        return math.inf, 0.0, nobody
+    below = price - costs
+    spread = float(mass.dot(below * below))
+    if price == 0.0 or spread == 0.0:
+        return KAPPA * price ** (2.0 / 3.0), price ** (1.0 / 3.0), nobody
+    root, value = _inside(price, spread, math.inf)
+    share = mass * below * (KAPPA / (3.0 * root))
+    if share.sum() > 1.0 or 3.0 * (price / 4.0) ** (4.0 / 3.0) < KAPPA * spread / 3.0:
+        return math.inf, 0.0, nobody
+    return value, root, share

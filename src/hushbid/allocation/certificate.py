@@ -1,0 +1,180 @@
+"""Lower bounds on the optimal objective that never look at a solution.
+
+Central: the problem is ``h(a) = g(a) + κ·a^{2/3}`` on an interval, ``g`` convex and piecewise quadratic. On any part of
+a piece the concave term lies above its chord, so a convex quadratic, minimised in closed form, bounds ``h`` from below.
+Parts whose bound is below the best value seen so far are halved until none is, so the smallest bound left is within
+1e-9 of the optimum and every piece has been ruled out by name. No root is solved for here.
+
+Local: the dual bound. For any ``P ≥ 0``, ``2√(AP) + Σ min(0, min_y ψ_i·y − P·q(y))`` is at most the optimum.
+"""
+
+import math
+
+import numpy as np
+
+from hushbid.allocation.moments import Below, Buckets, Moments
+from hushbid.allocation.solution import FloatArray
+
+_KAPPA = 1.5 * 4.0 ** (1.0 / 3.0)
+_EXACT_UP_TO = 1 << 15
+_TIGHT = 2e-10
+_ROUNDING = 1e-11
+
+
+def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_weight: float) -> float:
+    """At most the optimal objective, and within 1e-9 of it."""
+    if isinstance(variance, float) and variance == 0.0:
+        return 1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * float(costs.min()) ** (2.0 / 3.0)
+    price, mass, unit = math.inf, None, variance
+    if not isinstance(unit, float):
+        certain = unit == 0.0
+        if certain.any():
+            price = float(costs[certain].min())
+        keep = ~certain & (costs < price)
+        costs, spread = costs[keep], unit[keep]
+        if costs.size == 0:
+            return 1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * price ** (2.0 / 3.0)
+        unit = float(spread.min())
+        mass = unit / spread
+    scale = error_weight * unit**1.5
+    costs = costs / scale
+    if mass is None and costs.size > _EXACT_UP_TO:
+        costs, tail = _without_hopeless(costs)
+    else:
+        finite = costs < math.inf
+        costs, mass, tail = costs[finite], None if mass is None else mass[finite], math.inf
+    pieces = _pieces(costs, mass, price / scale)
+    bound = min(_bound_over(pieces, _KAPPA), tail)
+    return error_weight * unit * bound * (1.0 - _ROUNDING)
+
+
+def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -> float:
+    """The dual bound at its best ``P``, found by bisection on its slope."""
+    if variance == 0.0:
+        return 1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * float(costs.min()) ** (2.0 / 3.0)
+    scale = error_weight * variance**1.5
+    costs = costs / scale
+    cheapest = float(costs.min())
+    # Nobody is active for P < 2√2·ψ_1, where the bound rises; one person's q ≤ 1 balances √(1/P) at P = 1 or later.
+    low, high = 2.0 * math.sqrt(2.0) * cheapest, max(4.0, 4.0 * math.sqrt(2.0) * cheapest)
+    costs = np.sort(costs[costs <= high / (2.0 * math.sqrt(2.0))])
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        use, _ = _responses(costs, middle)
+        if use > 1.0 / math.sqrt(middle):
+            high = middle
+        else:
+            low = middle
+    best = max(2.0 * math.sqrt(p) + _responses(costs, p)[1] for p in (low, high))
+    return error_weight * variance * best * (1.0 - _ROUNDING)
+
+
+def _responses(costs: FloatArray, price: float) -> tuple[float, float]:
+    """``Σ q`` and ``Σ (ψ·y − P·q)`` over the people whose best reply to the dual price is not zero."""
+    active = costs[: int(np.searchsorted(costs, price / (2.0 * math.sqrt(2.0)), side="right"))]
+    if active.size == 0:
+        return 0.0, 0.0
+    ratio = active / price
+    # The larger root of q'(y) = 4y/(y² + 2)² = r by bisection in y ∈ [√2, (4/r)^{1/3}], where q' falls.
+    low = np.full_like(ratio, math.sqrt(2.0))
+    with np.errstate(divide="ignore"):
+        high = np.cbrt(4.0 / ratio)
+    certain = ratio == 0.0
+    high[certain] = math.sqrt(2.0)
+    for _ in range(60):
+        y = 0.5 * (low + high)
+        steep = 4.0 * y > ratio * (y * y + 2.0) ** 2
+        low, high = np.where(steep, y, low), np.where(steep, high, y)
+    y = 0.5 * (low + high)
+    q = np.where(certain, 1.0, y * y / (y * y + 2.0))
+    return float(q.sum()), float(np.where(certain, -price, active * y - price * q).sum())
+
+
+def _without_hopeless(costs: FloatArray) -> tuple[FloatArray, float]:
+    """People, rounded down, below a level past which no optimum lies, and the bound that shows it."""
+    finite = costs[costs < math.inf] if costs.max() == math.inf else costs
+    low, high = float(finite.min()), float(finite.max())
+    buckets = Buckets.spanning(low, high)
+    below = Moments.of(finite, buckets).below_edges()
+    level, squares = below.curve()
+    best = float((squares + _KAPPA * level ** (2.0 / 3.0))[below.mass > 0].min())
+    tails = 1.0 / finite.size + _KAPPA * level ** (2.0 / 3.0)
+    enough = np.flatnonzero(tails >= best)
+    if enough.size == 0:
+        return buckets.round_down(finite), math.inf
+    last = int(enough[0])
+    kept = finite[finite < buckets.edges[last + 1]]
+    return buckets.round_down(kept), float(tails[last])
+
+
+class _Pieces:
+    """Parts of the ``a`` axis with their quadratic ``g(a) = floor + (mean − a)²/spread``."""
+
+    __slots__ = ("floor", "left", "mean", "right", "spread")
+
+    def __init__(self, left: FloatArray, right: FloatArray, floor: FloatArray, mean: FloatArray, spread: FloatArray):
+        self.left, self.right, self.floor, self.mean, self.spread = left, right, floor, mean, spread
+
+    def take(self, which: FloatArray) -> "_Pieces":
+        return _Pieces(*(getattr(self, name)[which] for name in ("left", "right", "floor", "mean", "spread")))
+
+    def squares(self, a: FloatArray) -> FloatArray:
+        above = np.zeros_like(a)
+        np.divide((self.mean - a) ** 2, self.spread, out=above, where=self.spread > 0)
+        return self.floor + above
+
+
+def _pieces(costs: FloatArray, mass: FloatArray | None, price: float) -> _Pieces:
+    """All pieces, for costs in any order; ``price`` is what the cheapest person without variance costs."""
+    order = np.argsort(costs, kind="stable") if mass is not None else None
+    ordered = np.sort(costs) if order is None else costs[order]
+    base = float(ordered[0])
+    offset = (ordered - base).astype(np.longdouble)
+    each = np.ones_like(offset) if mass is None or order is None else mass[order].astype(np.longdouble)
+    total, first, second = np.cumsum(each), np.cumsum(each * offset), np.cumsum(each * offset * offset)
+    at = Below(level=offset, mass=total, first=first, second=second, origin=base)  # type: ignore[arg-type]
+    left = at.curve()[0].astype(np.float64)
+    mean = (base + first / total).astype(np.float64)
+    spread = np.maximum(second - first * first / total, 0.0).astype(np.float64)
+    floor = (1.0 / total).astype(np.float64)
+    end = mean[-1]
+    if price < math.inf:
+        gap = price - base
+        gain = float(total[-1] * gap - first[-1])
+        end = base + float(gap * first[-1] - second[-1]) / gain
+        rest = float(total[-1] * gap * gap - 2 * gap * first[-1] + second[-1])
+        left, mean = np.append(left, end), np.append(mean, price)
+        spread, floor = np.append(spread, rest), np.append(floor, 0.0)
+        end = np.float64(price)
+    right = np.append(left[1:], end)
+    return _Pieces(left, np.maximum(right, left), floor, mean, spread)
+
+
+def _bound_over(pieces: _Pieces, kappa: float) -> float:
+    """The least of the bounds of all parts, after halving those that could still hold something better."""
+    best, settled = math.inf, math.inf
+    for _ in range(400):
+        left, right = pieces.left, pieces.right
+        low, high = kappa * np.cbrt(left) ** 2, kappa * np.cbrt(right) ** 2
+        slope = np.zeros_like(left)
+        np.divide(high - low, right - left, out=slope, where=right > left)
+        a = np.clip(pieces.mean - 0.5 * slope * pieces.spread, left, right)
+        bound = pieces.squares(a) + low + slope * (a - left)
+        ends = np.minimum(pieces.squares(left) + low, pieces.squares(right) + high)
+        best = min(best, float(np.minimum(ends, pieces.squares(a) + kappa * np.cbrt(a) ** 2).min()))
+        middle = 0.5 * (left + right)
+        open_ = (bound < best * (1.0 - _TIGHT)) & (left < middle) & (middle < right)
+        settled = min(settled, float(bound[~open_].min(initial=math.inf)))
+        if not open_.any():
+            break
+        rest, cut = pieces.take(open_), middle[open_]
+        pieces = _Pieces(
+            np.concatenate([rest.left, cut]),
+            np.concatenate([cut, rest.right]),
+            *(np.concatenate([getattr(rest, name)] * 2) for name in ("floor", "mean", "spread")),
+        )
+    else:
+        settled = min(settled, float(bound[open_].min()))
+    return settled

@@ -1,0 +1,132 @@
+"""The allocation problem and what is allowed in it.
+
+A platform buys data from ``n`` people to estimate a mean. Person i's data lie in a range of width 1 and have variance
+``V_i``; buying privacy loss ``ε_i`` from her costs ``ψ_i`` per unit (her *virtual cost*). Choose ``ε ≥ 0`` and weights
+``w ≥ 0``, ``Σ w = 1`` to minimise
+
+    A·MSE(ε, w) + Σ ψ_i ε_i,
+
+    central: MSE = 2/S² + Σ V_i w_i²,      S = Σ ε_i,  w_i = ε_i/S   (Laplace noise of scale 1/S, added once),
+    local:   MSE = 1/Σ q(ε_i),             q(y) = y²/(V y² + 2),     (each person adds Laplace noise of scale 1/ε_i).
+
+This is the pointwise problem that [F] Prop. 2 reduces optimal truthful acquisition to; ``A`` is the error weight, there
+``n + 1``. [F] = Fallah, Makhdoumi, Malekian and Ozdaglar, "Optimal and Differentially Private Data Acquisition: Central
+and Local Mechanisms", EC 2022, arXiv 2201.03968.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hushbid.errors import InputError, NobodyToBuyFrom
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A validated problem; what the solvers see."""
+
+    costs: FloatArray
+    """Virtual costs in the caller's order: nonnegative, ``inf`` for people never bought from, at least one finite."""
+
+    variance: float | FloatArray
+    """One for all, or (central) one per person."""
+
+    error_weight: float
+    """``A``: positive and finite."""
+
+    tie_key: Sequence[Any] | NDArray[Any] | None
+    """What decides between people of equal virtual cost: the smaller key first, then the position."""
+
+    cheapest: float
+    """The smallest virtual cost."""
+
+    def first(self, rows: NDArray[np.intp], how_many: int) -> NDArray[np.intp]:
+        """The ``how_many`` of ``rows`` (people of equal cost, ascending) that the tie key puts first."""
+        if self.tie_key is None:
+            return rows[:how_many]
+        keys = np.asarray(self.tie_key)[rows]
+        return np.sort(rows[np.argsort(keys, kind="stable")[:how_many]])
+
+
+def as_problem(
+    virtual_costs: ArrayLike,
+    *,
+    variance: ArrayLike,
+    error_weight: float | None,
+    tie_key: Sequence[Any] | NDArray[Any] | None,
+    local: bool,
+) -> Problem:
+    """Validate once; the message names the argument, the row where there is one, and what is allowed."""
+    costs = _numbers(virtual_costs, "virtual_costs")
+    if costs.ndim != 1:
+        raise InputError(f"virtual_costs must be one-dimensional, got {costs.ndim} dimensions.")
+    n = costs.size
+    if n == 0:
+        raise InputError("virtual_costs must not be empty: there must be at least one person.")
+    cheapest = float(costs.min())
+    if not 0.0 <= cheapest < math.inf:
+        _refuse_costs(costs, cheapest)
+    weight = float(n + 1) if error_weight is None else _scalar(error_weight, "error_weight")
+    if not 0.0 < weight < math.inf:
+        raise InputError(f"error_weight must be positive and finite, got {error_weight}.")
+    spread = float(variance) if isinstance(variance, (int, float)) else _variance(variance, n, local)
+    if isinstance(spread, float) and not 0.0 <= spread < math.inf:
+        raise InputError(f"variance must be nonnegative and finite, got {variance}.")
+    if tie_key is not None and len(tie_key) != n:
+        raise InputError(f"tie_key must have one entry per person ({n}), got {len(tie_key)}.")
+    return Problem(costs, spread, weight, tie_key, cheapest)
+
+
+def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        array = np.asarray(values)
+        if array.dtype == np.float64:
+            return array
+        if array.dtype.kind not in "fiub" and array.dtype != object:
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, got {type(values).__name__} that does not convert.") from None
+
+
+def _scalar(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, got {value!r}.") from None
+
+
+def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
+    if cheapest == math.inf:
+        raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
+    bad = np.isnan(costs) | (costs < 0)
+    row = int(np.argmax(bad))
+    problem = "not a number" if np.isnan(costs[row]) else "negative"
+    raise InputError(
+        f"virtual_costs must be nonnegative numbers (inf for never), but row {row} is {problem}"
+        f" ({int(bad.sum())} such rows)."
+    )
+
+
+def _variance(variance: ArrayLike, n: int, local: bool) -> float | FloatArray:
+    spread = _numbers(variance, "variance")
+    if spread.ndim == 0:
+        return float(spread)
+    if local:
+        raise InputError(
+            "variance must be one number in the local setting: the optimum for unequal variances is an open problem there."
+        )
+    if spread.shape != (n,):
+        raise InputError(f"variance must be one number or one per person ({n}), got shape {spread.shape}.")
+    bad = ~((spread >= 0) & (spread < math.inf))
+    if bad.any():
+        raise InputError(
+            f"variance must be nonnegative and finite, but row {int(np.argmax(bad))} is not ({int(bad.sum())} such rows)."
+        )
+    return spread
