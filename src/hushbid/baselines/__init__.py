@@ -4,8 +4,8 @@
 - :mod:`~hushbid.baselines.paper_local`: [F] Algorithm 2, corrected, and with its misprints kept
 - :mod:`~hushbid.baselines.paper_payments`: [F]'s mesh method for payments
 
-[F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968. What is wrong in it, with the number that shows it,
-is listed in docs/explanation/errata.md.
+[F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968. What is wrong in it, each with the number that
+shows it, is listed in docs/explanation/errata.md.
 """
 
 from hushbid.baselines.paper_central import (

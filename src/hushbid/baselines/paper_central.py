@@ -10,12 +10,12 @@ and the objective becomes a function of ``lam`` alone,
 
     A_i = i / (2 N V),   B_i = sum_{j<=i} psi_j / (2 N V),   Bt_i = sum_{j<=i} psi_j**2 / (2 N V),
 
-to be minimised over ``psi_i <= lam <= psi_{i+1}``. [F]'s printed algorithm differs twice: B_i has no 1/V, and the best i is
-chosen by argmax. :func:`algorithm_1` repairs both, and three siblings keep one or both misprints, so that a test can show
-what each does (docs/explanation/errata.md, errata 1 and 2).
+to be minimised over ``psi_i <= lam <= psi_{i+1}``. [F]'s printed algorithm differs twice: B_i has no 1/V, and the best
+i is chosen by argmax. :func:`algorithm_1` repairs both, and three siblings keep one or both misprints, so that a test
+can show what each does (docs/explanation/errata.md, errata 1 and 2).
 
-It is a faithful rival, hence without what :mod:`hushbid.allocation` adds: no centred moments (close virtual costs cancel),
-no zero virtual costs, no zero variance, no unequal variances, no certificate, and a full sort.
+It is a faithful rival, hence without what :mod:`hushbid.allocation` adds: no centred moments (close virtual costs
+cancel), no zero virtual costs, no zero variance, no unequal variances, no certificate, and a full sort.
 """
 
 from dataclasses import dataclass
@@ -71,6 +71,7 @@ def algorithm_1_as_printed(
     worst = max(pieces, key=lambda piece: piece.objective)
     return _output(worst, problem, virtual_costs, name="[F] Algorithm 1, as printed")
 
+
 _ROUNDING = 1e-12
 
 
@@ -107,8 +108,9 @@ def _sums_as_printed(problem: RivalProblem) -> _Sums:
 def _pieces(problem: RivalProblem, *, sums: _Sums) -> list[_Piece]:
     """Algorithm 1's loop: for each i the minimiser of OBJ_i over [psi_i, psi_{i+1}], psi_{n+1} = infinity.
 
-    A multiplier at which 1/S = lam A_i - B_i is zero stands for no allocation; while all costs so far are equal that is the
-    left end. The difference of two rounded sums need not be exactly zero, so what is lost in rounding is passed over too.
+    A multiplier at which 1/S = lam A_i - B_i is zero stands for no allocation; while all costs so far are equal that is
+    the left end. The difference of two rounded sums need not be exactly zero, so what is lost in rounding is passed
+    over too.
     """
     costs = problem.virtual_costs
     right_ends = np.append(costs[1:], np.inf)
@@ -128,15 +130,17 @@ def _pieces(problem: RivalProblem, *, sums: _Sums) -> list[_Piece]:
         best = int(np.argmin(values))
         pieces.append(_Piece(i + 1, float(inside[best]), float(inverse_total[best]), float(values[best])))
     if not pieces:
-        raise MarketError("the virtual costs are too large for [F]'s uncentred sums: every candidate is lost in rounding.")
+        raise MarketError(
+            "the virtual costs are too large for [F]'s uncentred sums: every candidate is lost in rounding."
+        )
     return pieces
 
 
 def _stationary_points(i: int, problem: RivalProblem, sums: _Sums) -> list[float]:
     """Multipliers where OBJ_i' = 0, by the quartic of [F]'s proof of Prop. 3.
 
-    With x = lam A - B the derivative is A (4 N x**4 - (B/A) x + Bt - B**2/A) / x**3. In units of (B / (4 N A))**(1/3) the
-    quartic is t**4 - t + d, which no size of the costs can overflow.
+    With x = lam A - B the derivative is A (4 N x**4 - (B/A) x + Bt - B**2/A) / x**3. In units of (B / (4 N A))**(1/3)
+    the quartic is t**4 - t + d, which no size of the costs can overflow.
     """
     slope = sums.first[i] / sums.count[i]
     unit = np.cbrt(slope / (4.0 * problem.error_weight))

@@ -4,17 +4,17 @@ Write q(y) = y**2 / (V y**2 + 2) and N = n + 1 (the error weight). At an optimum
 
     q'(y_j) = 4 y_j / (V y_j**2 + 2)**2 = psi_j lam**2 / N,      lam = sum_j q(y_j),
 
-which has a low root y_j^(l) and a high root y_j^(h), one on each side of sqrt(2 / (3 V)), or none. For every number i of
-people [F] searches a grid of multipliers for the best allocation with people 1..i-1 at their high root and person i at
-either. Printed as it is, the search cannot work (docs/explanation/errata.md, errata 3 to 6 and 23):
+which has a low root y_j^(l) and a high root y_j^(h), one on each side of sqrt(2 / (3 V)), or none. For every number i
+of people [F] searches a grid of multipliers for the best allocation with people 1..i-1 at their high root and person i
+at either. Printed as it is, the search cannot work (docs/explanation/errata.md, errata 3 to 6 and 23):
 
 - 3: it scores a grid point by N / lam + sum psi_j y_j(lam), as if lam were free, although lam = sum q(y_j(lam));
 - 4: its low branch adds a term of the wrong person;
 - 5: its upper limit of the grid is a loss, not a multiplier; 6: its lower limit may exceed the optimal multiplier;
 - 23: its grid step divides by a Lipschitz constant that is infinite, because the two roots merge with infinite slope.
 
-:func:`algorithm_2` is the fair rival: the repaired limits, the true objective at every grid point and a stated number of points.
-:func:`algorithm_2_with_free_multiplier` keeps erratum 3 only, :func:`algorithm_2_as_printed` keeps 3 to 6.
+:func:`algorithm_2` is the fair rival: the repaired limits, the true objective at every grid point and a stated number of
+points. :func:`algorithm_2_with_free_multiplier` keeps erratum 3 only, :func:`algorithm_2_as_printed` keeps 3 to 6.
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def printed_multiplier_limits(
 
 
 def stationary_losses(level: ArrayLike, *, variance: float) -> StationaryLosses:
-    """Both roots of 4 y / (V y**2 + 2)**2 = level, in closed form ([F] Lemma on two roots, part a).
+    """Both roots of 4 y / (V y**2 + 2)**2 = level, in closed form ([F] Lemma A3 (a)).
 
     With y = u sqrt(2/V) the equation is u**4 + 2 u**2 - u/r + 1 = 0, r = level sqrt(V/2). It splits into two quadratics
     whose coefficients come from the real root of one cubic, here without any cancelling difference.
@@ -136,16 +136,14 @@ def _search(
     *,
     name: str,
 ) -> RivalAllocation:
-    """Algorithm 2's loop over i; ``scores`` says what a grid point is worth with person i high, and with person i low."""
+    """Algorithm 2's loop over i; ``scores`` says what a grid point is worth with person i high, and with her low."""
     if points < 2:
         raise InputError(f"points must be at least 2, got points={points!r}.")
     best: RivalAllocation | None = None
     for i in range(1, problem.virtual_costs.size + 1):
         grid = _grid(limits.lower, float(limits.upper[i - 1]), points)
         costs = problem.virtual_costs[:i]
-        roots = stationary_losses(
-            costs[:, None] * grid[None, :] ** 2 / problem.error_weight, variance=problem.variance
-        )
+        roots = stationary_losses(costs[:, None] * grid[None, :] ** 2 / problem.error_weight, variance=problem.variance)
         exists = np.all(np.isfinite(roots.high), axis=0)
         if not exists.any():
             continue
@@ -214,7 +212,8 @@ def _printed_scores(
 def _largest_multipliers(problem: RivalProblem) -> FloatArray:
     """The multiplier at which person i's two roots merge; above it she has none."""
     peak = 3.0 * np.sqrt(3.0) / (8.0 * np.sqrt(2.0 * problem.variance))
-    return np.sqrt(problem.error_weight * peak / problem.virtual_costs)
+    largest: FloatArray = np.sqrt(problem.error_weight * peak / problem.virtual_costs)
+    return largest
 
 
 def _limits(problem: RivalProblem) -> MultiplierLimits:
@@ -226,7 +225,7 @@ def _limits(problem: RivalProblem) -> MultiplierLimits:
 
 
 def _printed_limits(problem: RivalProblem) -> MultiplierLimits:
-    """Erratum 6 below; erratum 5 above: y_{i-1}^(h) at the multiplier where it merges is sqrt(2 / (3 V)) for every i."""
+    """Erratum 6 below; erratum 5 above: where the roots of i - 1 merge, y_{i-1}^(h) is sqrt(2 / (3 V)) for every i."""
     n, weight = problem.virtual_costs.size, problem.error_weight
     load = n * problem.virtual_costs.sum() / weight
     lower = n / (problem.variance + np.cbrt(np.sqrt(2.0) * load) ** 2)

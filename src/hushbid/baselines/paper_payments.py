@@ -1,20 +1,20 @@
 """[F]'s mesh method: payments by summing one person's privacy loss over a fixed mesh of reports.
 
-[F] (lemma on computing the payment function) pays
+[F] (Lemma A4) pays
 
     t_i = MSE - V + c_i y_i(c) + integral of y_i(z, c_{-i}) over z from c_i to infinity,
 
 and approximates the integral to within ``accuracy`` in two halves:
 
 1. Tail. The loss at z is at most M / psi_i(z) <= M f_i(z) / F_i(z), where M is the cost of ignoring person i. So with
-   F_i(top) >= 1 - tail, the part above ``top`` is at most M tail / (1 - tail), and tail is chosen to make that accuracy / 2.
-   Where the support ends, there is no tail. (Nobody else to buy from means no finite M: erratum 21.)
+   F_i(top) >= 1 - tail, the part above ``top`` is at most M tail / (1 - tail), and tail is chosen to make that
+   accuracy / 2. Where the support ends, there is no tail. (Nobody else to buy from means no finite M: erratum 21.)
 2. Mesh. From c_i to ``top`` in steps of at most delta = accuracy / (2 (y_i(c_i) - y_i(top))), the lower sum is within
-   accuracy / 2 of the integral because y_i is nonincreasing. The printed sum starts at a node that does not exist and leaves
-   out the last interval: :func:`printed_mesh_sum` keeps that (erratum 19).
+   accuracy / 2 of the integral because y_i is nonincreasing. The printed sum starts at a node that does not exist and
+   leaves out the last interval: :func:`printed_mesh_sum` keeps that (erratum 19).
 
-Every node is one full allocation of all n people, and every person has a mesh of her own: n / accuracy allocations in all,
-which is what the payments of this library avoid. See docs/explanation/errata.md.
+Every node is one full allocation of all n people, and every person has a mesh of her own: n / accuracy allocations in
+all, which is what the payments of this library avoid. See docs/explanation/errata.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ def mesh_payments(
 ) -> MeshPayments:
     """[F]'s payments for ``rows`` (default: everybody), where ``rule`` maps virtual costs to an allocation.
 
-    ``variance`` and the resulting money are for a data range of width 1, and every person's weight on the error is 1, as in [F].
+    ``variance`` and the resulting money are for a data range of width 1; everybody's weight on the error is 1, as in [F].
     """
     if not (np.isfinite(accuracy) and accuracy > 0):
         raise InputError(f"accuracy must be positive and finite, got accuracy={accuracy!r}.")

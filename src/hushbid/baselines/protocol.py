@@ -4,7 +4,7 @@ A rival is a function ``rival(virtual_costs, *, variance, error_weight=None, ...
 rival uses inside, :func:`score` evaluates the true objective at the privacy losses it returns, with the formulas of the
 model and none of the code of :mod:`hushbid.allocation`, so that "never worse than theirs" compares like with like:
 
-- central: weights ``y_i / S``, ``S = sum y``, ``mse = (2 + V sum y_i**2) / S**2``       ([F] Thm 3, eq. for the optimum)
+- central: weights ``y_i / S``, ``S = sum y``, ``mse = (2 + V sum y_i**2) / S**2``       ([F] Thm 3)
 - local:   weights ``q_i / Q``, ``q_i = y_i**2 / (V y_i**2 + 2)``, ``mse = 1 / Q``       ([F] Thm 4)
 - objective: ``error_weight * mse + sum virtual_cost_i * y_i``, [F]'s error weight being ``n + 1``.
 
