@@ -1,0 +1,241 @@
+"""The best estimate of a mean when everybody's privacy loss is given; useful without any market.
+
+``n`` people hold independent data in a public range of width 1, with common mean θ and variances ``V_i``. Person i
+allows a differential-privacy loss of at most ``ε_i``. Estimators are linear with Laplace noise and weights ``Σ w = 1``:
+
+    central   Σ w_i x_i + Laplace(1/η),        private if η w_i ≤ ε_i for all i   ([F] Lemma 2),
+              MSE = 2/η² + Σ V_i w_i²;
+    local     Σ w_i (x_i + Laplace(1/ε_i)),    private as sent,
+              MSE = Σ w_i² (V_i + 2/ε_i²).
+
+**Best weights.** Local: ``w_i ∝ 1/(V_i + 2/ε_i²)``. Central: with ``v = η w`` minimise ``(2 + Σ V_i v_i²)/(Σ v_i)²``
+over ``0 ≤ v_i ≤ ε_i``. The optimum caps what is used, ``v_i = min(ε_i, κ/V_i)`` with ``κ Σ v = 2 + Σ V v²``: people
+above the cap get more privacy than they asked for, and the estimate is better for it. Sorted by ``V_i ε_i``, the terms
+of capped people cancel from that equation, so ``κ = (2 + Σ V ε²)/(Σ ε)``, both sums over the k people below the cap,
+and one pass finds k.
+
+**Near-optimal weights** are [F]'s constructions, kept for comparison: central, a common cap ``1/√(k*+1)`` (proof of
+Thm 1); local, ``w_i ∝ ε_i²`` (Thm 2). **Minimax bounds** are those theorems with explicit constants
+(docs/explanation/estimation.md derives them).
+
+An infinite ``ε_i`` is allowed: it promises nothing. [F] = Fallah, Makhdoumi, Malekian and Ozdaglar, EC 2022,
+arXiv 2201.03968.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hushbid.errors import InputError
+
+FloatArray = NDArray[np.float64]
+Setting = Literal["central", "local"]
+
+WORST_VARIANCE = 0.25
+"""No distribution on a range of width 1 has a larger variance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weights:
+    """Weights of a linear estimator and what they deliver."""
+
+    weights: FloatArray
+    """Each person's share of the estimate; nonnegative, sums to 1."""
+
+    delivered: FloatArray
+    """The privacy loss each person really incurs, at most the allowed one, and smaller for those above the cap."""
+
+    mse: float
+    """Mean squared error of the estimate, in units of the squared range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimaxBounds:
+    """Bounds on the worst-case mean squared error of the best private estimator, range of width 1."""
+
+    lower: float
+    """No private estimator has a smaller worst-case error ([F] Thm 1 and 2, with explicit constants)."""
+
+    upper: float
+    """What the better of the best linear estimator and the constant midpoint guarantees for every distribution."""
+
+
+def best_weights(privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike) -> Weights:
+    """The linear estimator of least mean squared error for the given privacy losses.
+
+    ``variance`` is one number or one per person, for a range of width 1.
+
+        >>> best_weights([1.0, 1.0, 50.0], setting="central", variance=0.25).delivered
+        array([1., 1., 5.])
+    """
+    allowed, spread = as_losses(privacy_loss), _as_variance(variance, np.size(privacy_loss))
+    if is_central(setting):
+        return _central_weights(_capped(allowed, spread), spread)
+    weights = _shares(_precisions(allowed, spread))
+    return Weights(weights=weights, delivered=allowed, mse=_local_mse(weights, allowed, spread))
+
+
+def near_optimal_weights(privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike) -> Weights:
+    """[F]'s minimax constructions, which do not look at the variance; ``variance`` only prices them.
+
+    Central: everybody's loss is capped at ``1/√(k*+1)``, where k* is the largest k such that the (k+1)-th largest loss
+    exceeds ``1/√(k+1)``. Local: weights proportional to the squared loss.
+    """
+    allowed, spread = as_losses(privacy_loss), _as_variance(variance, np.size(privacy_loss))
+    if is_central(setting):
+        descending = np.sort(allowed)[::-1]
+        caps = 1.0 / np.sqrt(np.arange(1, allowed.size + 1))
+        above = np.flatnonzero(descending > caps)
+        cap = caps[above[-1]] if above.size else math.inf
+        return _central_weights(np.minimum(allowed, cap), spread)
+    largest = allowed.max()
+    weights = _shares(allowed) if largest == math.inf else _shares(np.square(allowed / largest))
+    return Weights(weights=weights, delivered=allowed, mse=_local_mse(weights, allowed, spread))
+
+
+def minimax_bounds(privacy_loss: ArrayLike, setting: Setting) -> MinimaxBounds:
+    """How well any private estimator can do against the worst distribution on a range of width 1.
+
+    Losses above 1 count as 1 in the lower bound, which keeps it valid. The bounds are within a factor O(log n) of each
+    other in the central setting and within a constant in the local one.
+    """
+    allowed = as_losses(privacy_loss, some_positive=False)
+    counted = np.sort(np.minimum(allowed, 1.0))
+    if is_central(setting):
+        fewer = np.concatenate([[0.0], np.cumsum(counted)])
+        others = np.arange(allowed.size, -1, -1)
+        lower = _le_cam(float(np.min(4.0 * fewer + np.sqrt(1.5 * others))))
+    else:
+        lower = _le_cam(2.0 * math.sqrt(float(np.sum(np.square(counted)))))
+    upper = WORST_VARIANCE
+    if allowed.max() > 0:
+        upper = min(upper, best_weights(allowed, setting=setting, variance=WORST_VARIANCE).mse)
+    return MinimaxBounds(lower=lower, upper=upper)
+
+
+def mse_of(weights: ArrayLike, privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike) -> float:
+    """Mean squared error of given weights with the least noise that ``privacy_loss`` allows (width-1 units)."""
+    allowed = as_losses(privacy_loss)
+    shares = _numbers(weights, "weights")
+    if shares.shape != allowed.shape:
+        raise InputError(f"weights must have one entry per person ({allowed.size}), got shape {shares.shape}.")
+    if not (shares >= 0).all() or abs(shares.sum() - 1.0) > 1e-9:
+        raise InputError(f"weights must be nonnegative and sum to 1, got a sum of {float(shares.sum())}.")
+    spread = _as_variance(variance, allowed.size)
+    if not is_central(setting):
+        return _local_mse(shares, allowed, spread)
+    used = shares > 0
+    with np.errstate(over="ignore"):
+        strength = float(np.min(allowed[used] / shares[used]))
+    noise = math.inf if strength == 0 else (math.sqrt(2.0) / strength) * (math.sqrt(2.0) / strength)
+    return noise + float(np.sum(spread * np.square(shares)))
+
+
+def is_central(setting: str) -> bool:
+    """Whether ``setting`` is "central" rather than "local"; anything else is refused."""
+    if setting not in ("central", "local"):
+        raise InputError(f"setting must be 'central' or 'local', got {setting!r}.")
+    return setting == "central"
+
+
+def as_losses(privacy_loss: ArrayLike, *, some_positive: bool = True, name: str = "privacy_loss") -> FloatArray:
+    """Validated privacy losses: one-dimensional, nonnegative, ``inf`` allowed, not all zero unless said so."""
+    losses = _numbers(privacy_loss, name)
+    if losses.ndim != 1 or losses.size == 0:
+        raise InputError(f"{name} must be a nonempty one-dimensional array, got shape {losses.shape}.")
+    bad = ~(losses >= 0)
+    if bad.any():
+        raise InputError(
+            f"{name} must be nonnegative, but row {int(np.argmax(bad))} is not ({int(bad.sum())} such rows)."
+        )
+    if some_positive and not losses.any():
+        raise InputError(f"{name} must be positive for at least one person, got zero for all {losses.size}.")
+    return losses + 0.0  # a copy of our own, and no negative zeros
+
+
+def _capped(allowed: FloatArray, spread: FloatArray) -> FloatArray:
+    """``min(ε_i, κ/V_i)``, the part of each allowed loss that the best central estimator uses."""
+    unlimited = (allowed == math.inf) & (spread == 0)
+    if unlimited.any():  # known exactly, from people who ask for no privacy
+        return np.where(unlimited, math.inf, 0.0)
+    finite = np.isfinite(allowed)
+    scale = float(allowed.max(initial=0.0, where=finite))
+    if scale == 0.0:
+        return allowed
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        relative = allowed / scale  # losses from 1e-300 to 1e300 without overflow in their squares
+        order = np.argsort(spread * relative, kind="stable")
+        sorted_losses, sorted_products = relative[order], (spread * relative)[order]
+        uncapped = finite[order]
+        losses = np.cumsum(np.where(uncapped, sorted_losses, 0.0))
+        squares = np.cumsum(np.where(uncapped, sorted_losses * sorted_products, 0.0))
+        caps = 2.0 / (scale * losses) / scale + squares / losses  # κ/scale if exactly the first k are below it
+        following = np.append(sorted_products[1:], math.inf)
+        cap = scale * float(caps[np.argmax((losses > 0) & (caps <= following))])
+        limits = np.divide(cap, spread, where=spread > 0, out=np.full_like(spread, math.inf))
+    return np.minimum(allowed, limits)
+
+
+def _central_weights(used: FloatArray, spread: FloatArray) -> Weights:
+    infinite = used == math.inf
+    if infinite.any():
+        used = np.where(infinite, used, 0.0)
+        weights = _shares(_precisions(used, spread))
+        return Weights(weights=weights, delivered=used, mse=float(np.sum(spread * np.square(weights))))
+    weights = _shares(used)
+    largest = float(used.max())
+    relative_total = float(np.sum(used / largest))
+    root = math.sqrt(2.0) / relative_total / largest
+    return Weights(weights=weights, delivered=used, mse=root * root + float(np.sum(spread * np.square(weights))))
+
+
+def _precisions(allowed: FloatArray, spread: FloatArray) -> FloatArray:
+    """``1/(V_i + 2/ε_i²)`` up to a common factor that keeps it within range."""
+    scale = min(float(allowed.max(initial=0.0, where=np.isfinite(allowed))), 1e100) or 1.0
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        deviation = spread * scale * scale + 2.0 * np.square(scale / allowed)
+    return np.reciprocal(deviation, where=deviation > 0, out=np.full_like(deviation, math.inf))
+
+
+def _local_mse(weights: FloatArray, allowed: FloatArray, spread: FloatArray) -> float:
+    used = weights > 0
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        root = weights[used] / allowed[used]
+        return float(np.sum(2.0 * np.square(root) + spread[used] * np.square(weights[used])))
+
+
+def _le_cam(distance: float) -> float:
+    """The best of ``δ²/8·(1 − δ·distance)`` over 0 ≤ δ ≤ ½: Le Cam's bound for two coins of bias ±δ."""
+    if distance >= 4.0 / 3.0:
+        return 1.0 / (54.0 * distance * distance)
+    return (1.0 - distance / 2.0) / 32.0
+
+
+def _shares(amounts: FloatArray) -> FloatArray:
+    """Nonnegative amounts, one of them positive, as shares of their sum; infinite ones share equally."""
+    largest = amounts.max()
+    relative = (amounts == math.inf).astype(np.float64) if largest == math.inf else amounts / largest
+    return np.asarray(relative / relative.sum(), dtype=np.float64)
+
+
+def _as_variance(variance: ArrayLike, n: int) -> FloatArray:
+    spread = _numbers(variance, "variance")
+    if spread.shape not in ((), (n,)):
+        raise InputError(f"variance must be one number or one per person ({n}), got shape {spread.shape}.")
+    if not ((spread >= 0) & (spread < math.inf)).all():
+        shown = f"got {float(spread)}" if spread.ndim == 0 else "got an entry that is not"
+        raise InputError(f"variance must be nonnegative and finite, {shown}.")
+    return np.array(np.broadcast_to(spread, (n,)))
+
+
+def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiubO":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, got {type(values).__name__} that does not convert.") from None
