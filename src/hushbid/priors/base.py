@@ -1,0 +1,220 @@
+"""What every prior offers.
+
+A prior F is the platform's belief about a person's privacy sensitivity c, her cost per unit of privacy loss. With
+density f on a support [low, high] within [0, inf), the mechanism needs her *virtual cost*
+
+    ψ(c) = c + F(c)/f(c)        on the support,        ψ(c) = inf        above it.
+
+The second term, the *markup* F/f, is what the platform pays because it cannot see c ([F], section 3). If ψ is not
+nondecreasing, the *ironed* virtual cost takes its place (see `hushbid.priors.ironing`).
+
+[F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, overload
+
+import numpy as np
+
+from hushbid.priors.arrays import (
+    FloatArray,
+    Numbers,
+    check_sampling,
+    in_blocks,
+    like_input,
+    no_nan,
+    to_probabilities,
+    to_reports,
+)
+
+FlatPart = tuple[float, float, float]
+"""A maximal interval on which the virtual cost is constant: (left end, right end, virtual cost)."""
+
+
+class Prior(ABC):
+    """A distribution of privacy sensitivities: what the platform believes before anybody reports.
+
+    Every method takes a number, a list or an array, and returns a float or an array of the same shape.
+    """
+
+    family: ClassVar[str]
+    """The name of the family in dict and text forms."""
+
+    # -- what a family defines: plain arrays in, plain arrays out, no checks ------------------------------------------
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """The smallest interval [low, high] that holds every sensitivity; high may be inf."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """The expected sensitivity."""
+
+    @property
+    @abstractmethod
+    def is_regular(self) -> bool:
+        """Whether the raw virtual cost is nondecreasing, so that ironing changes nothing."""
+
+    @property
+    @abstractmethod
+    def flat_parts(self) -> tuple[FlatPart, ...]:
+        """The maximal intervals on which the virtual cost is constant, as (left, right, virtual cost), ascending."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The prior as a plain dict that `prior_from_dict` reads back."""
+
+    @abstractmethod
+    def to_text(self) -> str:
+        """The prior as a short text that `parse_prior` reads back."""
+
+    @abstractmethod
+    def _cdf(self, c: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _pdf(self, c: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _quantile(self, q: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray: ...
+
+    @abstractmethod
+    def _raw_virtual_cost(self, c: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _virtual_cost(self, c: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray: ...
+
+    @property
+    def smallest_report(self) -> float:
+        """The smallest report that has a virtual cost."""
+        return self.support[0]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the virtual cost is an affine function of the report on the whole support."""
+        return False
+
+    @property
+    def slope(self) -> float | None:
+        """The slope of the virtual cost if it is affine, else None."""
+        return None
+
+    # -- what everybody calls -----------------------------------------------------------------------------------------
+
+    @overload
+    def cdf(self, c: float) -> float: ...
+    @overload
+    def cdf(self, c: Numbers) -> FloatArray: ...
+    def cdf(self, c: float | Numbers) -> float | FloatArray:
+        """The probability of a sensitivity of at most ``c``."""
+        return like_input(in_blocks(self._cdf_everywhere, no_nan(c, "sensitivities")))
+
+    @overload
+    def pdf(self, c: float) -> float: ...
+    @overload
+    def pdf(self, c: Numbers) -> FloatArray: ...
+    def pdf(self, c: float | Numbers) -> float | FloatArray:
+        """The density at ``c`` (for `Empirical`, the probability of exactly ``c``); zero outside the support."""
+        return like_input(in_blocks(self._pdf_everywhere, no_nan(c, "sensitivities")))
+
+    @overload
+    def quantile(self, q: float) -> float: ...
+    @overload
+    def quantile(self, q: Numbers) -> FloatArray: ...
+    def quantile(self, q: float | Numbers) -> float | FloatArray:
+        """The smallest c with ``cdf(c) >= q``, within the support."""
+        low, high = self.support
+        return like_input(in_blocks(lambda block: np.clip(self._quantile(block), low, high), to_probabilities(q)))
+
+    def sample(self, n: int, *, rng: np.random.Generator) -> FloatArray:
+        """``n`` independent sensitivities."""
+        n = check_sampling(n, rng)
+        return np.clip(self._sample(n, rng), *self.support)
+
+    @overload
+    def raw_virtual_cost(self, c: float) -> float: ...
+    @overload
+    def raw_virtual_cost(self, c: Numbers) -> FloatArray: ...
+    def raw_virtual_cost(self, c: float | Numbers) -> float | FloatArray:
+        """c + F(c)/f(c), before ironing; inf above the support and where the density vanishes."""
+        return like_input(in_blocks(self._raw_virtual_cost, to_reports(c, self.smallest_report, repr(self))))
+
+    @overload
+    def virtual_cost(self, c: float) -> float: ...
+    @overload
+    def virtual_cost(self, c: Numbers) -> FloatArray: ...
+    def virtual_cost(self, c: float | Numbers) -> float | FloatArray:
+        """The virtual cost of each report, ironed where the raw one is not nondecreasing; inf above the support."""
+        return like_input(in_blocks(self._virtual_cost, to_reports(c, self.smallest_report, repr(self))))
+
+    @overload
+    def virtual_cost_inverse(self, x: float) -> float: ...
+    @overload
+    def virtual_cost_inverse(self, x: Numbers) -> FloatArray: ...
+    def virtual_cost_inverse(self, x: float | Numbers) -> float | FloatArray:
+        """The largest c of the support with a virtual cost of at most ``x``; the support's low end if there is none.
+
+        It is the price that a buyer who values a unit at ``x`` posts to one person: the largest maximiser of
+        (x − c)·F(c).
+        """
+        low, high = self.support
+        return like_input(
+            in_blocks(lambda block: np.clip(self._virtual_cost_inverse(block), low, high), no_nan(x, "virtual costs"))
+        )
+
+    def _cdf_everywhere(self, c: FloatArray) -> FloatArray:
+        low, high = self.support
+        inside = self._cdf(np.clip(c, low, _finite(high)))
+        return np.where(c < low, 0.0, np.where(c >= high, 1.0, np.clip(inside, 0.0, 1.0)))
+
+    def _pdf_everywhere(self, c: FloatArray) -> FloatArray:
+        low, high = self.support
+        outside = (c < low) | (c > high) | (c == np.inf)
+        return np.where(outside, 0.0, self._pdf(np.clip(c, low, _finite(high))))
+
+
+class ContinuousPrior(Prior):
+    """A prior with a density. A family gives `_cdf`, `_log_pdf`, `_quantile`, `_sample` and its markup F/f."""
+
+    @abstractmethod
+    def _log_pdf(self, c: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _markup(self, c: FloatArray) -> FloatArray:
+        """F/f inside the support: no overflow before the true value does, and its limit, 0, at the low end."""
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the raw virtual cost is nondecreasing, so that ironing changes nothing."""
+        return True
+
+    @property
+    def flat_parts(self) -> tuple[FlatPart, ...]:
+        """The maximal intervals on which the virtual cost is constant, as (left, right, virtual cost), ascending."""
+        return ()
+
+    def _pdf(self, c: FloatArray) -> FloatArray:
+        return np.exp(self._log_pdf(c))
+
+    def _survival(self, c: FloatArray) -> FloatArray:
+        """1 − F, which stays accurate where F is close to one if the family can say so."""
+        return 1.0 - self._cdf(c)
+
+    def _raw_virtual_cost(self, c: FloatArray) -> FloatArray:
+        high = self.support[1]
+        inside = np.minimum(c, _finite(high))
+        return np.where((c > high) | (c == np.inf), np.inf, inside + self._markup(inside))
+
+    def _virtual_cost(self, c: FloatArray) -> FloatArray:
+        return self._raw_virtual_cost(c)
+
+
+def _finite(high: float) -> float:
+    return min(high, float(np.finfo(np.float64).max))

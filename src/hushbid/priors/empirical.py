@@ -1,0 +1,241 @@
+"""`Empirical`: a finite set of values with probabilities, for instance from a pilot survey.
+
+Values v_1 < … < v_m with cumulative weights W_1 < … < W_m (W_0 = 0). A buyer who wants the sensitivities up to v_j pays
+v_j to each, so cumulative spending has the vertices (W_j, W_j·v_j) and the raw virtual cost of v_j is its slope,
+
+    ψ_j = (W_j·v_j − W_{j−1}·v_{j−1}) / (W_j − W_{j−1}) = v_j + W_{j−1}·(v_j − v_{j−1}) / (W_j − W_{j−1}).
+
+The ironed one is the slope of the greatest convex minorant, which pools neighbours into blocks; a block from after
+v_i up to v_j has the same formula with i for j − 1. The right-hand form adds nonnegative terms: nothing cancels.
+
+A report in (v_{j−1}, v_j] takes ψ_j, one at or below v_1 takes ψ_1, one above v_m is never bought from: the rule is
+truthful for all real-valued sensitivities, not only for the m values.
+
+The values must come from elsewhere than the reports they will price: a prior estimated from those very reports lets a
+person's report move her own price.
+"""
+
+import math
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.errors import PriorError
+from hushbid.priors.arrays import FloatArray, Numbers, rows_text, to_floats
+from hushbid.priors.base import FlatPart, Prior
+from hushbid.priors.numerals import number_text
+
+_SHOWN = 6
+_EXACT_UP_TO = 4096
+_TOO_CLOSE = 1e-12
+
+
+class Empirical(Prior):
+    """The distribution of a sample, optionally weighted; equal values are merged.
+
+    >>> prior = Empirical([1, 2, 2, 4])
+    >>> prior.virtual_cost([0.5, 1.0, 2.0, 4.0, 5.0])
+    array([1. , 2.5, 2.5, 10. ,  inf])
+    """
+
+    family: ClassVar[str] = "empirical"
+
+    def __init__(self, samples: Numbers, weights: Numbers | None = None) -> None:
+        values = _vector(samples, "samples")
+        masses = np.ones_like(values) if weights is None else _vector(weights, "weights")
+        if masses.size != values.size:
+            raise PriorError(f"weights must be as many as samples, got {masses.size} weights for {values.size} samples")
+        values, masses = values[masses > 0.0], masses[masses > 0.0]
+        if values.size == 0:
+            raise PriorError("samples must hold at least one value with a positive weight, got none")
+        self._values, place = np.unique(values, return_inverse=True)
+        self._weights = np.bincount(place, weights=masses).astype(np.float64)
+        if not np.isfinite(np.sum(self._weights)):
+            raise PriorError("weights must have a finite sum, got inf")
+        for array in (self._values, self._weights):
+            array.setflags(write=False)
+
+    @property
+    def values(self) -> FloatArray:
+        """The distinct values, ascending."""
+        return self._values
+
+    @property
+    def weights(self) -> FloatArray:
+        """The total weight of each of `values`, as given (they need not sum to one)."""
+        return self._weights
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return (float(self._values[0]), float(self._values[-1]))
+
+    @property
+    def smallest_report(self) -> float:
+        """Zero: reports below the smallest value take its virtual cost."""
+        return 0.0
+
+    @property
+    def mean(self) -> float:
+        """The expected sensitivity."""
+        return float(np.sum(self._values * (self._weights / np.sum(self._weights))))
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the raw virtual costs are nondecreasing."""
+        return self._block_ends.size == self._values.size or bool(np.all(np.diff(self._raw_steps) >= 0.0))
+
+    @cached_property
+    def flat_parts(self) -> tuple[FlatPart, ...]:
+        """Every step of the virtual cost as (left, right, virtual cost): it holds for reports in (left, right].
+
+        The first step starts at 0, because a report below the smallest value takes that value's virtual cost.
+        """
+        rights = self._values[self._block_ends]
+        lefts = np.concatenate([[0.0], rights[:-1]])
+        return tuple(zip(lefts.tolist(), rights.tolist(), self._block_costs.tolist(), strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prior as a plain dict that `prior_from_dict` reads back."""
+        return {"family": self.family, "values": self._values.tolist(), "weights": self._weights.tolist()}
+
+    def to_text(self) -> str:
+        """The prior as text that `parse_prior` reads back: values, each after its weight unless all weigh 1."""
+        if np.all(self._weights == 1.0):
+            return f"{self.family}:" + ",".join(number_text(v) for v in self._values.tolist())
+        pairs = zip(self._weights.tolist(), self._values.tolist(), strict=True)
+        return f"{self.family}:" + ",".join(f"{number_text(w)}*{number_text(v)}" for w, v in pairs)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Empirical):
+            return NotImplemented
+        return np.array_equal(self._values, other._values) and np.array_equal(self._weights, other._weights)
+
+    def __hash__(self) -> int:
+        return hash((self._values.tobytes(), self._weights.tobytes()))
+
+    def __repr__(self) -> str:
+        if self._values.size > _SHOWN:
+            low, high = self.support
+            return f"Empirical({self._values.size} values from {low:.6g} to {high:.6g})"
+        values = ", ".join(number_text(v) for v in self._values.tolist())
+        if np.all(self._weights == 1.0):
+            return f"Empirical([{values}])"
+        return f"Empirical([{values}], weights=[{', '.join(number_text(w) for w in self._weights.tolist())}])"
+
+    # -- the step function --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        if np.all(self._weights == np.floor(self._weights)):
+            return np.cumsum(self._weights)
+        exact = list(accumulate(_exact_integers(self._weights)))
+        return np.array([total / exact[-1] for total in exact]) * math.fsum(self._weights)
+
+    @cached_property
+    def _raw_steps(self) -> FloatArray:
+        return self._slopes(np.arange(self._values.size))
+
+    @cached_property
+    def _block_ends(self) -> NDArray[np.intp]:
+        """Indices of the values that end a block of equal ironed virtual cost."""
+        return _minorant_vertices(self._values, self._weights, self._cumulative)
+
+    @cached_property
+    def _block_costs(self) -> FloatArray:
+        return np.maximum.accumulate(self._slopes(self._block_ends))
+
+    def _slopes(self, ends: NDArray[np.intp]) -> FloatArray:
+        return _slopes(self._values, self._weights, self._cumulative, ends)
+
+    def _cdf(self, c: FloatArray) -> FloatArray:
+        shares = np.concatenate([[0.0], self._cumulative / self._cumulative[-1]])
+        return shares[np.searchsorted(self._values, c, side="right")]
+
+    def _pdf(self, c: FloatArray) -> FloatArray:
+        place = np.minimum(np.searchsorted(self._values, c), self._values.size - 1)
+        return np.where(self._values[place] == c, self._weights[place] / self._cumulative[-1], 0.0)
+
+    def _quantile(self, q: FloatArray) -> FloatArray:
+        place = np.searchsorted(self._cumulative / self._cumulative[-1], q, side="left")
+        return self._values[np.minimum(place, self._values.size - 1)]
+
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return self._quantile(1.0 - rng.random(n))
+
+    def _raw_virtual_cost(self, c: FloatArray) -> FloatArray:
+        return np.append(self._raw_steps, np.inf)[np.searchsorted(self._values, c, side="left")]
+
+    def _virtual_cost(self, c: FloatArray) -> FloatArray:
+        rights = self._values[self._block_ends]
+        return np.append(self._block_costs, np.inf)[np.searchsorted(rights, c, side="left")]
+
+    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
+        rights = np.concatenate([self._values[:1], self._values[self._block_ends]])
+        return rights[np.searchsorted(self._block_costs, x, side="right")]
+
+
+def _slopes(values: FloatArray, weights: FloatArray, cumulative: FloatArray, ends: NDArray[np.intp]) -> FloatArray:
+    """Slopes of the polygon through the origin and the points (W, W·v) at ``ends``."""
+    masses = np.add.reduceat(weights, np.concatenate([[0], ends[:-1] + 1]))
+    before = np.concatenate([[0.0], cumulative[ends[:-1]]])
+    rises = np.diff(values[ends], prepend=0.0)
+    return values[ends] + rises * (before / masses)
+
+
+def _minorant_vertices(values: FloatArray, weights: FloatArray, cumulative: FloatArray) -> NDArray[np.intp]:
+    """Indices of the vertices of the greatest convex minorant of the points (W_j, W_j·v_j), the origin left out.
+
+    Up to a few thousand values every comparison is exact. Beyond, floats pool first, and exact arithmetic settles the
+    pairs that are too close to call.
+    """
+    ends = np.arange(values.size)
+    if values.size > _EXACT_UP_TO:
+        slopes = _slopes(values, weights, cumulative, ends)
+        if np.any(np.diff(slopes) <= 0.0):
+            from scipy.optimize import isotonic_regression  # late: slow to import, and few priors need it
+
+            # the minorant's slopes are the isotonic regression of the raw slopes (pool adjacent violators)
+            ends = isotonic_regression(slopes, weights=weights).blocks[1:].astype(np.intp) - 1
+            slopes = _slopes(values, weights, cumulative, ends)
+        if np.all(np.diff(slopes) > _TOO_CLOSE * slopes[1:]):
+            return ends
+    return _exact_vertices(_exact_integers(values), list(accumulate(_exact_integers(weights))), ends)
+
+
+def _exact_vertices(values: list[int], cumulative: list[int], candidates: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The monotone-chain scan for a lower convex hull in exact arithmetic; points on an edge are no vertices."""
+    indices: list[int] = []
+    hull: list[tuple[int, int]] = [(0, 0)]
+    for j in candidates.tolist():
+        x, y = cumulative[j], cumulative[j] * values[j]
+        while len(hull) > 1:
+            (x0, y0), (x1, y1) = hull[-2:]
+            if (y1 - y0) * (x - x1) < (y - y1) * (x1 - x0):
+                break
+            hull.pop()
+            indices.pop()
+        hull.append((x, y))
+        indices.append(j)
+    return np.array(indices, dtype=np.intp)
+
+
+def _exact_integers(array: FloatArray) -> list[int]:
+    """The floats times one power of two that makes integers of them all."""
+    mantissas, exponents = np.frexp(array)
+    integers = np.ldexp(mantissas, 53).astype(np.int64)
+    shifts = np.where(integers == 0, 0, exponents - np.min(exponents[integers != 0], initial=2000))
+    return [value << shift for value, shift in zip(integers.tolist(), shifts.tolist(), strict=True)]
+
+
+def _vector(values: object, name: str) -> FloatArray:
+    array = to_floats(values, name, PriorError)
+    if array.ndim != 1 or array.size == 0:
+        raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}")
+    bad = ~((array >= 0.0) & (array < np.inf))
+    if np.any(bad):
+        raise PriorError(f"{name} must be finite numbers of at least 0, but {rows_text(bad)} is not")
+    return array

@@ -1,0 +1,251 @@
+"""Priors with simple closed forms: `Uniform`, `Exponential` and `LogNormal`.
+
+Each is regular, because the logarithm of its distribution function is concave, so that F/f is nondecreasing
+(Bagnoli and Bergstrom, "Log-concave probability and its applications", Economic Theory 26, 2005).
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+
+from hushbid.priors.arrays import (
+    FloatArray,
+    coarse,
+    to_finite,
+    to_positive,
+    to_support_high,
+    to_support_low,
+)
+from hushbid.priors.base import ContinuousPrior
+from hushbid.priors.numerals import number_text, plain_number
+
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+_ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
+_TINY = float(np.finfo(np.float64).tiny)
+_NEWTON_STEPS = 60
+
+
+class ParametricPrior(ContinuousPrior):
+    """A family that a few named numbers describe: a frozen dataclass whose fields are floats."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prior as a plain dict that `prior_from_dict` reads back."""
+        return {"family": self.family} | {name: plain_number(value) for name, value in self._parameters()}
+
+    def to_text(self) -> str:
+        """The prior as a short text that `parse_prior` reads back."""
+        return f"{self.family}:" + ",".join(number_text(value) for _, value in self._parameters())
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _parameters(self) -> list[tuple[str, float]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
+
+    def _set(self, **parameters: float) -> None:
+        for name, value in parameters.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class Uniform(ParametricPrior):
+    """Every sensitivity in [low, high] equally likely; ψ(c) = 2c − low.
+
+    >>> Uniform(1, 2).virtual_cost([1.0, 1.5, 2.0, 2.5])
+    array([ 1.,  2.,  3., inf])
+    """
+
+    low: float
+    high: float
+
+    family: ClassVar[str] = "uniform"
+
+    def __post_init__(self) -> None:
+        low = to_support_low(self.low)
+        self._set(low=low, high=to_support_high(self.high, low))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [low, high]."""
+        return (self.low, self.high)
+
+    @property
+    def mean(self) -> float:
+        """The expected sensitivity."""
+        return self.low + 0.5 * (self.high - self.low)
+
+    @property
+    def is_linear(self) -> bool:
+        """True: the virtual cost is affine."""
+        return True
+
+    @property
+    def slope(self) -> float:
+        """The slope of the virtual cost."""
+        return 2.0
+
+    def _cdf(self, c: FloatArray) -> FloatArray:
+        return (c - self.low) / (self.high - self.low)
+
+    def _survival(self, c: FloatArray) -> FloatArray:
+        return (self.high - c) / (self.high - self.low)
+
+    def _log_pdf(self, c: FloatArray) -> FloatArray:
+        return np.full_like(c, -math.log(self.high - self.low))
+
+    def _quantile(self, q: FloatArray) -> FloatArray:
+        return self.low + q * (self.high - self.low)
+
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return rng.uniform(self.low, self.high, n)
+
+    def _markup(self, c: FloatArray) -> FloatArray:
+        return c - self.low
+
+    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
+        return self.low + 0.5 * (x - self.low)
+
+
+@dataclass(frozen=True)
+class Exponential(ParametricPrior):
+    """Sensitivities in [0, inf) with mean ``scale``; ψ(c) = c + scale·(exp(c/scale) − 1).
+
+    >>> Exponential(0.5).support
+    (0.0, inf)
+    """
+
+    scale: float
+
+    family: ClassVar[str] = "exponential"
+
+    def __post_init__(self) -> None:
+        self._set(scale=to_positive(self.scale, "scale"))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [0, inf)."""
+        return (0.0, math.inf)
+
+    @property
+    def mean(self) -> float:
+        """The expected sensitivity."""
+        return self.scale
+
+    def _cdf(self, c: FloatArray) -> FloatArray:
+        return -np.expm1(-c / self.scale)
+
+    def _survival(self, c: FloatArray) -> FloatArray:
+        return np.exp(-c / self.scale)
+
+    def _log_pdf(self, c: FloatArray) -> FloatArray:
+        return -c / self.scale - math.log(self.scale)
+
+    def _quantile(self, q: FloatArray) -> FloatArray:
+        return -self.scale * np.log1p(-q)
+
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return rng.exponential(self.scale, n)
+
+    def _markup(self, c: FloatArray) -> FloatArray:
+        u = coarse(c / self.scale)
+        # beyond u = 700 the two halves keep a tiny scale times a huge exponential within the range of floats
+        half = np.exp(0.5 * u)
+        return np.where(u < 700.0, self.scale * np.expm1(u), (self.scale * half) * half)
+
+    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
+        # u + exp(u) = 1 + x/scale has the solution u = log ω(1 + x/scale), ω the Wright function; one Newton step
+        # restores the digits that the logarithm loses near u = 0
+        y = np.maximum(x, 0.0) / self.scale
+        u = np.log(special.wrightomega(1.0 + y))
+        u -= (u + np.expm1(u) - y) / (1.0 + np.exp(u))
+        return self.scale * np.where(y < np.inf, u, np.inf)
+
+
+@dataclass(frozen=True)
+class LogNormal(ParametricPrior):
+    """Sensitivities whose logarithm is normal; ψ(c) = c·(1 + sd_log·Φ(z)/φ(z)), z = (log c − mean_log)/sd_log.
+
+    >>> LogNormal(0, 1).quantile(0.5)
+    1.0
+    """
+
+    mean_log: float
+    sd_log: float
+
+    family: ClassVar[str] = "lognormal"
+
+    def __post_init__(self) -> None:
+        self._set(mean_log=to_finite(self.mean_log, "mean_log"), sd_log=to_positive(self.sd_log, "sd_log"))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [0, inf)."""
+        return (0.0, math.inf)
+
+    @property
+    def mean(self) -> float:
+        """The expected sensitivity."""
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.mean_log + 0.5 * self.sd_log * self.sd_log))
+
+    def _standardise(self, c: FloatArray) -> FloatArray:
+        if self.sd_log >= 1e-3:
+            return (np.log(c) - self.mean_log) / self.sd_log
+        # a narrow prior magnifies the rounding of the logarithm: take it with the machine's longest float
+        extended = (np.log(c.astype(np.longdouble)) - self.mean_log) / self.sd_log
+        return extended.astype(np.float64)
+
+    def _from_standard(self, z: FloatArray) -> FloatArray:
+        return np.exp(self.mean_log + self.sd_log * z)
+
+    def _cdf(self, c: FloatArray) -> FloatArray:
+        return special.ndtr(self._standardise(c))
+
+    def _survival(self, c: FloatArray) -> FloatArray:
+        return special.ndtr(-self._standardise(c))
+
+    def _log_pdf(self, c: FloatArray) -> FloatArray:
+        z = self._standardise(c)
+        inside = -0.5 * z * z - np.log(c) - math.log(self.sd_log) - _LOG_ROOT_TWO_PI
+        return np.where(c > 0.0, inside, -np.inf)
+
+    def _quantile(self, q: FloatArray) -> FloatArray:
+        return self._from_standard(special.ndtri(q))
+
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return self._from_standard(rng.standard_normal(n))
+
+    def _markup(self, c: FloatArray) -> FloatArray:
+        z = self._standardise(c)
+        z = np.where(np.abs(z) < 1.0, (z + 24.0) - 24.0, coarse(z))
+        scale = self.sd_log * c
+        # beyond z = 35, Φ(z) is one to the last digit; halves as in `Exponential`
+        half = np.exp(0.25 * z * z)
+        return np.where(z < 35.0, scale * mills(z), (scale * _ROOT_TWO_PI * half) * half)
+
+    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
+        """Newton on log ψ as a function of z, which is increasing and convex: from the right it never overshoots."""
+        sigma = self.sd_log
+        target = np.log(np.maximum(x, _TINY)) - self.mean_log
+        # two upper bounds on the root: ψ >= c, and, right of z = 0, ψ >= F/f >= sd_log·c/(2·φ(z))
+        radicand = sigma * sigma + 2.0 * (target - math.log(sigma * _ROOT_HALF_PI))
+        z = np.minimum(target / sigma, np.maximum(np.sqrt(np.maximum(radicand, 0.0)) - sigma, 0.0))
+        tolerance = 1e-13 + 4e-16 * np.abs(target) / sigma
+        for _ in range(_NEWTON_STEPS):
+            log_markup = math.log(sigma) + np.where(z < 35.0, np.log(mills(z)), 0.5 * z * z + _LOG_ROOT_TWO_PI)
+            share = special.expit(log_markup)
+            excess = sigma * z + np.logaddexp(0.0, log_markup) - target
+            step = excess / (sigma + sigma * (1.0 - share) + z * share)
+            z -= step
+            if not np.any(np.abs(step) > tolerance * np.maximum(1.0, np.abs(z))):
+                break
+        return np.where(x < _TINY, np.maximum(x, 0.0), np.where(x == np.inf, np.inf, self._from_standard(z)))
+
+
+def mills(z: FloatArray) -> FloatArray:
+    """Φ(z)/φ(z) for a standard normal, through the scaled complementary error function: no underflow, no 0/0."""
+    return _ROOT_HALF_PI * special.erfcx(-z * math.sqrt(0.5))
