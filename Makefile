@@ -18,8 +18,8 @@ demo: $(VENV)/.demo  ## price a synthetic population of 10,000 people; show the 
 test: setup test-deps lint types  ## everything CI checks: style, types, import contract, all tests
 	@$(BIN)/pytest -q -n 2
 
-bench: setup  ## a table of ratios, each measured in one run
-	@$(BIN)/python benchmarks/run.py
+bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
+	@$(BIN)/python -m benchmarks.run $(ONLY)
 
 setup: $(VENV)/.all  ## create or update .venv with every pinned package
 

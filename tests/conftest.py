@@ -1,0 +1,78 @@
+"""What all tests share: Hypothesis profiles, and the rule about parts that a machine may lack.
+
+A test that needs PostgreSQL, Chromium or Java asks for it with the fixture ``require``::
+
+    def test_a_page_opens(require):
+        browser = require("chromium")          # its path, or the test is skipped
+
+On a laptop the skip is fine. Where ``CI=true`` every skip, whatever its cause, is a failure: a check that did not run
+has not passed.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+hypothesis.settings.register_profile("laptop", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+hypothesis.settings.load_profile("ci" if CI else "laptop")
+
+
+def _postgres() -> Path | None:
+    """The folder of initdb and pg_ctl, which Debian keeps off the path; the newest version if there are several."""
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).resolve().parent
+    found = Path("/usr/lib/postgresql").glob("*/bin/initdb")
+    return max((path.parent for path in found), key=lambda bin: float(bin.parent.name), default=None)
+
+
+def _first_on_path(*names: str) -> Path | None:
+    return next((Path(found) for found in map(shutil.which, names) if found), None)
+
+
+PARTS: dict[str, Callable[[], Path | None]] = {
+    "postgres": _postgres,
+    "chromium": lambda: _first_on_path("chromium", "chromium-browser", "google-chrome"),
+    "java": lambda: _first_on_path("java"),
+}
+
+
+@pytest.fixture(scope="session")
+def require() -> Callable[[str], Path]:
+    """Give the path of a part of this machine, or skip."""
+
+    def find(part: str) -> Path:
+        path = PARTS[part]()
+        if path is None:
+            pytest.skip(f"{part} is not installed (make test-deps)")
+        return path
+
+    return find
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if CI and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} did not run, and where CI=true that is a failure. {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _fail_if_skipped(report)
+    return report
