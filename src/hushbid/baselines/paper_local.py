@@ -13,8 +13,8 @@ at either. Printed as it is, the search cannot work (docs/explanation/errata.md,
 - 5: its upper limit of the grid is a loss, not a multiplier; 6: its lower limit may exceed the optimal multiplier;
 - 23: its grid step divides by a Lipschitz constant that is infinite, because the two roots merge with infinite slope.
 
-:func:`algorithm_2` is the fair rival: the repaired limits, the true objective at every grid point and a stated number of
-points. :func:`algorithm_2_with_free_multiplier` keeps erratum 3 only, :func:`algorithm_2_as_printed` keeps 3 to 6.
+:func:`algorithm_2` is the fair rival: the repaired limits, the true objective at every grid point and a stated number
+of points. :func:`algorithm_2_with_free_multiplier` keeps erratum 3 only, :func:`algorithm_2_as_printed` keeps 3 to 6.
 """
 
 from collections.abc import Callable

@@ -77,7 +77,7 @@ def mesh_payments(
 ) -> MeshPayments:
     """[F]'s payments for ``rows`` (default: everybody), where ``rule`` maps virtual costs to an allocation.
 
-    ``variance`` and the resulting money are for a data range of width 1; everybody's weight on the error is 1, as in [F].
+    ``variance`` and the money are for a data range of width 1, and everybody's weight on the error is 1, as in [F].
     """
     if not (np.isfinite(accuracy) and accuracy > 0):
         raise InputError(f"accuracy must be positive and finite, got accuracy={accuracy!r}.")
