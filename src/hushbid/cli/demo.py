@@ -8,14 +8,14 @@ import click
 import numpy as np
 
 from hushbid.allocation import Allocation, allocate
-from hushbid.priors import Exponential
+from hushbid.priors import LogNormal
 
-PRIOR = Exponential(scale=1.0)
+PRIOR = LogNormal(mean_log=0.0, sd_log=0.5)
 SETTINGS = ("central", "local")
 
 
 @click.command()
-@click.option("--people", type=click.IntRange(min=1), default=10_000, show_default=True, help="How many to make up.")
+@click.option("--people", type=click.IntRange(min=2), default=10_000, show_default=True, help="How many to make up.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Another one, other people.")
 @click.option(
     "--out",
