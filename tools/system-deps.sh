@@ -11,7 +11,7 @@ has_java() { command -v java >/dev/null; }
 look() {
   missing=()
   has_postgres || missing+=(postgresql)
-  has_chromium || missing+=(chromium)
+  has_chromium || missing+=(chromium fonts-liberation)  # without a font pages are blank
   has_java || missing+=(default-jre-headless)
 }
 
