@@ -49,7 +49,7 @@ export VIRTUAL_ENV=$PWD/$venv
 case $venv in /*) VIRTUAL_ENV=$venv ;; esac
 case $mode in sync) verb=(sync) ;; add) verb=(install -r) ;; *) fail "unknown mode $mode" ;; esac
 # uv is quick but does not read pip's settings (an index of one's own, say); pip is slower and does.
-"$venv/bin/uv" pip "${verb[@]}" "$lock" --require-hashes --quiet || {
+"$venv/bin/uv" pip "${verb[@]}" "$lock" --require-hashes --system-certs --quiet || {
   echo "setup: uv could not install everything, trying pip"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
 }
