@@ -18,7 +18,9 @@ __version__ = "0.1.0"
 # To publish a name, add it to both lists, here and below; tests/unit/test_package.py compares them.
 if TYPE_CHECKING:
     from hushbid import allocation as allocation
+    from hushbid import baselines as baselines
     from hushbid import errors as errors
+    from hushbid import estimation as estimation
     from hushbid import priors as priors
     from hushbid.allocation import Allocation as Allocation
     from hushbid.allocation import allocate as allocate
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
 
-_MODULES = ("allocation", "errors", "priors")
+_MODULES = ("allocation", "baselines", "errors", "estimation", "priors")
 _NAMES = {
     "hushbid.allocation": ("Allocation", "allocate"),
     "hushbid.errors": ("HushbidError",),
