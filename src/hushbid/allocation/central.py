@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.certificate import central_lower_bound
-from hushbid.allocation.problem import Problem
+from hushbid.allocation.problem import HUGE, TINY, Problem
 from hushbid.allocation.solution import Allocation, FloatArray
-from hushbid.errors import InputError
 
 CUBE_ROOT_4: float = 4.0 ** (1.0 / 3.0)
 KAPPA: float = 1.5 * CUBE_ROOT_4
@@ -35,8 +34,6 @@ _SELECT_ABOVE = 1 << 15
 """Above this many people the expensive ones are left out before sorting."""
 
 _SAMPLE = 1 << 13
-_TINY, _HUGE = 1e-200, 1e180
-"""Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,40 +91,92 @@ def best_of_pieces(costs: FloatArray, mass: FloatArray | None = None, *, closed:
 
     With ``closed`` the last cost only ends the last piece; the value is infinite if no minimum lies before it.
     """
-    base = float(costs[0])
-    offset = costs - base
-    if mass is None:
-        total = np.arange(1.0, offset.size + 1.0)
-        first = offset.cumsum()
-        second = (offset * offset).cumsum()
-    else:
-        total = mass.cumsum()
-        weighted = mass * offset
-        first = weighted.cumsum()
-        second = (weighted * offset).cumsum()
-    gain = total * offset - first
-    scaled_mean = offset * first - second + base * gain
-    power = gain * gain
-    falling = _SLOPE * (power * power) <= scaled_mean
-    candidates = np.flatnonzero(falling[:-1] > falling[1:]).tolist()
-    if falling[-1]:
-        candidates.append(offset.size - 1)
-    if 4.0 * base < base + float(first[-1]) / float(total[-1]):
-        candidates += _humps(falling, base, total, first, second, gain, scaled_mean)
-    value, count, root = math.inf, 0, 0.0
+    sums = Sums.of(costs, mass)
+    base, last = sums.base, costs.size - 1
+    falling = sums.falling()
+    pieces: list[int] = (falling[:-1] > falling[1:]).nonzero()[0].tolist()
+    if falling[last] and not closed:
+        pieces.append(last)
+    value, count, with_noise = math.inf, 0, True
     if base == 0.0:  # a = 0: no noise, everything on the people whose privacy costs nothing
-        count = int(np.searchsorted(costs, 0.0, side="right"))
-        value = 1.0 / float(total[count - 1])
-    for k in candidates:
-        if closed and k + 1 == offset.size:
-            continue
-        mean, spread = base + float(first[k] / total[k]), float(second[k] - first[k] * first[k] / total[k])
-        b, h = _inside(mean, max(spread, 0.0), float(total[k]))
+        count, with_noise = int(np.searchsorted(costs, 0.0, side="right")), False
+        value = 1.0 / float(sums.total[count - 1])
+    for k in pieces:
+        h = sums.best_inside(k)
         if h < value:
-            value, count, root = h, k + 1, b
+            value, count, with_noise = h, k + 1, True
+    # At the optimum κ·G = 3b and κ·b² < h, so a piece that starts beyond that G holds nothing better.
+    end = int(sums.gain.searchsorted(3.0 * math.sqrt(value / KAPPA) / KAPPA)) if value < math.inf else last + 1
+    for k in sums.humps(falling, pieces[0] + 1 if pieces else 1, end, closed):
+        h = sums.best_inside(k)
+        if h < value:
+            value, count, with_noise = h, k + 1, True
     if count == 0:
         return Optimum(math.inf, base, math.inf, 0.0, 0.0, 0.0)
-    return _polished(offset[:count], None if mass is None else mass[:count], base, with_noise=root > 0.0)
+    return _polished(sums.offset[:count], None if mass is None else mass[:count], base, with_noise=with_noise)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Moments of the cheapest 1, 2, … people about the smallest cost, and ``G`` at each one's own cost."""
+
+    base: float
+    offset: FloatArray
+    total: FloatArray
+    first: FloatArray
+    second: FloatArray
+    gain: FloatArray
+
+    @classmethod
+    def of(cls, costs: FloatArray, mass: FloatArray | None) -> "Sums":
+        """The sums for ``costs`` sorted ascending."""
+        base = float(costs[0])
+        offset = costs - base
+        if mass is None:
+            total, weighted = np.arange(1.0, offset.size + 1.0), offset
+        else:
+            total, weighted = mass.cumsum(), mass * offset
+        first = weighted.cumsum()
+        return cls(base, offset, total, first, (weighted * offset).cumsum(), total * offset - first)
+
+    def falling(self) -> NDArray[np.bool_]:
+        """Whether ``h`` falls at each person's own cost: ``(κG/3)³·G ≤ a·G``."""
+        square = self.gain * self.gain
+        below: NDArray[np.bool_] = _SLOPE * (square * square) <= (
+            self.offset * self.first - self.second + self.base * self.gain
+        )
+        return below
+
+    def best_inside(self, k: int) -> float:
+        """The local minimum of ``h`` with the first ``k + 1`` people active."""
+        total, first = float(self.total[k]), float(self.first[k])
+        return _inside(self.base + first / total, max(float(self.second[k]) - first * first / total, 0.0), total)[1]
+
+    def lowest(self, k: int) -> float:
+        """``a`` where person ``k`` enters."""
+        gain = float(self.gain[k])
+        return self.base + (float(self.offset[k] * self.first[k] - self.second[k]) / gain if gain > 0.0 else 0.0)
+
+    def humps(self, falling: NDArray[np.bool_], start: int, end: int, closed: bool) -> list[int]:
+        """Pieces with ``h`` rising at both ends that still hold a minimum: ``m/4`` inside, and the hump high enough."""
+        end = min(end, self.offset.size - 1 if closed else self.offset.size)
+        if start >= end or self.lowest(start) >= 0.25 * (self.base + float(self.first[end - 1] / self.total[end - 1])):
+            return []
+        part = slice(start, end)
+        first, total, gain = self.first[part], self.total[part], self.gain[part]
+        quarter = 0.25 * (self.base + first / total)
+        left = np.zeros_like(gain)
+        np.divide(self.offset[part] * first - self.second[part], gain, out=left, where=gain > 0.0)
+        left += self.base
+        low = (left < quarter) & ~falling[part]
+        if not low.any():
+            return []
+        spread = np.maximum(self.second[part] - first * first / total, 0.0)
+        right = np.append(left[1:], np.inf)
+        low &= (3.0 * quarter * np.cbrt(quarter) > KAPPA * spread / 3.0) & (quarter < right)
+        low[:-1] &= ~falling[start + 1 : end]
+        found: list[int] = (np.flatnonzero(low) + start).tolist()
+        return found
 
 
 def _inside(mean: float, spread: float, mass: float) -> tuple[float, float]:
@@ -151,29 +200,6 @@ def _inside(mean: float, spread: float, mass: float) -> tuple[float, float]:
     return b, 1.0 / mass + (KAPPA * KAPPA / 9.0) * spread / (b * b) + KAPPA * b * b
 
 
-def _humps(
-    falling: NDArray[np.bool_],
-    base: float,
-    total: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-    gain: FloatArray,
-    scaled_mean: FloatArray,
-) -> list[int]:
-    """Pieces with ``h`` rising at both ends that still hold a minimum: ``m/4`` lies inside and the hump is high enough."""
-    mean = base + first / total
-    spread = np.maximum(second - first * first / total, 0.0)
-    left = np.full_like(gain, base)
-    np.divide(scaled_mean, gain, out=left, where=gain > 0.0)
-    right = np.append(left[1:], np.inf)
-    rising = ~falling
-    rising[:-1] &= ~falling[1:]
-    quarter = mean / 4.0
-    high = 3.0 * quarter * np.cbrt(quarter) > KAPPA * spread / 3.0
-    found: list[int] = np.flatnonzero(rising & high & (left < quarter) & (quarter < right)).tolist()
-    return found
-
-
 def _polished(offset: FloatArray, mass: FloatArray | None, base: float, *, with_noise: bool) -> Optimum:
     """The optimum for a known set of active people, with moments centred in a second pass."""
     if mass is None:
@@ -194,13 +220,8 @@ def _polished(offset: FloatArray, mass: FloatArray | None, base: float, *, with_
 
 def _solve(problem: Problem, unit: float, mass: FloatArray | None) -> Allocation:
     """Leave out the hopeless, sort the rest, take the best piece."""
-    scale = problem.error_weight * unit**1.5
+    scale = problem.scale(unit)
     base = problem.cheapest / scale
-    if problem.cheapest > 0.0 and not _TINY <= base <= _HUGE:
-        raise InputError(
-            f"error_weight={problem.error_weight:g} and variance={unit:g} put the cheapest virtual cost outside what"
-            f" can be computed; error_weight * variance**1.5 must be within 1e180 of it."
-        )
     n = problem.costs.size
     rows: NDArray[np.intp] | None = None
     if n > _SELECT_ABOVE:
@@ -214,11 +235,12 @@ def _solve(problem: Problem, unit: float, mass: FloatArray | None) -> Allocation
 
 def _sort_and_solve(costs: FloatArray, mass: FloatArray | None, scale: float, base: float) -> Optimum:
     if mass is None:
-        ordered = np.sort(costs) / scale
+        ordered = costs / scale
+        ordered.sort()
     else:
         order = np.argsort(costs, kind="stable")
         ordered, mass = costs[order] / scale, mass[order]
-    if ordered[-1] > 1e3 * (1.0 + base):
+    if float(ordered[-1]) > 1e3 * (1.0 + base):
         cap = _highest_level(base, 1.0 if mass is None else float(mass[0]), 0.0)
         count = int(np.searchsorted(ordered, cap, side="right"))
         ordered, mass = ordered[:count], None if mass is None else mass[:count]
@@ -231,9 +253,7 @@ def _highest_level(base: float, mass: float, floor: float) -> float:
     return (base + 3.0 * worst_root / (KAPPA * mass)) * (1.0 + 1e-12)
 
 
-def _select(
-    problem: Problem, scale: float, base: float, mass: FloatArray | None
-) -> tuple[NDArray[np.intp], Optimum]:
+def _select(problem: Problem, scale: float, base: float, mass: FloatArray | None) -> tuple[NDArray[np.intp], Optimum]:
     """Rows that may be active, and the optimum.
 
     A cut at ``τ_c`` loses nothing if ``κ·G(τ_c) ≥ 3·b_max``: at the optimum ``κ·G(τ) = 3b`` and ``κb² ≤ h − 1/U_all``
@@ -270,7 +290,7 @@ def _proposed_cut(costs: FloatArray, mass: FloatArray | None, scale: float) -> f
     if ordered.size == 0:
         return float(costs[costs < math.inf].max())
     lighter_unit = scale * heavier**-1.5
-    if not _TINY <= ordered[0] / lighter_unit <= _HUGE:
+    if not TINY <= ordered[0] / lighter_unit <= HUGE:
         return float(ordered[-1])
     hint = _sort_and_solve(ordered, None, lighter_unit, float(ordered[0]) / lighter_unit)
     count = int(np.searchsorted(ordered, (hint.base + hint.level) * lighter_unit))
@@ -337,7 +357,7 @@ def _solve_with_certain(problem: Problem, variance: FloatArray) -> Allocation:
     price = float(costs[certain].min())
     ordinary = np.flatnonzero(~certain & (costs < price))
     unit = float(variance[ordinary].min()) if ordinary.size else 1.0
-    scale = problem.error_weight * unit**1.5
+    scale = problem.scale(unit)
     mass, below = unit / variance[ordinary], costs[ordinary] / scale
     value, root, share = _anchored(below, mass, price / scale)
     if ordinary.size:

@@ -11,11 +11,13 @@ Local: the dual bound. For any ``P ≥ 0``, ``2√(AP) + Σ min(0, min_y ψ_i·y
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushbid.allocation.moments import Below, Buckets, Moments
 from hushbid.allocation.solution import FloatArray
 
 _KAPPA = 1.5 * 4.0 ** (1.0 / 3.0)
+_WORTHWHILE = 1.0 / (2.0 * math.sqrt(2.0))
 _EXACT_UP_TO = 1 << 15
 _TIGHT = 2e-10
 _ROUNDING = 1e-11
@@ -24,7 +26,7 @@ _ROUNDING = 1e-11
 def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_weight: float) -> float:
     """At most the optimal objective, and within 1e-9 of it."""
     if isinstance(variance, float) and variance == 0.0:
-        return 1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * float(costs.min()) ** (2.0 / 3.0)
+        return _noise_alone(float(costs.min()), error_weight)
     price, mass, unit = math.inf, None, variance
     if not isinstance(unit, float):
         certain = unit == 0.0
@@ -33,7 +35,7 @@ def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_w
         keep = ~certain & (costs < price)
         costs, spread = costs[keep], unit[keep]
         if costs.size == 0:
-            return 1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * price ** (2.0 / 3.0)
+            return _noise_alone(price, error_weight)
         unit = float(spread.min())
         mass = unit / spread
     scale = error_weight * unit**1.5
@@ -51,13 +53,16 @@ def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_w
 def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -> float:
     """The dual bound at its best ``P``, found by bisection on its slope."""
     if variance == 0.0:
-        return 1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * float(costs.min()) ** (2.0 / 3.0)
+        return _noise_alone(float(costs.min()), error_weight)
     scale = error_weight * variance**1.5
     costs = costs / scale
     cheapest = float(costs.min())
-    # Nobody is active for P < 2√2·ψ_1, where the bound rises; one person's q ≤ 1 balances √(1/P) at P = 1 or later.
-    low, high = 2.0 * math.sqrt(2.0) * cheapest, max(4.0, 4.0 * math.sqrt(2.0) * cheapest)
-    costs = np.sort(costs[costs <= high / (2.0 * math.sqrt(2.0))])
+    # Nobody is active for P < 2√2·ψ_1, where the bound rises; supply meets demand P^{-1/2} somewhere above.
+    low = max(2.0 * math.sqrt(2.0) * cheapest, 1.0 / costs.size**2)
+    high = 2.0 * low
+    while _responses(np.sort(costs[costs <= high * _WORTHWHILE]), high)[0] < high**-0.5:
+        low, high = high, 2.0 * high
+    costs = np.sort(costs[costs <= high * _WORTHWHILE])
     for _ in range(200):
         middle = 0.5 * (low + high)
         if not low < middle < high:
@@ -71,9 +76,14 @@ def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -
     return error_weight * variance * best * (1.0 - _ROUNDING)
 
 
+def _noise_alone(cost: float, error_weight: float) -> float:
+    """Without sampling variance: ``min over S of 2A/S² + ψS``, as every loss costs at least the cheapest's price."""
+    return float(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * cost ** (2.0 / 3.0) * (1.0 - _ROUNDING))
+
+
 def _responses(costs: FloatArray, price: float) -> tuple[float, float]:
     """``Σ q`` and ``Σ (ψ·y − P·q)`` over the people whose best reply to the dual price is not zero."""
-    active = costs[: int(np.searchsorted(costs, price / (2.0 * math.sqrt(2.0)), side="right"))]
+    active = costs[: int(np.searchsorted(costs, price * _WORTHWHILE, side="right"))]
     if active.size == 0:
         return 0.0, 0.0
     ratio = active / price
@@ -93,20 +103,23 @@ def _responses(costs: FloatArray, price: float) -> tuple[float, float]:
 
 
 def _without_hopeless(costs: FloatArray) -> tuple[FloatArray, float]:
-    """People, rounded down, below a level past which no optimum lies, and the bound that shows it."""
+    """The people below a level past which no optimum lies, and the bound that shows it.
+
+    The sums over rounded costs only say where to cut; the bound itself is computed from the people below the cut.
+    """
     finite = costs[costs < math.inf] if costs.max() == math.inf else costs
-    low, high = float(finite.min()), float(finite.max())
-    buckets = Buckets.spanning(low, high)
+    buckets = Buckets.spanning(float(finite.min()), float(finite.max()))
     below = Moments.of(finite, buckets).below_edges()
     level, squares = below.curve()
     best = float((squares + _KAPPA * level ** (2.0 / 3.0))[below.mass > 0].min())
-    tails = 1.0 / finite.size + _KAPPA * level ** (2.0 / 3.0)
-    enough = np.flatnonzero(tails >= best)
+    enough = np.flatnonzero(1.0 / finite.size + _KAPPA * level ** (2.0 / 3.0) >= best * (1.0 + 1e-6))
     if enough.size == 0:
-        return buckets.round_down(finite), math.inf
-    last = int(enough[0])
-    kept = finite[finite < buckets.edges[last + 1]]
-    return buckets.round_down(kept), float(tails[last])
+        return finite, math.inf
+    cut = float(buckets.edges[int(enough[0]) + 1])
+    kept = finite[finite < cut]
+    gain = cut - kept
+    a = float(kept.dot(gain) / gain.sum())
+    return kept, 1.0 / finite.size + _KAPPA * a ** (2.0 / 3.0)
 
 
 class _Pieces:
@@ -117,7 +130,7 @@ class _Pieces:
     def __init__(self, left: FloatArray, right: FloatArray, floor: FloatArray, mean: FloatArray, spread: FloatArray):
         self.left, self.right, self.floor, self.mean, self.spread = left, right, floor, mean, spread
 
-    def take(self, which: FloatArray) -> "_Pieces":
+    def take(self, which: NDArray[np.bool_]) -> "_Pieces":
         return _Pieces(*(getattr(self, name)[which] for name in ("left", "right", "floor", "mean", "spread")))
 
     def squares(self, a: FloatArray) -> FloatArray:

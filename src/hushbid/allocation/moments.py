@@ -91,9 +91,7 @@ class Moments:
 
     def __add__(self, other: "Moments") -> "Moments":
         """The moments of both populations together."""
-        return Moments(
-            self.buckets, self.count + other.count, self.first + other.first, self.second + other.second
-        )
+        return Moments(self.buckets, self.count + other.count, self.first + other.first, self.second + other.second)
 
     def below_edges(self) -> "Below":
         """Mass and moments, about the lowest edge, of everybody below each upper edge."""
@@ -122,7 +120,7 @@ class Below:
     origin: float
 
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """``a`` and ``g(a)`` at each level, in the units of the costs; ``origin`` and ``1/mass`` where all are equal."""
+        """``a`` and ``g(a)`` at each level, in the units of the costs (``origin`` and 0 where all are equal)."""
         gain = self.mass * self.level - self.first
         share = np.zeros_like(gain)
         np.divide(self.level * self.first - self.second, gain, out=share, where=gain > 0)

@@ -25,6 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 FloatArray = NDArray[np.float64]
+TINY, HUGE = 1e-200, 1e180
+"""Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,16 @@ class Problem:
 
     cheapest: float
     """The smallest virtual cost."""
+
+    def scale(self, unit: float) -> float:
+        """What costs are divided by to reach normal form (error weight 1, variance 1), for a variance ``unit``."""
+        scale = self.error_weight * unit**1.5
+        if self.cheapest > 0.0 and not TINY * scale <= self.cheapest <= HUGE * scale:
+            raise InputError(
+                f"error_weight={self.error_weight:g} and variance={unit:g} are too far from the virtual costs: the cheapest"
+                f" divided by error_weight * variance**1.5 must lie between {TINY:g} and {HUGE:g}."
+            )
+        return scale
 
     def first(self, rows: NDArray[np.intp], how_many: int) -> NDArray[np.intp]:
         """The ``how_many`` of ``rows`` (people of equal cost, ascending) that the tie key puts first."""
@@ -77,7 +89,7 @@ def as_problem(
         raise InputError(f"error_weight must be positive and finite, got {error_weight}.")
     spread = float(variance) if isinstance(variance, (int, float)) else _variance(variance, n, local)
     if isinstance(spread, float) and not 0.0 <= spread < math.inf:
-        raise InputError(f"variance must be nonnegative and finite, got {variance}.")
+        raise InputError(f"variance must be nonnegative and finite, got {spread}.")
     if tie_key is not None and len(tie_key) != n:
         raise InputError(f"tie_key must have one entry per person ({n}), got {len(tie_key)}.")
     return Problem(costs, spread, weight, tie_key, cheapest)
@@ -120,13 +132,14 @@ def _variance(variance: ArrayLike, n: int, local: bool) -> float | FloatArray:
         return float(spread)
     if local:
         raise InputError(
-            "variance must be one number in the local setting: the optimum for unequal variances is an open problem there."
+            "variance must be one number in the local setting: for unequal variances the optimum there is an open problem."
         )
     if spread.shape != (n,):
         raise InputError(f"variance must be one number or one per person ({n}), got shape {spread.shape}.")
     bad = ~((spread >= 0) & (spread < math.inf))
     if bad.any():
         raise InputError(
-            f"variance must be nonnegative and finite, but row {int(np.argmax(bad))} is not ({int(bad.sum())} such rows)."
+            f"variance must be nonnegative and finite, but row {int(np.argmax(bad))} is not"
+            f" ({int(bad.sum())} such rows)."
         )
     return spread

@@ -1,0 +1,69 @@
+"""The allocation against ``np.sort`` of the same array: large populations, memory, and small calls in a simulation."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.harness import Row, memory_ratio, time_ratio
+from hushbid import Exponential, LogNormal, Uniform, allocate
+
+PRIORS = {"uniform": Uniform(1.0, 2.0), "exponential": Exponential(1.0), "log-normal": LogNormal(0.0, 1.0)}
+LIMITS = {"central": 1.5, "local": 0.7}
+
+
+def run() -> list[Row]:
+    return [*large(), *small(), *certificates()]
+
+
+def large() -> Iterator[Row]:
+    for n in (10**6, 10**7):
+        for name, costs in populations(n):
+            for setting, limit in LIMITS.items():
+                what = f"allocate, {setting}, {name}, n = {n:.0e}"
+                yield time_ratio(what, call(costs, setting), against="np.sort", theirs=sort(costs), limit=limit)
+                yield memory_ratio(
+                    f"{what}: memory",
+                    call(costs, setting),
+                    against="n floats",
+                    bytes_of_theirs=costs.nbytes,
+                    limit=4.0,
+                )
+
+
+def small() -> Iterator[Row]:
+    for name, costs in populations(100):
+        for setting in LIMITS:
+            yield time_ratio(
+                f"allocate, {setting}, {name}, n = 100",
+                call(costs, setting),
+                against="np.sort",
+                theirs=sort(costs),
+                limit=50.0,
+                calls=2000,
+            )
+
+
+def certificates() -> Iterator[Row]:
+    for name, costs in populations(10**6):
+        for setting in LIMITS:
+            yield time_ratio(
+                f"lower bound, {setting}, {name}, n = 1e+06",
+                lambda costs=costs, setting=setting: allocate(costs, setting=setting).lower_bound,
+                against="np.sort",
+                theirs=sort(costs),
+            )
+
+
+def populations(n: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    rng = np.random.default_rng(7)
+    for name, prior in PRIORS.items():
+        yield name, prior.virtual_cost(prior.sample(n, rng=rng))
+
+
+def call(costs: NDArray[np.float64], setting: str) -> Callable[[], object]:
+    return lambda: allocate(costs, setting=setting)
+
+
+def sort(costs: NDArray[np.float64]) -> Callable[[], object]:
+    return lambda: np.sort(costs)
