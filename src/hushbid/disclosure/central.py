@@ -1,0 +1,155 @@
+"""Central setting: the trusted sum. From a plan and data to exact integers, noise, and only then an estimate."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.disclosure import noise
+from hushbid.disclosure.error import ErrorModel, error_model
+from hushbid.disclosure.grid import (
+    DATA_BITS,
+    IntArray,
+    PromiseCheck,
+    check_promises,
+    exact_sum,
+    integer_weights,
+    to_grid,
+)
+from hushbid.disclosure.plan import ReleasePlan
+from hushbid.disclosure.release import Grid
+from hushbid.errors import ReleaseError
+from hushbid.estimation import FloatArray, best_weights
+
+_ESTIMATE_BITS = 40
+_NOISELESS_BITS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sum:
+    """Integer weights for those who delivered, ready for data and noise."""
+
+    plan: ReleasePlan
+    """The promises."""
+
+    weights: IntArray
+    """``W_i`` for everybody, 0 for those who did not deliver."""
+
+    total_weight: int
+    """``Σ W_i``, positive."""
+
+    exponent: int | None
+    """``t``: the noise has scale 2**t and person i loses ``W_i/2**t``; None if there is no noise."""
+
+    privacy_loss: FloatArray
+    """What everybody loses, exactly."""
+
+    check: PromiseCheck
+    """That all promises are kept."""
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale, in steps of the sum, that the sampler receives; 0 for no noise."""
+        return 0.0 if self.exponent is None else math.ldexp(1.0, self.exponent)
+
+    @property
+    def grid(self) -> Grid:
+        """The integers, for the record."""
+        return Grid(
+            data_bits=DATA_BITS,
+            weight_exponent=self.exponent,
+            total_weight=self.total_weight,
+            noise_scale=self.noise_scale,
+        )
+
+    @property
+    def error(self) -> ErrorModel:
+        """How far an estimate may lie from the mean: the integer weights' own error, rounding included."""
+        steps = 1.0 / self.total_weight
+        return error_model(
+            weights=self.weights.astype(np.float64) * steps,
+            variance=self.plan.variance,
+            width=self.plan.width,
+            noise=np.array([self.plan.width * self.noise_scale * steps]),
+            rounding=self.plan.width * (2.0**-DATA_BITS + 2.0**-_ESTIMATE_BITS + 2.0 * steps),
+        )
+
+    def total(self, column: FloatArray) -> int:
+        """``floor(Σ W_i X_i / 2**40)``, exactly. Only the rows with a weight are read."""
+        used = self.weights > 0
+        values = np.zeros(column.size, dtype=np.int64)
+        values[used] = to_grid(column[used], self.plan.bounds)
+        return exact_sum(self.weights, values) >> DATA_BITS
+
+    def estimates(self, totals: list[int]) -> list[float]:
+        """Every total with noise of its own, as an estimate in data units."""
+        noisy = totals if self.exponent is None else noise.draw_many(totals, scale=self.noise_scale)
+        low, _ = self.plan.bounds
+        return [low + self.plan.width * _on_public_grid(Fraction(value, self.total_weight)) for value in noisy]
+
+
+def weigh(plan: ReleasePlan, present: NDArray[np.bool_]) -> Sum:
+    """Weights over those present, proportional to their planned losses; all promises checked.
+
+    With an infinite loss among them, weight sits on those people only (most precise first) and there is no noise.
+    """
+    losses = np.where(present, plan.delivered, 0.0)
+    unlimited = losses == math.inf
+    if unlimited.any():
+        return _noiseless(plan, unlimited)
+    weights, exponent = integer_weights(losses)
+    total_weight = int(weights.sum())
+    if total_weight == 0:
+        raise ReleaseError(
+            f"Somebody who delivered must have a privacy loss of at least 2**-54 to release anything,"
+            f" got at most {float(losses.max())}."
+        )
+    return Sum(
+        plan=plan,
+        weights=weights,
+        total_weight=total_weight,
+        exponent=exponent,
+        privacy_loss=np.ldexp(weights.astype(np.float64), -exponent),
+        check=check_promises(weights, exponent, plan.promised),
+    )
+
+
+def planned_error(plan: ReleasePlan) -> ErrorModel:
+    """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
+    losses = plan.delivered
+    if (losses == math.inf).any():
+        weights = best_weights(
+            np.where(losses == math.inf, losses, 0.0), setting="central", variance=plan.variance
+        ).weights
+        scale = 0.0
+    else:
+        largest = losses.max()
+        weights = losses / largest / np.sum(losses / largest)
+        scale = plan.width * float(weights.max() / largest)
+    noise_scale = np.array([scale])
+    return error_model(weights=weights, variance=plan.variance, width=plan.width, noise=noise_scale, rounding=0.0)
+
+
+def _noiseless(plan: ReleasePlan, unlimited: NDArray[np.bool_]) -> Sum:
+    if (plan.promised[unlimited] < math.inf).any():
+        raise ReleaseError("An infinite privacy loss was planned for somebody who was promised a finite one.")
+    losses = np.where(unlimited, math.inf, 0.0)
+    shares = best_weights(losses, setting="central", variance=plan.unit_variance).weights
+    weights = np.floor(np.ldexp(shares, _NOISELESS_BITS)).astype(np.int64)
+    check = PromiseCheck(people=plan.people, people_in_fractions=0, people_mapped=0, largest_share=1.0)
+    return Sum(
+        plan=plan,
+        weights=weights,
+        total_weight=int(weights.sum()),
+        exponent=None,
+        privacy_loss=losses,
+        check=check,
+    )
+
+
+def _on_public_grid(share: Fraction) -> float:
+    """The nearest multiple of 2**-40: the digits below would tell the total weight, hence who dropped out."""
+    steps: int = round(share * 2**_ESTIMATE_BITS)
+    return steps / (1 << _ESTIMATE_BITS)

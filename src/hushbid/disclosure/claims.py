@@ -1,0 +1,126 @@
+"""Something random that is drawn once and never again, whatever crashes in between.
+
+For a name in a folder there are three files::
+
+    NAME.claim    created exclusively and made durable before anything is drawn; holds the lock; never removed
+    NAME.draft    the drawing while it is being written; gone as soon as the final file is there
+    NAME.json     the drawing, complete; appears in one step and is never replaced
+
+A live claimant holds an advisory lock on the claim, so nobody else completes it. A claim without a final file belongs
+to somebody who died before showing anything. The next one to ask finishes the job: with the draft if it is complete, so
+that not even the disk ever holds two drawings, else with a new drawing. A final file is returned as it stands.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hushbid.errors import ReleaseError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+
+def stored(folder: Path, name: str) -> dict[str, Any] | None:
+    """What was drawn under this name, or None."""
+    path = folder / f"{name}.json"
+    drawing = _read(path)
+    if drawing is None and path.exists():
+        raise ReleaseError(f"{path} is damaged; it is neither returned nor drawn again.")
+    return drawing
+
+
+def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """What was drawn under this name; if nothing was, draw it, store it durably, and only then return it."""
+    try:
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _sync(folder.parent)
+        with _claimed(folder, name):
+            found = stored(folder, name)
+            if found is None:
+                _store(folder, name, draw)
+                found = stored(folder, name)
+    except OSError as problem:
+        raise ReleaseError(f"The claims folder {folder} cannot be used: {problem.strerror}.") from problem
+    if found is None:
+        raise ReleaseError(f"{folder / name}.json vanished while it was being stored.")
+    return found
+
+
+@contextmanager
+def _claimed(folder: Path, name: str) -> Iterator[None]:
+    if fcntl is None:
+        raise ReleaseError("A claims folder needs POSIX file locks, which this system does not have.")
+    descriptor = _take_claim(folder, folder / f"{name}.claim")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits for a live claimant; a dead one holds no lock
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take_claim(folder: Path, path: Path) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(path, os.O_RDWR)
+    os.fsync(descriptor)
+    _sync(folder)
+    return descriptor
+
+
+def _store(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> None:
+    """Write the drawing under its draft name, then give it its final name, durably at each step. The lock is held."""
+    draft, final = folder / f"{name}.draft", folder / f"{name}.json"
+    if _read(draft) is None:
+        draft.unlink(missing_ok=True)
+        _write(draft, _sealed(draw()))
+    _sync(draft)
+    _sync(folder)
+    os.link(draft, final)  # unlike a rename, fails if the final file exists
+    _sync(folder)
+    draft.unlink()
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        while content:
+            content = content[os.write(descriptor, content) :]
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: Path) -> None:
+    """Make a file's content, or a folder's list of names, survive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sealed(drawing: Mapping[str, Any]) -> bytes:
+    """The drawing after its checksum, by which a torn or damaged file is recognised."""
+    return json.dumps({"sha256": _checksum(drawing), "drawing": drawing}, allow_nan=False).encode()
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The drawing in a file; None if there is no file or it is not complete."""
+    try:
+        sealed = json.loads(path.read_bytes())
+        drawing: dict[str, Any] = sealed["drawing"]
+        return drawing if sealed["sha256"] == _checksum(drawing) else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _checksum(drawing: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(drawing).encode()).hexdigest()

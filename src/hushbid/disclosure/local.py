@@ -1,0 +1,229 @@
+"""Local setting: the noise is added where the data are, and what arrives needs no trust.
+
+On a device, :func:`privatize` turns one datum into a message: an integer X on a grid of ``2**m`` steps plus discrete
+Laplace noise of scale ``b ≥ 2**m/ε``, so that the person loses at most ``2**m/b ≤ ε``, in exact arithmetic. The
+platform weighs the messages by their precision, ``w_i ∝ 1/(V_i + 2/ε_i²)``, and adds nothing.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hushbid.disclosure import claims, noise
+from hushbid.disclosure.error import ErrorModel, error_model
+from hushbid.disclosure.grid import PromiseCheck, to_grid
+from hushbid.disclosure.plan import ReleasePlan, as_bounds, as_column, rows_text
+from hushbid.disclosure.release import Grid
+from hushbid.disclosure.wire import LARGEST_GRID_BITS, PrivatizedValue, as_ratio
+from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
+from hushbid.estimation import FloatArray, as_losses, best_weights
+
+SMALLEST_LOSS = 2.0**-53
+"""Below this the noise would not fit in 64 bits."""
+
+_UNIT_SCALE = 2.0**40
+_STORE_FORMAT = "hushbid private value"
+
+
+def privatize(
+    value: float,
+    privacy_loss: float,
+    bounds: tuple[float, float],
+    *,
+    store: str | Path | None = None,
+    accept_infinite_loss: bool = False,
+) -> PrivatizedValue:
+    """One person's datum, clamped to the public range, with noise that costs her at most ``privacy_loss``.
+
+    Sending a second noisy value of the same datum doubles the loss. With ``store``, a path without extension, the first
+    one is kept on disk before it is returned, and every later call returns that one. The file says no more than the
+    message does; in particular it cannot tell whether a later call brings another ``value``. A later call with another
+    privacy loss or range is refused.
+
+        >>> message = privatize(7.5, 0.5, (0, 10))
+        >>> message.grid_bits, message.epsilon
+        (32, (1, 2))
+    """
+    loss, bounds = _as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
+    if store is None:
+        return _drawn(value, loss, bounds)
+    path = Path(store)
+    terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
+
+    def draw() -> dict[str, Any]:
+        return {**terms, "message": _drawn(value, loss, bounds).to_dict()}
+
+    kept = claims.stored(path.parent, path.name) or claims.drawn_once(path.parent, path.name, draw)
+    if {name: kept.get(name) for name in terms} != terms:
+        raise ReleaseError(f"{path}.json holds a value that was privatized with another privacy loss or other bounds.")
+    return PrivatizedValue.from_dict(kept["message"])
+
+
+def simulate_privatized(values: ArrayLike, privacy_loss: ArrayLike, bounds: tuple[float, float]) -> FloatArray:
+    """Noisy values of many people, in data units, for simulation: one fast call, and nothing is kept.
+
+    The noise is the same sampler's, drawn on a common fine grid and stretched by ``1/ε_i`` in floating point; a message
+    meant to be sent comes from :func:`privatize`.
+    """
+    bounds = as_bounds(bounds)
+    column = as_column(values, needed=np.ones(np.size(values), dtype=np.bool_))
+    losses = np.array(np.broadcast_to(as_losses(np.atleast_1d(privacy_loss), some_positive=False), column.shape))
+    if not (losses > 0).all() or np.isnan(column).any():
+        raise InputError("Simulated values must not be missing, and their privacy losses must be positive.")
+    low, high = bounds
+    share = np.ldexp(to_grid(column, bounds, bits=LARGEST_GRID_BITS).astype(np.float64), -LARGEST_GRID_BITS)
+    unit = np.array(noise.draw_many([0] * column.size, scale=_UNIT_SCALE), dtype=np.float64) / _UNIT_SCALE
+    return np.asarray(low + (high - low) * (share + unit / losses))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Combination:
+    """Messages, read and weighed."""
+
+    estimate: float
+    """The weighted mean, in data units."""
+
+    privacy_loss: FloatArray
+    """What everybody who delivered loses."""
+
+    error: ErrorModel
+    """How far the estimate may lie from the mean."""
+
+    grid: Grid
+    """The coarsest grid among the messages."""
+
+    check: PromiseCheck
+    """That every message was made with the planned loss, at most the promised one."""
+
+
+def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | None]:
+    """Everybody's message or None; those of people with a zero planned loss are not read."""
+    if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
+        raise DataError(f"data must be one message per person, got {type(data).__name__}.")
+    rows = list(data)
+    if len(rows) != plan.people:
+        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.")
+    messages: list[PrivatizedValue | None] = [None] * len(rows)
+    for row in np.flatnonzero(plan.delivered > 0):
+        messages[row] = _read_message(rows[row], int(row))
+    wrong = np.array(
+        [
+            m is not None and m.epsilon != as_ratio(loss)
+            for m, loss in zip(messages, plan.delivered.tolist(), strict=True)
+        ]
+    )
+    if wrong.any():
+        raise DataError(f"A message must state the planned privacy loss exactly, but {rows_text(wrong)} does not.")
+    return messages
+
+
+def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combination:
+    """The most precise weighted mean of the messages; at least one is there."""
+    rows = np.array([row for row, message in enumerate(messages) if message is not None])
+    present = [message for message in messages if message is not None]
+    losses, variance = plan.delivered[rows], plan.unit_variance[rows]
+    weights = best_weights(losses, setting="local", variance=variance).weights
+    values = [message.decode(plan.bounds) for message in present]
+    privacy_loss = np.zeros(plan.people)
+    privacy_loss[rows] = losses
+    bits = np.array([message.grid_bits for message in present])
+    return Combination(
+        estimate=math.fsum(weight * value for weight, value in zip(weights.tolist(), values, strict=True)),
+        privacy_loss=privacy_loss,
+        error=_error(plan, rows, weights, rounding=2.0 * float(np.sum(weights * np.ldexp(1.0, -bits)))),
+        grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
+        check=_check_messages(plan, rows, present),
+    )
+
+
+def planned_error(plan: ReleasePlan) -> ErrorModel:
+    """How far the estimate may lie from the mean if everybody delivers."""
+    rows = np.flatnonzero(plan.delivered > 0)
+    weights = best_weights(plan.delivered[rows], setting="local", variance=plan.unit_variance[rows]).weights
+    return _error(plan, rows, weights, rounding=0.0)
+
+
+def grid_bits(privacy_loss: float) -> int:
+    """32 bits, fewer for a loss so small that the noise would not fit in 64 bits otherwise."""
+    if privacy_loss == math.inf:
+        return LARGEST_GRID_BITS
+    return min(LARGEST_GRID_BITS, 53 + math.frexp(privacy_loss)[1])
+
+
+def noise_scale(privacy_loss: float, bits: int) -> float:
+    """The least double b that certainly satisfies ``2**bits/b ≤ privacy_loss``."""
+    scale = 2.0**bits / privacy_loss
+    if Fraction(scale) * Fraction(privacy_loss) < 2**bits:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def _as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
+    try:
+        loss = float(privacy_loss)
+    except (TypeError, ValueError):
+        raise InputError("privacy_loss must be a number.") from None
+    if not loss >= SMALLEST_LOSS:
+        raise InputError(f"privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.3g} to send anything, got {loss}.")
+    if loss == math.inf and not accept_infinite_loss:
+        raise InfiniteLoss("privacy_loss is infinite: pass accept_infinite_loss=True to send the value without noise.")
+    return loss
+
+
+def _drawn(value: float, loss: float, bounds: tuple[float, float]) -> PrivatizedValue:
+    column = as_column([value], needed=np.array([True]))
+    if math.isnan(column[0]):
+        raise DataError("value is missing: there is nothing to send.")
+    bits = grid_bits(loss)
+    step = int(to_grid(column, bounds, bits=bits)[0])
+    if loss < math.inf:
+        scale = noise_scale(loss, bits)
+        kept = Fraction(2**bits) / Fraction(scale) <= Fraction(loss) and noise.loss_bound(2**bits, scale=scale) <= loss
+        if not kept:
+            raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
+        step = noise.draw(step, scale=scale)
+    return PrivatizedValue(grid_bits=bits, epsilon=as_ratio(loss), value=step)
+
+
+def _read_message(message: object, row: int) -> PrivatizedValue | None:
+    if message is None or (isinstance(message, float) and math.isnan(message)):
+        return None
+    if isinstance(message, PrivatizedValue):
+        message = message.to_dict()
+    try:
+        if isinstance(message, (str, bytes)):
+            return PrivatizedValue.from_json(message)
+        if isinstance(message, Mapping):
+            return PrivatizedValue.from_dict(message)
+    except InputError as problem:
+        raise DataError(f"The message in row {row} cannot be read: {problem}") from None
+    raise DataError(f"data in the local setting must be messages made by privatize, but row {row} is not one.")
+
+
+def _check_messages(plan: ReleasePlan, rows: Any, present: list[PrivatizedValue]) -> PromiseCheck:
+    for row, message in zip(rows.tolist(), present, strict=True):
+        promise = float(plan.promised[row])
+        if promise < math.inf and not message.privacy_loss <= Fraction(promise):
+            raise ReleaseError(f"The message in row {row} was made with a larger privacy loss than promised.")
+    return PromiseCheck(
+        people=plan.people,
+        people_in_fractions=len(present),
+        people_mapped=0,
+        largest_share=float(
+            np.max(plan.delivered[rows] / plan.promised[rows], where=plan.promised[rows] < math.inf, initial=0.0)
+        ),
+    )
+
+
+def _error(plan: ReleasePlan, rows: Any, weights: FloatArray, *, rounding: float) -> ErrorModel:
+    with np.errstate(over="ignore"):
+        scales = plan.width * weights / plan.delivered[rows]
+    return error_model(
+        weights=weights, variance=plan.variance[rows], width=plan.width, noise=scales, rounding=plan.width * rounding
+    )

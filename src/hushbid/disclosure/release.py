@@ -1,0 +1,164 @@
+"""The released estimate, and what its operator may know about how it was made."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.grid import PromiseCheck
+from hushbid.errors import RecordError
+from hushbid.estimation import FloatArray, Setting
+
+FORMAT, VERSION = "hushbid release", 1
+_PUBLIC_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The integers a release was computed in; with them anybody can check the promises again."""
+
+    data_bits: int
+    """A datum is an integer between 0 and 2**data_bits (local: the coarsest grid among the messages)."""
+
+    weight_exponent: int | None
+    """Central: person i's weight is the integer ``privacy_loss_i · 2**weight_exponent``; None without noise."""
+
+    total_weight: int | None
+    """Central: the sum of all integer weights."""
+
+    noise_scale: float | None
+    """Central: the scale, in steps of the weighted sum, that the sampler received; 0 if no noise was drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Release:
+    """One estimate, drawn once. All of it is for the operator; :meth:`public` is what may be shown."""
+
+    setting: Setting
+    """Where noise was added."""
+
+    bounds: tuple[float, float]
+    """The public range of the data."""
+
+    estimate: float
+    """The noisy weighted mean. It is not clamped to the range: that would bias it."""
+
+    privacy_loss: FloatArray
+    """What each person really lost, exactly; 0 for those whose data were not used. At most what she was promised."""
+
+    error: ErrorModel
+    """How far the estimate may lie from the mean, given who delivered."""
+
+    planned_error: ErrorModel
+    """The same, had everybody delivered."""
+
+    grid: Grid
+    """The integers it was computed in."""
+
+    check: PromiseCheck
+    """The verification of all promises, made before the noise was drawn."""
+
+    clamped: int
+    """How many values lay outside the range. For the operator only (not known in the local setting: 0)."""
+
+    dropped_out: tuple[int, ...]
+    """The rows that should have delivered and did not. For the operator only."""
+
+    versions: dict[str, str]
+    """Of this library and of the sampler."""
+
+    key: str
+    """The key of the plan."""
+
+    @property
+    def standard_error(self) -> float:
+        """Root mean squared error from the declared variance and the noise, never from the data."""
+        return math.sqrt(self.error.mse)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval that contains the mean with probability at least ``level``, whatever the distribution.
+
+        It holds for independent data whose variance is at most the declared one, at every sample size, and accounts
+        for the Laplace tail; see :mod:`hushbid.disclosure.error`.
+        """
+        half = self.error.half_width(level)
+        return self.estimate - half, self.estimate + half
+
+    def public(self) -> dict[str, Any]:
+        """What may be shown to anybody: the noisy estimate, and facts that were fixed before any data were seen.
+
+        The errors are the planned ones. Drop-outs make the real ones larger, but real ones would tell who dropped out.
+        """
+        return {
+            "format": "hushbid public release",
+            "version": VERSION,
+            "setting": self.setting,
+            "bounds": list(self.bounds),
+            "planned_standard_error": _plain(math.sqrt(self.planned_error.mse)),
+            "planned_half_width": {
+                "level": _PUBLIC_LEVEL,
+                "value": _plain(self.planned_error.half_width(_PUBLIC_LEVEL)),
+            },
+            "estimate": self.estimate,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain JSON values; confidential. The estimate comes last: a torn file does not hold it."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "key": self.key,
+            "setting": self.setting,
+            "bounds": list(self.bounds),
+            "privacy_loss": [_plain(loss) for loss in self.privacy_loss.tolist()],
+            "error": _plain_dict(self.error),
+            "planned_error": _plain_dict(self.planned_error),
+            "grid": _plain_dict(self.grid),
+            "check": _plain_dict(self.check),
+            "clamped": self.clamped,
+            "dropped_out": list(self.dropped_out),
+            "versions": dict(self.versions),
+            "estimate": self.estimate,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Release":
+        """The inverse of :meth:`to_dict`."""
+        if values.get("format") != FORMAT or values.get("version") != VERSION:
+            raise RecordError(
+                f"A release must have format {FORMAT!r} and version {VERSION},"
+                f" got {values.get('format')!r} and {values.get('version')!r}."
+            )
+        try:
+            low, high = values["bounds"]
+            return cls(
+                setting=values["setting"],
+                bounds=(float(low), float(high)),
+                estimate=float(values["estimate"]),
+                privacy_loss=np.array([float(loss) for loss in values["privacy_loss"]]),
+                error=ErrorModel(**{name: float(value) for name, value in values["error"].items()}),
+                planned_error=ErrorModel(**{name: float(value) for name, value in values["planned_error"].items()}),
+                grid=Grid(**values["grid"]),
+                check=PromiseCheck(**values["check"]),
+                clamped=int(values["clamped"]),
+                dropped_out=tuple(int(row) for row in values["dropped_out"]),
+                versions=dict(values["versions"]),
+                key=values["key"],
+            )
+        except (KeyError, TypeError, ValueError) as problem:
+            raise RecordError(f"A release cannot be read: {type(problem).__name__} ({problem}).") from None
+
+    def __repr__(self) -> str:
+        return f"Release(estimate={self.estimate!r}, standard_error={self.standard_error!r}, setting={self.setting!r})"
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no infinity; everything else is its own plain form."""
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _plain_dict(values: ErrorModel | Grid | PromiseCheck) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in asdict(values).items()}
