@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
@@ -63,6 +63,19 @@ def privatize(
     if {name: kept.get(name) for name in terms} != terms:
         raise ReleaseError(f"{path}.json holds a value that was privatized with another privacy loss or other bounds.")
     return PrivatizedValue.from_dict(kept["message"])
+
+
+def draw_messages(column: FloatArray, loss: float, bounds: tuple[float, float]) -> list[PrivatizedValue]:
+    """A message for each datum, all with the same loss, the promise verified exactly first. Nothing is kept."""
+    bits = grid_bits(loss)
+    steps: list[int] = to_grid(column, bounds, bits=bits).tolist()
+    if loss < math.inf:
+        scale = noise_scale(loss, bits)
+        kept = Fraction(2**bits) / Fraction(scale) <= Fraction(loss) and noise.loss_bound(2**bits, scale=scale) <= loss
+        if not kept:
+            raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
+        steps = noise.draw_many(steps, scale=scale)
+    return [PrivatizedValue(grid_bits=bits, epsilon=as_ratio(loss), value=step) for step in steps]
 
 
 def simulate_privatized(values: ArrayLike, privacy_loss: ArrayLike, bounds: tuple[float, float]) -> FloatArray:
@@ -136,7 +149,7 @@ def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combin
     return Combination(
         estimate=math.fsum(weight * value for weight, value in zip(weights.tolist(), values, strict=True)),
         privacy_loss=privacy_loss,
-        error=_error(plan, rows, weights, rounding=2.0 * float(np.sum(weights * np.ldexp(1.0, -bits)))),
+        error=error_of(plan, rows, weights, rounding=2.0 * float(np.sum(weights * np.ldexp(1.0, -bits)))),
         grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
         check=_check_messages(plan, rows, present),
     )
@@ -146,7 +159,15 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
     """How far the estimate may lie from the mean if everybody delivers."""
     rows = np.flatnonzero(plan.delivered > 0)
     weights = best_weights(plan.delivered[rows], setting="local", variance=plan.unit_variance[rows]).weights
-    return _error(plan, rows, weights, rounding=0.0)
+    return error_of(plan, rows, weights)
+
+
+def error_of(plan: ReleasePlan, rows: NDArray[np.intp], weights: FloatArray, *, rounding: float = 0.0) -> ErrorModel:
+    """How far a mean of the messages in ``rows`` with these weights may lie from the mean; rounding in widths."""
+    with np.errstate(over="ignore"):
+        scales = plan.width * weights / plan.delivered[rows]
+    variance, width = plan.variance[rows], plan.width
+    return error_model(weights=weights, variance=variance, width=width, noise=scales, rounding=width * rounding)
 
 
 def grid_bits(privacy_loss: float) -> int:
@@ -180,15 +201,7 @@ def _drawn(value: float, loss: float, bounds: tuple[float, float]) -> Privatized
     column = as_column([value], needed=np.array([True]))
     if math.isnan(column[0]):
         raise DataError("value is missing: there is nothing to send.")
-    bits = grid_bits(loss)
-    step = int(to_grid(column, bounds, bits=bits)[0])
-    if loss < math.inf:
-        scale = noise_scale(loss, bits)
-        kept = Fraction(2**bits) / Fraction(scale) <= Fraction(loss) and noise.loss_bound(2**bits, scale=scale) <= loss
-        if not kept:
-            raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
-        step = noise.draw(step, scale=scale)
-    return PrivatizedValue(grid_bits=bits, epsilon=as_ratio(loss), value=step)
+    return draw_messages(column, loss, bounds)[0]
 
 
 def _read_message(message: object, row: int) -> PrivatizedValue | None:
@@ -206,7 +219,7 @@ def _read_message(message: object, row: int) -> PrivatizedValue | None:
     raise DataError(f"data in the local setting must be messages made by privatize, but row {row} is not one.")
 
 
-def _check_messages(plan: ReleasePlan, rows: Any, present: list[PrivatizedValue]) -> PromiseCheck:
+def _check_messages(plan: ReleasePlan, rows: NDArray[np.intp], present: list[PrivatizedValue]) -> PromiseCheck:
     for row, message in zip(rows.tolist(), present, strict=True):
         promise = float(plan.promised[row])
         if promise < math.inf and not message.privacy_loss <= Fraction(promise):
@@ -218,12 +231,4 @@ def _check_messages(plan: ReleasePlan, rows: Any, present: list[PrivatizedValue]
         largest_share=float(
             np.max(plan.delivered[rows] / plan.promised[rows], where=plan.promised[rows] < math.inf, initial=0.0)
         ),
-    )
-
-
-def _error(plan: ReleasePlan, rows: Any, weights: FloatArray, *, rounding: float) -> ErrorModel:
-    with np.errstate(over="ignore"):
-        scales = plan.width * weights / plan.delivered[rows]
-    return error_model(
-        weights=weights, variance=plan.variance[rows], width=plan.width, noise=scales, rounding=plan.width * rounding
     )

@@ -167,7 +167,7 @@ def _as_number(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:  # an integer beyond every float; the bounds will clamp it
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _as_variance(variance: ArrayLike | None, bounds: tuple[float, float], n: int) -> FloatArray:
