@@ -18,12 +18,16 @@ __version__ = "0.1.0"
 # To publish a name, add it to both lists, here and below; tests/unit/test_package.py compares them.
 if TYPE_CHECKING:
     from hushbid import allocation as allocation
+    from hushbid import audit as audit
     from hushbid import baselines as baselines
+    from hushbid import disclosure as disclosure
     from hushbid import errors as errors
     from hushbid import estimation as estimation
     from hushbid import priors as priors
     from hushbid.allocation import Allocation as Allocation
     from hushbid.allocation import allocate as allocate
+    from hushbid.disclosure import Release as Release
+    from hushbid.disclosure import privatize as privatize
     from hushbid.errors import HushbidError as HushbidError
     from hushbid.priors import Beta as Beta
     from hushbid.priors import Empirical as Empirical
@@ -38,9 +42,10 @@ if TYPE_CHECKING:
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
 
-_MODULES = ("allocation", "baselines", "errors", "estimation", "priors")
+_MODULES = ("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "priors")
 _NAMES = {
     "hushbid.allocation": ("Allocation", "allocate"),
+    "hushbid.disclosure": ("Release", "privatize"),
     "hushbid.errors": ("HushbidError",),
     "hushbid.priors": (
         "Beta",
