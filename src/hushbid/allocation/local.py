@@ -86,8 +86,8 @@ def solve_local(problem: Problem) -> Allocation:
 def best_count(costs: FloatArray) -> Balance:
     """The best number of active people and their balance, for ``costs`` sorted ascending, in normal form."""
     alone = _alone(float(costs[0]))
-    count, price = _first_guess(costs)
     fewest, most = 2, int(np.searchsorted(costs, math.inf)) if costs[-1] == math.inf else costs.size
+    count, price = _first_guess(costs[:most])
     solved: dict[int, Balance] = {}
     while fewest <= most:
         count = min(max(count, fewest), most)
@@ -117,8 +117,6 @@ def _first_guess(costs: FloatArray) -> tuple[int, float]:
     power = np.cbrt(costs)
     power *= power
     supply = np.arange(1.0, costs.size + 1.0) - 0.5 * power.cumsum() / (power + 1e-300)
-    if costs[-1] == math.inf:
-        supply[costs == math.inf] = np.inf
     count = max(int(np.searchsorted(costs * (supply * supply), WORTHWHILE)), 1)
     return count, float(supply[count - 1]) ** -2.0
 
@@ -148,13 +146,13 @@ def balance(costs: FloatArray, count: int, guess: float) -> Balance | None:
         else:
             return None
         move = -excess / (slope + 0.5 * target)
-        if abs(move) < 1e-7:
+        if abs(move) < 1e-7 and abs(excess) < 1e-7 * target:  # where q' peaks a small move is no sign of balance
             break
         proposed = max(price * math.exp(min(max(move, -3.0), 3.0)), least)
         price = proposed if low < proposed < high else math.sqrt(low * high)
     # Newton converges quadratically: after one more move, to first order in y too, the error is below rounding.
     square = y * y
-    y *= 1.0 + move * (square + 2.0) / (3.0 * square - 2.0)
+    y *= 1.0 + move * (square + 2.0) / (3.0 * square - 2.0 + 1e-9)
     price *= math.exp(move)
     value = 2.0 * math.sqrt(price) + spent - price * supply
     return Balance(count, value, price, np.concatenate([np.full(free, np.inf), y]) if free else y)
