@@ -255,9 +255,13 @@ def test_the_mesh_method_cuts_an_endless_tail_where_its_lemma_says():
     assert mesh.rows.tolist() == [0]
 
 
+@pytest.mark.parametrize("rows", [[1], [-1], [0, 7]])
+def test_the_mesh_method_names_rows_that_do_not_exist(rows):
+    with pytest.raises(InputError, match="rows must be between 0 and 0"):
+        mesh_payments([1.0], prior=UniformReports(1.0, 2.0), rule=allocate, variance=0.25, accuracy=1.0, rows=rows)
+
+
 @pytest.mark.parametrize("accuracy", [0.0, -1.0, float("inf"), float("nan")])
 def test_the_mesh_method_wants_a_positive_accuracy(accuracy):
     with pytest.raises(InputError, match="accuracy="):
-        mesh_payments(
-            [1.0], prior=UniformReports(1.0, 2.0), rule=lambda costs: allocate(costs), variance=0.25, accuracy=accuracy
-        )
+        mesh_payments([1.0], prior=UniformReports(1.0, 2.0), rule=allocate, variance=0.25, accuracy=accuracy)

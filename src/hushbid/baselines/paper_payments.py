@@ -83,6 +83,8 @@ def mesh_payments(
         raise InputError(f"accuracy must be positive and finite, got accuracy={accuracy!r}.")
     sensitivities = np.asarray(reports, dtype=np.float64)
     chosen = np.arange(sensitivities.size) if rows is None else np.asarray(rows, dtype=np.intp)
+    if np.any((chosen < 0) | (chosen >= sensitivities.size)):
+        raise InputError(f"rows must be between 0 and {sensitivities.size - 1}, got rows={chosen.tolist()!r}.")
     virtual_costs = prior.virtual_cost(sensitivities)
     truthful = rule(virtual_costs)
     rents = np.zeros(chosen.size)
@@ -123,7 +125,7 @@ class _OwnLoss:
         rule: Callable[[FloatArray], PricedAllocation],
     ) -> None:
         self.row, self.prior, self.calls = row, prior, 0
-        self._costs, self._rule = virtual_costs.copy(), rule
+        self._costs, self._rule = virtual_costs, rule
 
     def at(self, report: float) -> float:
         return float(self._allocate(float(self.prior.virtual_cost(np.array([report]))[0])).privacy_loss[self.row])
@@ -133,8 +135,9 @@ class _OwnLoss:
 
     def _allocate(self, virtual_cost: float) -> PricedAllocation:
         self.calls += 1
-        self._costs[self.row] = virtual_cost
-        return self._rule(self._costs)
+        costs = self._costs.copy()
+        costs[self.row] = virtual_cost
+        return self._rule(costs)
 
 
 def _top_of_mesh(own: _OwnLoss, accuracy: float) -> float:
