@@ -1,17 +1,22 @@
 """The optimal privacy loss of every person, exactly, for given virtual costs."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation.central import solve_central
+from hushbid.allocation.central_replies import CentralReplies
 from hushbid.allocation.local import solve_local
+from hushbid.allocation.local_replies import LocalReplies
 from hushbid.allocation.problem import as_problem
+from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
 from hushbid.allocation.solution import Allocation
 from hushbid.errors import InputError
 
-__all__ = ["Allocation", "allocate"]
+__all__ = ["Allocation", "Replies", "ReplyRule", "allocate", "replies"]
 
 
 def allocate(
@@ -51,3 +56,25 @@ def allocate(
             as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=True)
         )
     raise InputError(f"setting must be 'central' or 'local', got {setting!r}.")
+
+
+def replies(
+    virtual_costs: ArrayLike, *, setting: str, variance: ArrayLike = 0.25, error_weight: float | None = None
+) -> ReplyRule:
+    """The optimum as a function of one person's virtual cost, the others' fixed: what payments integrate.
+
+    >>> rule = replies([1.0, 1.2, 9.0], setting="central")
+    >>> rule.at(np.array([0, 0]), np.array([1.0, 1.1])).loss.round(4).tolist()
+    [1.4956, 1.3234]
+    """
+    local = setting == "local"
+    problem = as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=None, local=local)
+    spread = problem.variance
+    if np.any(np.asarray(spread) == 0.0):
+        return DirectReplies(
+            problem.costs,
+            partial(allocate, setting=setting, variance=spread, error_weight=problem.error_weight),
+        )
+    if isinstance(spread, float) and local:
+        return LocalReplies(problem.costs, spread, problem.error_weight)
+    return CentralReplies(problem.costs, spread, problem.error_weight)

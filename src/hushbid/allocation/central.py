@@ -221,25 +221,20 @@ def _polished(offset: FloatArray, mass: FloatArray | None, base: float, *, with_
 def _solve(problem: Problem, unit: float, mass: FloatArray | None) -> Allocation:
     """Leave out the hopeless, sort the rest, take the best piece."""
     scale = problem.scale(unit)
-    base = problem.cheapest / scale
-    n = problem.costs.size
-    rows: NDArray[np.intp] | None = None
-    if n > _SELECT_ABOVE:
-        rows, best = _select(problem, scale, base, mass)
-    else:
-        best = _sort_and_solve(problem.costs, mass, scale, base)
+    rows, best = contenders(problem.costs, mass, scale=scale)
     costs = problem.costs if rows is None else problem.costs[rows]
     share = best.weights(costs / scale - best.base, 1.0 if mass is None else mass if rows is None else mass[rows])
     return _allocation(problem, unit, best, share, rows)
 
 
-def _sort_and_solve(costs: FloatArray, mass: FloatArray | None, scale: float, base: float) -> Optimum:
+def _sort_and_solve(costs: FloatArray, mass: FloatArray | None, scale: float) -> Optimum:
     if mass is None:
         ordered = costs / scale
         ordered.sort()
     else:
         order = np.argsort(costs, kind="stable")
         ordered, mass = costs[order] / scale, mass[order]
+    base = float(ordered[0])
     if float(ordered[-1]) > 1e3 * (1.0 + base):
         cap = _highest_level(base, 1.0 if mass is None else float(mass[0]), 0.0)
         count = int(np.searchsorted(ordered, cap, side="right"))
@@ -253,21 +248,24 @@ def _highest_level(base: float, mass: float, floor: float) -> float:
     return (base + 3.0 * worst_root / (KAPPA * mass)) * (1.0 + 1e-12)
 
 
-def _select(problem: Problem, scale: float, base: float, mass: FloatArray | None) -> tuple[NDArray[np.intp], Optimum]:
-    """Rows that may be active, and the optimum.
+def contenders(
+    costs: FloatArray, mass: FloatArray | None, *, scale: float = 1.0
+) -> tuple[NDArray[np.intp] | None, Optimum]:
+    """The optimum, and rows among which everybody active is (None: anybody may be). Costs are in units of ``scale``.
 
     A cut at ``τ_c`` loses nothing if ``κ·G(τ_c) ≥ 3·b_max``: at the optimum ``κ·G(τ) = 3b`` and ``κb² ≤ h − 1/U_all``
     for any attained ``h``. A sample proposes the cut, this inequality checks it, and if it fails
     ``τ ≤ m + 3·b_max/(κU)``, true for the mass and mean of any set of people, gives a cut that passes.
     """
-    costs = problem.costs
+    if costs.size <= _SELECT_ABOVE:
+        return None, _sort_and_solve(costs, mass, scale)
     finite = costs.size if costs.max() < math.inf else int(np.count_nonzero(costs < math.inf))
     floor = 1.0 / (finite if mass is None else float(mass[costs < math.inf].sum()))
     cut = _proposed_cut(costs, mass, scale)
     while True:
         rows = np.flatnonzero(costs <= cut)
         picked, weight = costs[rows], None if mass is None else mass[rows]
-        best = _sort_and_solve(picked, weight, scale, base)
+        best = _sort_and_solve(picked, weight, scale)
         if rows.size == finite:
             return rows, best
         worst_root = math.sqrt(max(best.value - floor, 0.0) / KAPPA)
@@ -292,7 +290,7 @@ def _proposed_cut(costs: FloatArray, mass: FloatArray | None, scale: float) -> f
     lighter_unit = scale * heavier**-1.5
     if not TINY <= ordered[0] / lighter_unit <= HUGE:
         return float(ordered[-1])
-    hint = _sort_and_solve(ordered, None, lighter_unit, float(ordered[0]) / lighter_unit)
+    hint = _sort_and_solve(ordered, None, lighter_unit)
     count = int(np.searchsorted(ordered, (hint.base + hint.level) * lighter_unit))
     spare = count + int(4.0 * math.sqrt(count)) + 16
     return float(ordered[min(spare, ordered.size - 1)])

@@ -39,23 +39,28 @@ def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_w
         unit = float(spread.min())
         mass = unit / spread
     scale = error_weight * unit**1.5
-    costs = costs / scale
+    with np.errstate(over="ignore"):  # what overflows is above every level that matters
+        costs = costs / scale
+    tail, price = math.inf, price / scale
     if mass is None and costs.size > _EXACT_UP_TO:
         costs, tail = _without_hopeless(costs)
     else:
-        finite = costs < math.inf
-        costs, mass, tail = costs[finite], None if mass is None else mass[finite], math.inf
-    pieces = _pieces(costs, mass, price / scale)
+        level = _highest_level(costs, mass)
+        within = costs <= level
+        costs, mass = costs[within], None if mass is None else mass[within]
+        price = price if price <= level else math.inf
+    pieces = _pieces(costs, mass, price)
     bound = min(_bound_over(pieces, _KAPPA), tail)
     return error_weight * unit * bound * (1.0 - _ROUNDING)
 
 
 def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -> float:
-    """The dual bound at its best ``P``, found by bisection on its slope."""
+    """The dual bound at its best ``P``, found by bisection on its slope; or what noise alone costs, if that is more."""
     if variance == 0.0:
         return _noise_alone(float(costs.min()), error_weight)
-    scale = error_weight * variance**1.5
-    costs = costs / scale
+    noise = _noise_alone(float(costs.min()), error_weight)
+    with np.errstate(over="ignore"):
+        costs = costs / (error_weight * variance**1.5)
     cheapest = float(costs.min())
     # Nobody is active for P < 2√2·ψ_1, where the bound rises; supply meets demand P^{-1/2} somewhere above.
     low = max(2.0 * math.sqrt(2.0) * cheapest, 1.0 / costs.size**2)
@@ -73,7 +78,7 @@ def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -
         else:
             low = middle
     best = max(2.0 * math.sqrt(p) + _responses(costs, p)[1] for p in (low, high))
-    return error_weight * variance * best * (1.0 - _ROUNDING)
+    return max(error_weight * variance * best * (1.0 - _ROUNDING), noise)
 
 
 def _noise_alone(cost: float, error_weight: float) -> float:
@@ -100,6 +105,17 @@ def _responses(costs: FloatArray, price: float) -> tuple[float, float]:
     y = 0.5 * (low + high)
     q = np.where(certain, 1.0, y * y / (y * y + 2.0))
     return float(q.sum()), float(np.where(certain, -price, active * y - price * q).sum())
+
+
+def _highest_level(costs: FloatArray, mass: FloatArray | None) -> float:
+    """No optimal ``τ`` is above this, so people above it might as well not exist.
+
+    At an optimum ``u_i(τ − ψ_i) ≤ G = 3b/κ`` for everybody, and ``κb²`` is at most the value of any one person alone.
+    """
+    with np.errstate(over="ignore", divide="ignore"):
+        each = 1.0 if mass is None else 1.0 / mass
+        root = math.sqrt(float((each + _KAPPA * np.cbrt(costs) ** 2).min()) / _KAPPA)
+        return float((costs + (3.0 * root / _KAPPA) * each).min()) * (1.0 + 1e-12)
 
 
 def _without_hopeless(costs: FloatArray) -> tuple[FloatArray, float]:

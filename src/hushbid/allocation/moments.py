@@ -121,14 +121,16 @@ class Below:
 
     def curve(self) -> tuple[FloatArray, FloatArray]:
         """``a`` and ``g(a)`` at each level, in the units of the costs (``origin`` and 0 where all are equal)."""
-        gain = self.mass * self.level - self.first
-        share = np.zeros_like(gain)
-        np.divide(self.level * self.first - self.second, gain, out=share, where=gain > 0)
-        squares = np.zeros_like(gain)
-        np.divide(
-            self.mass * self.level**2 - 2 * self.level * self.first + self.second, gain**2, out=squares, where=gain > 0
-        )
-        return self.origin + np.maximum(share, 0.0), squares
+        # Offsets relative to the level, so that tiny levels do not vanish when squared.
+        first, second = np.zeros_like(self.first), np.zeros_like(self.first)
+        np.divide(self.first, self.level, out=first, where=self.level > 0)
+        np.divide(self.second, self.level, out=second, where=self.level > 0)
+        np.divide(second, self.level, out=second, where=self.level > 0)
+        gain = self.mass - first
+        share, squares = np.zeros_like(gain), np.zeros_like(gain)
+        np.divide(first - second, gain, out=share, where=gain > 0)
+        np.divide(self.mass - 2 * first + second, gain * gain, out=squares, where=gain > 0)
+        return self.origin + np.maximum(share, 0.0) * self.level, squares
 
 
 def _bits(value: float) -> int:

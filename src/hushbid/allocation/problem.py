@@ -50,11 +50,11 @@ class Problem:
 
     def scale(self, unit: float) -> float:
         """What costs are divided by to reach normal form (error weight 1, variance 1), for a variance ``unit``."""
-        scale = self.error_weight * unit**1.5
+        scale = float(self.error_weight * unit**1.5)
         if self.cheapest > 0.0 and not TINY * scale <= self.cheapest <= HUGE * scale:
             raise InputError(
-                f"error_weight={self.error_weight:g} and variance={unit:g} are too far from the virtual costs: the cheapest"
-                f" divided by error_weight * variance**1.5 must lie between {TINY:g} and {HUGE:g}."
+                f"error_weight={self.error_weight:g} and variance={unit:g} are too far from the virtual costs: the"
+                f" cheapest divided by error_weight * variance**1.5 must lie between {TINY:g} and {HUGE:g}."
             )
         return scale
 
@@ -132,7 +132,7 @@ def _variance(variance: ArrayLike, n: int, local: bool) -> float | FloatArray:
         return float(spread)
     if local:
         raise InputError(
-            "variance must be one number in the local setting: for unequal variances the optimum there is an open problem."
+            "variance must be one number in the local setting: for unequal variances its optimum is an open problem."
         )
     if spread.shape != (n,):
         raise InputError(f"variance must be one number or one per person ({n}), got shape {spread.shape}.")

@@ -1,0 +1,203 @@
+"""How the central optimum moves when one person's cost does, for many (person, cost) pairs at once.
+
+Replacing one cost changes the sums of :mod:`hushbid.allocation.central` by rank-one terms, so for each pair the optimum
+is found by an active-set iteration over the sorted costs of everybody: guess how many are below the level ``τ``, solve
+that piece in closed form, move to the piece its ``τ`` lies in, stop when they agree. That finds the optimum if the
+problem has one basin whatever the pair, which `_has_one_basin` proves from the sums alone. Where it cannot, every piece
+of every pair is looked at instead.
+"""
+
+import math
+
+import numpy as np
+
+from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Sums, best_of_pieces, contenders
+from hushbid.allocation.replies import Replies, Rows
+from hushbid.allocation.solution import FloatArray
+
+_CHUNK = 1 << 13
+_DENSE = 1 << 20
+_FEW = 48
+_SLOPE = (KAPPA / 3.0) ** 3
+
+
+class CentralReplies:
+    """The central optimum as a function of one person's cost, everybody else's fixed."""
+
+    def __init__(self, costs: FloatArray, variance: float | FloatArray, error_weight: float) -> None:
+        self._unit = variance if isinstance(variance, float) else float(variance.min())
+        self._mass = np.ones(costs.size) if isinstance(variance, float) else self._unit / variance
+        self._error_weight = error_weight
+        self._scale = error_weight * self._unit**1.5
+        self._own = costs / self._scale
+        self._order = self._contenders()
+        self._sorted, self._sorted_mass = self._own[self._order], self._mass[self._order]
+        self._sums = Sums.of(self._sorted, self._sorted_mass)
+        self._best = best_of_pieces(self._sorted, self._sorted_mass)
+        self._one_basin = self._has_one_basin()
+
+    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+        """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        moved = costs / self._scale
+        value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
+        quick = np.full(rows.size, self._one_basin)
+        if self._one_basin:
+            quick &= moved >= self._own[rows]
+        for which, solve, size in (
+            (np.flatnonzero(quick), self._follow, _CHUNK),
+            (np.flatnonzero(~quick), self._everywhere, max(_DENSE // (self._sorted.size + 1), 1)),
+        ):
+            for start in range(0, which.size, size):
+                part = which[start : start + size]
+                value[part], loss[part], mse[part] = solve(rows[part], moved[part])
+        return Replies(
+            value * (self._error_weight * self._unit),
+            loss / math.sqrt(self._unit),
+            np.maximum(mse, 0.0) * self._unit,
+        )
+
+    # -- who can matter ------------------------------------------------------------------------------------------------
+
+    def _contenders(self) -> Rows:
+        """Rows, cheapest first, that may be active when any one person's cost changes.
+
+        Without person i the value ``h/(1 − w_i)²`` is attained (share her weight among the others), so at the optimum
+        ``κ·G(τ) = 3b ≤ 3·√(h/κ)/(1 − w_i)``, with G short of at most one person's part: that bounds τ.
+        """
+        costs, finite = self._own, int(np.count_nonzero(self._own < np.inf))
+        cut = math.inf
+        if finite > _FEW:
+            chosen, best = contenders(costs, self._mass)
+            rows = np.arange(costs.size) if chosen is None else chosen
+            share = float(best.weights(costs[rows] - best.base, self._mass[rows]).max())
+            if share < 0.5 and best.root > 0.0:
+                limit = 3.0 * math.sqrt(best.value / KAPPA) / (1.0 - share) / KAPPA
+                cut = best.base + best.level
+        while True:
+            rows = np.flatnonzero((costs <= cut) & (costs < np.inf))
+            if cut == math.inf or rows.size == finite:
+                return rows[np.argsort(costs[rows], kind="stable")]
+            below = cut - costs[rows]
+            if float(self._mass[rows].dot(below)) - float(self._mass.max()) * float(below.max()) >= limit:
+                return rows[np.argsort(costs[rows], kind="stable")]
+            cut += 0.05 * best.level
+
+    def _has_one_basin(self) -> bool:
+        """Whether ``h`` has a single minimum that counts, for every pair whose cost is not below the person's own.
+
+        ``h`` falls where ``(κG/3)³·G ≤ a·G``. Moving one person up takes at most ``u(τ − ψ_1)`` from ``G``, leaves
+        ``a ≥ ψ_1``, and changes ``a·G`` by at most ``uτ·min(τ/4, τ − ψ_1)``. Where few are active the value, at least
+        one over their mass, is too large to count. Past those, ``h`` must surely fall, then be unsure, then surely
+        rise; and ``a > m/4``, with room for one person's effect, makes the unsure part and what follows hold one
+        minimum only.
+        """
+        sums, best = self._sums, self._best
+        if sums.offset.size <= _FEW or best.root == 0.0:
+            return False
+        most = float(self._sorted_mass.max())
+        share = float(best.weights(sums.offset, self._sorted_mass).max())
+        if share > 0.1:
+            return False
+        level = sums.base + sums.offset
+        scaled = sums.offset * sums.first - sums.second + sums.base * sums.gain
+        blur = most * level * np.minimum(0.25 * level, sums.offset)
+        falling = (_SLOPE * sums.gain**3 <= sums.base) | (_SLOPE * sums.gain**4 <= scaled - blur)
+        rising = _SLOPE * np.maximum(sums.gain - most * sums.offset, 0.0) ** 4 > scaled + blur
+        count = int(np.searchsorted(sums.total + most, (1.0 - share) ** 2 / best.value))
+        unsure = np.flatnonzero(~falling[count:] & ~rising[count:]) + count
+        first = int(unsure[0]) if unsure.size else int(np.argmin(falling[count:])) + count
+        last = int(unsure[-1]) if unsure.size else first - 1
+        in_order = bool(falling[count:first].all()) and bool(rising[last + 1 :].all())
+        mean = sums.base + float(sums.first[-1] / sums.total[-1])
+        return in_order and first > count and sums.lowest(first - 1) > 0.3 * mean
+
+    # -- solving -------------------------------------------------------------------------------------------------------
+
+    def _follow(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The one minimum of each pair, by active-set iteration from the present optimum."""
+        sums = self._sums
+        value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
+        todo = np.arange(rows.size)
+        own, mass = self._own[rows] - sums.base, self._mass[rows]
+        to = np.minimum(moved - sums.base, 1e300)
+        level, root = np.full(rows.size, self._best.level), np.full(rows.size, self._best.root)
+        for _ in range(40):
+            count = sums.offset.searchsorted(level, side="right")
+            present = to < level
+            index, removed, added = count - 1, mass * (own <= level), mass * present
+            near = np.where(present, to, 0.0)
+            total = sums.total[index] - removed + added
+            first = sums.first[index] - removed * own + added * near
+            mean = first / total
+            spread = sums.second[index] - removed * own * own + added * near * near - first * mean
+            np.maximum(spread, 0.0, out=spread)
+            root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)
+            level = mean + (3.0 / KAPPA) * root / total
+            done = (sums.offset.searchsorted(level, side="right") == count) & ((to < level) == present)
+            square, which = root * root, todo[done]
+            best = 1.0 / total + (KAPPA * KAPPA / 9.0) * spread / square + KAPPA * square
+            share = added * np.maximum(level - near, 0.0) * (KAPPA / 3.0) / root
+            value[which], loss[which] = best[done], (share * CUBE_ROOT_4 / root)[done]
+            mse[which] = (best - (2.0 * KAPPA / 3.0) * square)[done]
+            if which.size == todo.size:
+                return value, loss, mse
+            left = ~done
+            todo, own, mass, to, level, root = (x[left] for x in (todo, own, mass, to, level, root))
+        value[todo], loss[todo], mse[todo] = self._everywhere(rows[todo], moved[todo])
+        return value, loss, mse
+
+    def _everywhere(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The best over all pieces of each pair; a matrix row is the sorted population with one cost replaced."""
+        people, mass, own_mass = self._populations(rows, moved)
+        lowest = people[:, :1]
+        with np.errstate(all="ignore"):
+            offset = np.where(people < np.inf, people - lowest, 0.0)
+            total = mass.cumsum(axis=1)
+            first = (mass * offset).cumsum(axis=1)
+            second = (mass * offset * offset).cumsum(axis=1)
+            mean = first / total
+            spread = np.maximum(second - first * mean, 0.0)
+            high, constant = lowest + mean, (KAPPA / 3.0) * spread
+            root = _larger_root(high, constant, np.cbrt(high))
+            square = root * root
+            value = 1.0 / total + (KAPPA * KAPPA / 9.0) * spread / square + KAPPA * square
+            level = mean + (3.0 / KAPPA) * root / total
+            possible = (people < np.inf) & (root > 0.0) & (level >= offset * (1.0 - 1e-12))
+            possible &= 3.0 * (high / 4.0) ** (4.0 / 3.0) >= constant
+        value = np.where(possible & (total > 0.0), value, np.inf)
+        best = value.argmin(axis=1)[:, None]
+        value, root, level = (np.take_along_axis(x, best, axis=1)[:, 0] for x in (value, root, level))
+        free = np.where(people == 0.0, mass, 0.0).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            silent = 1.0 / free < value
+            value = np.where(silent, 1.0 / free, value)
+        share = own_mass * np.maximum(level - np.minimum(moved - lowest[:, 0], 1e300), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = share * (KAPPA / 3.0) / root * (CUBE_ROOT_4 / root)
+        loss = np.where(silent, np.where(moved == 0.0, np.inf, 0.0), loss)
+        return value, loss, np.where(silent, value, value - (2.0 * KAPPA / 3.0) * root * root)
+
+    def _populations(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Costs and masses, sorted along each row, with the person's cost replaced; and her mass."""
+        own_mass = self._mass[rows]
+        people = np.repeat(np.append(self._sorted, np.inf)[None, :], rows.size, axis=0)
+        mass = np.repeat(np.append(self._sorted_mass, 0.0)[None, :], rows.size, axis=0)
+        place = np.full(self._own.size, self._order.size)
+        place[self._order] = np.arange(self._order.size)
+        here = np.arange(rows.size)
+        people[here, place[rows]], mass[here, place[rows]] = moved, own_mass
+        order = people.argsort(axis=1, kind="stable")
+        return np.take_along_axis(people, order, axis=1), np.take_along_axis(mass, order, axis=1), own_mass
+
+
+def _larger_root(mean: FloatArray, constant: FloatArray, start: FloatArray) -> FloatArray:
+    """The larger root of ``b⁴ − mean·b + constant``, by Newton's method from ``start``."""
+    b = start.copy()
+    for _ in range(80):
+        cube = b * b * b
+        slope = 4.0 * cube - mean
+        step = np.where(slope > 0.0, (b * (cube - mean) + constant) / slope, 0.0)
+        b -= step
+        if not (np.abs(step) > 1e-15 * b).any():
+            break
+    return b

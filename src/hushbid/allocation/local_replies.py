@@ -1,0 +1,191 @@
+"""How the local optimum moves when one person's cost does, for many (person, cost) pairs at once.
+
+With ``k`` people active the optimum is a price ``P`` at which supply ``Σ q(y_j(P))`` meets ``P^{-1/2}``. Replacing one
+cost takes one term out of the sum and puts another in, so all pairs share the sums over the cheapest people as
+functions of ``P``. Those are smooth: for many people they are interpolated at Chebyshev points, to rounding, around the
+present price. The number of active people moves by the rule of :mod:`hushbid.allocation.local`: stop where it equals
+the number for whom the price is worthwhile, or between two neighbours, of which the better counts.
+"""
+
+import math
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+
+from hushbid.allocation.local import STEEPEST, WORTHWHILE, best_count, high_root
+from hushbid.allocation.replies import Replies, Rows
+from hushbid.allocation.solution import FloatArray
+
+Counts = NDArray[np.intp]
+_DENSE = 1 << 20
+_INTERPOLATE_FROM = 128
+_NODES = 26
+_REACH = 12.0
+"""The interpolation covers log-prices within this many times 1/k of the present one."""
+
+
+class LocalReplies:
+    """The local optimum as a function of one person's cost, everybody else's fixed."""
+
+    def __init__(self, costs: FloatArray, variance: float, error_weight: float) -> None:
+        self._unit, self._error_weight = variance, error_weight
+        self._scale = error_weight * variance**1.5
+        self._own = costs / self._scale
+        finite = int(np.count_nonzero(self._own < np.inf))
+        size = min(finite, 256)
+        while True:
+            order = np.argpartition(self._own, size - 1)[:size] if size < costs.size else np.arange(costs.size)
+            order = order[np.argsort(self._own[order], kind="stable")][:finite]
+            best = best_count(self._own[order])
+            if 2 * best.count + 64 <= size or size == finite:
+                break
+            size = min(finite, max(4 * size, 2 * best.count + 64))
+        self._sorted = self._own[order]
+        self._place = np.full(costs.size, order.size)
+        self._place[order] = np.arange(order.size)
+        self._start, self._price = max(best.count, 2), best.price
+        self._sums = _PrefixSums(self._sorted, best.count, best.price)
+
+    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+        """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        moved = costs / self._scale
+        place, own = self._place[rows], self._own[rows]
+        value, loss, root_price = self._alone(place, moved)
+        rank = self._sorted.searchsorted(moved, side="left")
+        rank -= (place < rank).astype(rank.dtype)
+        others = self._sorted.size - (place < self._sorted.size)
+        todo = np.flatnonzero(others + (moved < np.inf) >= 2)
+        count = np.minimum(np.full(todo.size, self._start), (others + (moved < np.inf))[todo])
+        before = np.zeros(todo.size, dtype=np.intp)
+        price = np.full(todo.size, self._price)
+        for _ in range(2 * self._sorted.size + 4):
+            if todo.size == 0:
+                break
+            x, p = moved[todo], place[todo]
+            active = rank[todo] < count
+            found, price, y = self._balance(count, p, own[todo], x, active, price)
+            better = found < value[todo]
+            which = todo[better]
+            value[which], root_price[which] = found[better], np.sqrt(price[better])
+            loss[which] = np.where(active[better], y[better], 0.0)
+            worthwhile = self._sorted.searchsorted(price * WORTHWHILE, side="right")
+            worthwhile = worthwhile - (own[todo] <= price * WORTHWHILE) * (p < self._sorted.size)
+            worthwhile = worthwhile + (x <= price * WORTHWHILE)
+            step = np.sign(worthwhile - count)
+            step[found == np.inf] = -1
+            going = (step != 0) & (step != -before) & (count + step >= 2)
+            going &= count + step <= (others + (moved < np.inf))[todo]
+            todo, count, before, price = todo[going], (count + step)[going], step[going], price[going]
+        scale = self._error_weight * self._unit
+        return Replies(value * scale, loss / math.sqrt(self._unit), root_price * self._unit)
+
+    def _alone(self, place: Counts, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Only the cheapest bought from: value, the person's own loss, and the error ``1 + 2/y²``."""
+        cheapest = np.append(self._sorted, [np.inf, np.inf])
+        other = np.where(place == 0, cheapest[1], cheapest[0])
+        low = np.minimum(other, moved)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.cbrt(4.0 / low)
+            error = 1.0 + 2.0 / (y * y)
+            value = error + np.where(low > 0.0, low * y, 0.0)
+        return np.where(low < np.inf, value, np.inf), np.where(moved < other, y, 0.0), error
+
+    def _balance(
+        self,
+        count: Counts,
+        place: Counts,
+        own: FloatArray,
+        moved: FloatArray,
+        active: NDArray[np.bool_],
+        guess: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Value, price and the person's ``y`` with ``count`` active; the value is infinite if no price balances."""
+        wanted = count - active
+        without = place < wanted
+        prefix = wanted + without
+        last = self._sorted[np.maximum(np.where(place == prefix - 1, prefix - 2, prefix - 1), 0)]
+        last = np.where(wanted > 0, last, 0.0)
+        least = np.maximum(last, np.where(active, moved, 0.0)) / STEEPEST * (1.0 + 1e-14)
+        price = np.maximum(guess, least)
+        low, high = np.full(price.size, 1e-300), np.full(price.size, np.inf)
+        possible = np.ones(price.size, dtype=bool)
+        out, into = np.where(without, own, 0.0), np.where(active, moved, 0.0)
+        for _ in range(100):
+            supply, spent, slope = self._sums.at(prefix, price)
+            for sign, who, cost in ((-1.0, without, out), (1.0, active, into)):
+                q, spends, change, _ = _reply(cost / price)
+                supply = supply + sign * np.where(who, q, 0.0)
+                spent = spent + sign * np.where(who, price * spends, 0.0)
+                slope = slope + sign * np.where(who, change, 0.0)
+            target = price**-0.5
+            excess = supply - target
+            possible &= ~((excess > 0.0) & (price <= least))
+            low, high = np.where(excess <= 0.0, price, low), np.where(excess > 0.0, price, high)
+            move = -excess / (slope + 0.5 * target)
+            unfinished = possible & (np.abs(move) > 1e-8)
+            if not unfinished.any():
+                break
+            ahead = np.maximum(price * np.exp(np.clip(move, -3.0, 3.0)), least)
+            inside = (low < ahead) & (ahead < high)
+            between = np.sqrt(np.maximum(low, least) * np.minimum(high, 1e300))
+            price = np.where(unfinished, np.where(inside, ahead, between), price)
+        move = np.where(possible, move, 0.0)
+        price = price * np.exp(move)
+        value = 2.0 * np.sqrt(price) + spent - price * supply
+        return np.where(possible, value, np.inf), price, _reply(into / price)[3]
+
+
+class _PrefixSums:
+    """``Σ q``, ``Σ ψ·y`` and ``d(Σ q)/d ln P`` over the cheapest so many people, at many prices."""
+
+    def __init__(self, costs: FloatArray, count: int, price: float) -> None:
+        self._costs = costs
+        self._many = count >= _INTERPOLATE_FROM
+        self._middle, self._half = math.log(price), _REACH / max(count, 1)
+        self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
+
+    def at(self, counts: Counts, prices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        sums = np.zeros((3, prices.size))
+        for count in np.unique(counts).tolist():
+            if count == 0:
+                continue
+            which = np.flatnonzero(counts == count)
+            place = (np.log(prices[which]) - self._middle) / self._half
+            near = np.abs(place) <= 1.0
+            if self._many and near.any():
+                table = self._table(count)
+                sums[:, which[near]] = [chebyshev.chebval(place[near], column) for column in table]
+                which = which[~near]
+            step = max(_DENSE // count, 1)
+            for start in range(0, which.size, step):
+                part = which[start : start + step]
+                sums[:, part] = self._direct(count, prices[part])
+        return sums[0], sums[1], sums[2]
+
+    def _table(self, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if count not in self._tables:
+            nodes = chebyshev.chebpts1(_NODES)
+            values = self._direct(count, np.exp(self._middle + self._half * nodes))
+            supply, spent, slope = (chebyshev.chebfit(nodes, column, _NODES - 1) for column in values)
+            self._tables[count] = (supply, spent, slope)
+        return self._tables[count]
+
+    def _direct(self, count: int, prices: FloatArray) -> FloatArray:
+        q, spends, change, _ = _reply(self._costs[None, :count] / prices[:, None])
+        return np.array([q.sum(axis=1), prices * spends.sum(axis=1), change.sum(axis=1)])
+
+
+def _reply(ratio: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """``q``, ``ψy/P``, ``dq/d ln P`` and ``y`` at the high root for ``ψ/P``; 1, 0, 0 and ∞ at zero cost."""
+    free = ratio <= 0.0
+    y = high_root(np.where(free, STEEPEST, np.minimum(ratio, STEEPEST)))
+    square = y * y
+    q = square / (square + 2.0)
+    change = 4.0 * q / (3.0 * square - 2.0 + 1e-9)
+    return (
+        np.where(free, 1.0, q),
+        np.where(free, 0.0, ratio * y),
+        np.where(free, 0.0, change),
+        np.where(free, np.inf, y),
+    )

@@ -1,0 +1,52 @@
+"""What the optimum would be if one person's virtual cost were another one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.allocation.solution import Allocation, FloatArray
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replies:
+    """The optimum for each of many (person, virtual cost) pairs, in units where the data range has width 1."""
+
+    value: FloatArray
+    """The optimal objective: concave and nondecreasing in the person's cost, with her privacy loss as its slope."""
+
+    loss: FloatArray
+    """The person's own privacy loss."""
+
+    mse: FloatArray
+    """The mean squared error of the estimate."""
+
+
+class ReplyRule(Protocol):
+    """The optimum as a function of one person's cost, everybody else's fixed."""
+
+    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+        """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        ...
+
+
+class DirectReplies:
+    """Any pair by solving its whole problem: slow, and right for whatever ``solve`` takes."""
+
+    def __init__(self, costs: FloatArray, solve: Callable[[FloatArray], Allocation]) -> None:
+        self._costs, self._solve = costs, solve
+
+    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+        """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        value, loss, mse = np.full(rows.size, np.inf), np.zeros(rows.size), np.full(rows.size, np.inf)
+        for j, (row, cost) in enumerate(zip(rows.tolist(), costs.tolist(), strict=True)):
+            changed = self._costs.copy()
+            changed[row] = cost
+            if changed.min() < np.inf:
+                found = self._solve(changed)
+                value[j], loss[j], mse[j] = found.objective, found.privacy_loss[row], found.mse
+        return Replies(value, loss, mse)
