@@ -224,11 +224,10 @@ def _check_messages(plan: ReleasePlan, rows: NDArray[np.intp], present: list[Pri
         promise = float(plan.promised[row])
         if promise < math.inf and not message.privacy_loss <= Fraction(promise):
             raise ReleaseError(f"The message in row {row} was made with a larger privacy loss than promised.")
+    finite = rows[plan.promised[rows] < math.inf]
     return PromiseCheck(
         people=plan.people,
         people_in_fractions=len(present),
         people_mapped=0,
-        largest_share=float(
-            np.max(plan.delivered[rows] / plan.promised[rows], where=plan.promised[rows] < math.inf, initial=0.0)
-        ),
+        largest_share=float(np.max(plan.delivered[finite] / plan.promised[finite], initial=0.0)),
     )

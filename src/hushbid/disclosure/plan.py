@@ -17,7 +17,7 @@ _SMALLEST_WIDTH, _LARGEST_BOUND = 1e-150, 1e150
 _ROWS_SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ReleasePlan:
     """A promise to everybody, made before any data are seen.
 
@@ -76,6 +76,9 @@ class ReleasePlan:
         if not key or len(key) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
             raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.")
         return cls(setting=setting, promised=allowed, delivered=used, bounds=bounds, variance=spread, key=key)
+
+    def __repr__(self) -> str:  # losses reveal what people reported: not for a log
+        return f"ReleasePlan(setting={self.setting!r}, people={self.people}, bounds={self.bounds}, key={self.key!r})"
 
     @property
     def people(self) -> int:

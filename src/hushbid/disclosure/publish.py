@@ -19,8 +19,8 @@ from hushbid.estimation import FloatArray, best_weights, is_central
 
 _BLOCK = 200_000
 
-_drawn: set[str] = set()
-"""Keys of everything that this process has drawn or shown."""
+_drawn: dict[str, Path | None] = {}
+"""Keys of everything that this process has drawn; with the folder in which it is still to be stored, if it is."""
 _drawn_lock = threading.Lock()
 
 
@@ -35,17 +35,19 @@ def release_plan(
     With ``claims``, a folder, the release is stored there before it is returned; asking again, in any process, returns
     that one, whatever data are passed. Without, this process remembers, and asking again raises ``AlreadyReleased``.
 
-    If somebody's planned loss is infinite the release is refused, unless ``accept_infinite_loss`` is true: then the
-    estimate is the mean of those people's data alone (weighted by precision), without noise.
+    If somebody's planned loss is infinite the release is refused, unless ``accept_infinite_loss`` is true. Then, in the
+    central setting, the estimate is the mean of those people's data alone (weighted by precision), without noise; in
+    the local setting their messages carry none.
     """
     if claims is None:
         return _draw_first(plan.key, _prepare(plan, data, accept_infinite_loss))
     found = stored(Path(claims), plan.key)
     if found is None:
-        found = _draw_and_store(Path(claims), plan.key, _prepare(plan, data, accept_infinite_loss))
+        folder, draw = Path(claims).resolve(), _prepare(plan, data, accept_infinite_loss)
+        found = drawn_once(folder, plan.key, lambda: _draw_first(plan.key, draw, folder).to_dict())
     release = Release.from_dict(found)
     with _drawn_lock:
-        _drawn.add(plan.key)
+        _drawn[plan.key] = None
     return release
 
 
@@ -79,8 +81,8 @@ def _prepare(plan: ReleasePlan, data: object, accept_infinite_loss: bool) -> Cal
     unlimited = plan.delivered == math.inf
     if unlimited.any() and not accept_infinite_loss:
         raise InfiniteLoss(
-            f"The privacy loss is infinite for {rows_text(unlimited)}: pass accept_infinite_loss=True to release"
-            " the mean of such people's data without noise."
+            f"The privacy loss is infinite for {rows_text(unlimited)}: pass accept_infinite_loss=True to use such"
+            " people's data without any noise."
         )
     return _prepare_central(plan, data) if is_central(plan.setting) else _prepare_local(plan, data)
 
@@ -153,39 +155,23 @@ def _dropped_out(plan: ReleasePlan, present: NDArray[np.bool_]) -> tuple[int, ..
     return tuple(np.flatnonzero((plan.delivered > 0) & ~present).tolist())
 
 
-def _draw_first(key: str, draw: Callable[[], Release]) -> Release:
-    """Draw, unless this process has; a drawing that fails was shown to nobody and does not count."""
+def _draw_first(key: str, draw: Callable[[], Release], folder: Path | None = None) -> Release:
+    """Draw, unless this process has. A drawing that failed was shown to nobody and does not count.
+
+    One that could not be stored may be repeated for the same folder only, where its draft may still be found.
+    """
     with _drawn_lock:
-        if key in _drawn:
+        known = key in _drawn
+        if known and (folder is None or _drawn[key] != folder):
             raise AlreadyReleased(
                 "This plan has been released before, and an estimate is drawn once; with a claims folder, asking again"
                 " returns the stored release."
             )
-        _drawn.add(key)
+        _drawn[key] = folder
     try:
         return draw()
     except BaseException:
-        _forget(key)
+        if not known:
+            with _drawn_lock:
+                del _drawn[key]
         raise
-
-
-def _draw_and_store(folder: Path, key: str, draw: Callable[[], Release]) -> dict[str, Any]:
-    drawn_here = False
-
-    def draw_here() -> dict[str, Any]:
-        nonlocal drawn_here
-        release = _draw_first(key, draw)
-        drawn_here = True
-        return release.to_dict()
-
-    try:
-        return drawn_once(folder, key, draw_here)
-    except BaseException:
-        if drawn_here:  # it could not be stored, so it was not shown either
-            _forget(key)
-        raise
-
-
-def _forget(key: str) -> None:
-    with _drawn_lock:
-        _drawn.discard(key)

@@ -66,7 +66,7 @@ class PrivatizedValue:
         """Read a message strictly: exactly the fields of version 1, each of its type and range."""
         if not isinstance(message, Mapping) or set(message) != _FIELDS:
             raise InputError(f"A message must have exactly the fields {', '.join(sorted(_FIELDS))}.")
-        if message["format"] != FORMAT or message["version"] is not VERSION:
+        if message["format"] != FORMAT or type(message["version"]) is not int or message["version"] != VERSION:
             raise InputError(f"A message must have format {FORMAT!r} and version {VERSION}.")
         bits, ratio = message["grid_bits"], message["epsilon"]
         if type(bits) is not int or not 1 <= bits <= LARGEST_GRID_BITS:
