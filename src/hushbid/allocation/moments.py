@@ -120,7 +120,7 @@ class Below:
     origin: float
 
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """``a`` and ``g(a)`` at each level, in the units of the costs; ``origin`` and ``1/mass`` where all are at ``origin``."""
+        """``a`` and ``g(a)`` at each level, in the units of the costs (``origin``, ``1/mass`` if all are there)."""
         # Offsets relative to the level, so that tiny levels do not vanish when squared.
         first, second = np.zeros_like(self.first), np.zeros_like(self.first)
         np.divide(self.first, self.level, out=first, where=self.level > 0)
