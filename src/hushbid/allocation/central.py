@@ -70,20 +70,23 @@ class Optimum:
         share = (self.mean - offsets) * (KAPPA / (3.0 * self.root))
         share += 1.0 / self.mass
         np.maximum(share, 0.0, out=share)
-        return share if isinstance(mass, float) and mass == 1.0 else share * mass
+        if isinstance(mass, float) and mass == 1.0:
+            return share
+        share *= mass
+        share /= share.sum()
+        return share
 
 
 def solve_central(problem: Problem) -> Allocation:
     """The global optimum of the central problem."""
     variance = problem.variance
-    if isinstance(variance, float):
-        if variance == 0.0:
-            return _cheapest_only(problem)
-        return _solve(problem, variance, None)
-    if (variance == 0.0).any():
-        return _solve_with_certain(problem, variance)
-    unit = float(variance.min())
-    return _solve(problem, unit, unit / variance)
+    with np.errstate(over="ignore"):  # a cost that overflows is above every level that matters
+        if isinstance(variance, float):
+            return _cheapest_only(problem) if variance == 0.0 else _solve(problem, variance, None)
+        if (variance == 0.0).any():
+            return _solve_with_certain(problem, variance)
+        unit = float(variance[problem.costs < math.inf].min())
+        return _solve(problem, unit, np.minimum(unit / variance, 1.0))
 
 
 def best_of_pieces(costs: FloatArray, mass: FloatArray | None = None, *, closed: bool = False) -> Optimum:
@@ -235,17 +238,23 @@ def _sort_and_solve(costs: FloatArray, mass: FloatArray | None, scale: float) ->
         order = np.argsort(costs, kind="stable")
         ordered, mass = costs[order] / scale, mass[order]
     base = float(ordered[0])
-    if float(ordered[-1]) > 1e3 * (1.0 + base):
-        cap = _highest_level(base, 1.0 if mass is None else float(mass[0]), 0.0)
-        count = int(np.searchsorted(ordered, cap, side="right"))
+    if float(ordered[-1]) - base > 1e3 * (1.0 + base ** (1.0 / 3.0)):
+        count = int(np.searchsorted(ordered, _highest_level(ordered, mass), side="right"))
         ordered, mass = ordered[:count], None if mass is None else mass[:count]
     return best_of_pieces(ordered, mass)
 
 
-def _highest_level(base: float, mass: float, floor: float) -> float:
-    """An upper bound on the optimal ``τ`` from buying from the cheapest person alone: ``U_1(τ − ψ_1) ≤ G = 3b/κ``."""
-    worst_root = math.sqrt(max(1.0 / mass + KAPPA * base ** (2.0 / 3.0) - floor, 0.0) / KAPPA)
-    return (base + 3.0 * worst_root / (KAPPA * mass)) * (1.0 + 1e-12)
+def _highest_level(costs: FloatArray, mass: FloatArray | None) -> float:
+    """An upper bound on the optimal ``τ``, so that sums over those below it neither cancel nor overflow.
+
+    At the optimum ``u_i (τ − ψ_i) ≤ G = 3b/κ`` for everybody, and ``κb²`` is at most the value of any one person alone.
+    """
+    if mass is None:
+        costs = costs[:1]  # the cheapest gives the least of both
+    with np.errstate(divide="ignore"):
+        each = 1.0 if mass is None else 1.0 / mass
+    worst_root = math.sqrt(float((each + KAPPA * np.cbrt(costs) ** 2).min()) / KAPPA)
+    return float((costs + (3.0 * worst_root / KAPPA) * each).min()) * (1.0 + 1e-12)
 
 
 def contenders(
@@ -356,12 +365,16 @@ def _solve_with_certain(problem: Problem, variance: FloatArray) -> Allocation:
     ordinary = np.flatnonzero(~certain & (costs < price))
     unit = float(variance[ordinary].min()) if ordinary.size else 1.0
     scale = problem.scale(unit)
-    mass, below = unit / variance[ordinary], costs[ordinary] / scale
-    value, root, share = _anchored(below, mass, price / scale)
+    mass, below, end = unit / variance[ordinary], costs[ordinary] / scale, price / scale
+    if ordinary.size:
+        level = _highest_level(below, mass)
+        within = below <= level
+        ordinary, mass, below, end = ordinary[within], mass[within], below[within], end if end <= level else math.inf
+    value, root, share = _anchored(below, mass, end)
     if ordinary.size:
         order = np.argsort(below, kind="stable")
-        ended = np.append(below[order], price / scale) if price < math.inf else below[order]
-        best = best_of_pieces(ended, np.append(mass[order], 0.0)[: ended.size], closed=price < math.inf)
+        ended = np.append(below[order], end) if end < math.inf else below[order]
+        best = best_of_pieces(ended, np.append(mass[order], 0.0)[: ended.size], closed=end < math.inf)
         if best.value <= value:
             value, root, share = best.value, best.root, best.weights(below - best.base, mass)
     weights = np.zeros(costs.size)

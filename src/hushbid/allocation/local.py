@@ -74,12 +74,13 @@ def solve_local(problem: Problem) -> Allocation:
     if variance == 0.0:
         return _without_variance(problem)
     scale = problem.scale(variance)
-    ordered = _cheap_ones(problem.costs, scale)
-    best = best_count(ordered / scale)
-    while best.count + 1 >= ordered.size < problem.costs.size:
-        more = min(8 * ordered.size, problem.costs.size) - 1
-        ordered = np.sort(np.partition(problem.costs, more)[: more + 1])
+    with np.errstate(over="ignore"):  # a cost that overflows is beyond every price that matters
+        ordered = _cheap_ones(problem.costs, scale)
         best = best_count(ordered / scale)
+        while best.count + 1 >= ordered.size < problem.costs.size:
+            more = min(8 * ordered.size, problem.costs.size) - 1
+            ordered = np.sort(np.partition(problem.costs, more)[: more + 1])
+            best = best_count(ordered / scale)
     return _allocation(problem, variance, best, _rows(problem, best.count, float(ordered[best.count - 1])))
 
 

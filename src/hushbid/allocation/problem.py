@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 FloatArray = NDArray[np.float64]
-TINY, HUGE = 1e-200, 1e180
+TINY, HUGE = 1e-200, 1e150
 """Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
 
 
@@ -50,8 +50,9 @@ class Problem:
 
     def scale(self, unit: float) -> float:
         """What costs are divided by to reach normal form (error weight 1, variance 1), for a variance ``unit``."""
-        scale = float(self.error_weight * unit**1.5)
-        if self.cheapest > 0.0 and not TINY * scale <= self.cheapest <= HUGE * scale:
+        scale = self.error_weight * unit * math.sqrt(unit)
+        far = self.cheapest > 0.0 and not TINY * scale <= self.cheapest <= HUGE * scale
+        if far or not 0.0 < scale < math.inf:
             raise InputError(
                 f"error_weight={self.error_weight:g} and variance={unit:g} are too far from the virtual costs: the"
                 f" cheapest divided by error_weight * variance**1.5 must lie between {TINY:g} and {HUGE:g}."
@@ -90,9 +91,9 @@ def as_problem(
     spread = float(variance) if isinstance(variance, (int, float)) else _variance(variance, n, local)
     if isinstance(spread, float) and not 0.0 <= spread < math.inf:
         raise InputError(f"variance must be nonnegative and finite, got {spread}.")
-    if tie_key is not None and len(tie_key) != n:
-        raise InputError(f"tie_key must have one entry per person ({n}), got {len(tie_key)}.")
-    return Problem(costs, spread, weight, tie_key, cheapest)
+    if tie_key is not None and np.shape(tie_key) != (n,):
+        raise InputError(f"tie_key must have one entry per person ({n}), got shape {np.shape(tie_key)}.")
+    return Problem(costs if cheapest > 0.0 else costs + 0.0, spread, weight, tie_key, cheapest)  # -0.0 becomes 0.0
 
 
 def _numbers(values: ArrayLike, name: str) -> FloatArray:
@@ -103,7 +104,7 @@ def _numbers(values: ArrayLike, name: str) -> FloatArray:
         if array.dtype.kind not in "fiub" and array.dtype != object:
             raise TypeError
         return array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, got {type(values).__name__} that does not convert.") from None
 
 
