@@ -12,7 +12,7 @@ from hushbid.disclosure.local import error_of
 from hushbid.errors import InputError
 from hushbid.estimation import FloatArray, best_weights, is_central
 
-_TOLERANCE = 4.0
+_TOLERANCE = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class AccuracyCheck:
 
     @property
     def rejected(self) -> bool:
-        """Whether error or coverage differ by more than four standard errors (coverage: to the wrong side)."""
+        """Whether error or coverage differ by more than five standard errors (coverage: to the wrong side)."""
         uncertainty = math.sqrt(self.level * (1.0 - self.level) / self.repetitions)
         return abs(self.deviation) > _TOLERANCE or self.coverage < self.level - _TOLERANCE * uncertainty
 
