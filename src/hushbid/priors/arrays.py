@@ -159,3 +159,8 @@ def coarse(x: FloatArray, bits: int = 5) -> FloatArray:
     """
     half = np.int64(1) << (bits - 1)
     return ((np.ascontiguousarray(x).view(np.int64) + half) & ~((half << 1) - 1)).view(np.float64)
+
+
+def coarse_standard(z: FloatArray) -> FloatArray:
+    """`coarse` for a standard normal variable, on whose scale steps near zero must not be finer than near one."""
+    return np.where(np.abs(z) < 1.0, (z + 24.0) - 24.0, coarse(z))

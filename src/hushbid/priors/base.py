@@ -12,9 +12,11 @@ nondecreasing, the *ironed* virtual cost takes its place (see `hushbid.priors.ir
 """
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushbid.priors.arrays import (
     FloatArray,
@@ -26,9 +28,9 @@ from hushbid.priors.arrays import (
     to_probabilities,
     to_reports,
 )
-
-FlatPart = tuple[float, float, float]
-"""A maximal interval on which the virtual cost is constant: (left end, right end, virtual cost)."""
+from hushbid.priors.grid import grid_points
+from hushbid.priors.ironing import FlatPart, Ironed, iron
+from hushbid.priors.table import IncreasingTable
 
 
 class Prior(ABC):
@@ -49,7 +51,7 @@ class Prior(ABC):
 
     @property
     @abstractmethod
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The expected sensitivity."""
 
     @property
@@ -191,29 +193,68 @@ class ContinuousPrior(Prior):
         """F/f inside the support: no overflow before the true value does, and its limit, 0, at the low end."""
 
     @property
+    def _always_regular(self) -> bool:
+        """Whether a theorem says that the raw virtual cost is nondecreasing; else it is looked at numerically."""
+        return True
+
+    @property
     def is_regular(self) -> bool:
         """Whether the raw virtual cost is nondecreasing, so that ironing changes nothing."""
-        return True
+        return self._always_regular or not self._ironed.flat_parts
 
     @property
     def flat_parts(self) -> tuple[FlatPart, ...]:
         """The maximal intervals on which the virtual cost is constant, as (left, right, virtual cost), ascending."""
-        return ()
+        return () if self._always_regular else self._ironed.flat_parts
 
     def _pdf(self, c: FloatArray) -> FloatArray:
         return np.exp(self._log_pdf(c))
 
     def _survival(self, c: FloatArray) -> FloatArray:
-        """1 − F, which stays accurate where F is close to one if the family can say so."""
+        """1 − F, accurate also where F is close to one, if the family can say so."""
         return 1.0 - self._cdf(c)
 
+    def _survival_everywhere(self, c: FloatArray) -> FloatArray:
+        low, high = self.support
+        inside = self._survival(np.clip(c, low, _finite(high)))
+        return np.where(c < low, 1.0, np.where(c >= high, 0.0, np.clip(inside, 0.0, 1.0)))
+
+    def _log_pdf_everywhere(self, c: FloatArray) -> FloatArray:
+        low, high = self.support
+        outside = (c < low) | (c > high) | (c == np.inf)
+        return np.where(outside, -np.inf, self._log_pdf(np.clip(c, low, _finite(high))))
+
     def _raw_virtual_cost(self, c: FloatArray) -> FloatArray:
-        high = self.support[1]
-        inside = np.minimum(c, _finite(high))
-        return np.where((c > high) | (c == np.inf), np.inf, inside + self._markup(inside))
+        inside, above = self._split(c)
+        return np.where(above, np.inf, inside + self._markup(inside))
 
     def _virtual_cost(self, c: FloatArray) -> FloatArray:
-        return self._raw_virtual_cost(c)
+        if self._always_regular:
+            return self._raw_virtual_cost(c)
+        inside, above = self._split(c)
+        return np.where(above, np.inf, self._ironed.table(inside))
+
+    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
+        table = self._ironed.table
+        return np.where(x >= table.costs[-1], self.support[1], table.inverse(x))
+
+    def _split(self, c: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Reports moved into the support where they are above it, and whether they were."""
+        high = self.support[1]
+        return np.minimum(c, _finite(high)), (c > high) | (c == np.inf)
+
+    def _grid(self) -> FloatArray:
+        """Points that show every feature of the prior, over the whole support."""
+        return grid_points(self)
+
+    @cached_property
+    def _ironed(self) -> Ironed:
+        points = self._grid()
+        if not self._always_regular:
+            return iron(self, points)
+        with np.errstate(all="ignore"):
+            costs = np.maximum.accumulate(self._raw_virtual_cost(points))
+        return Ironed(IncreasingTable(self._raw_virtual_cost, points, costs), ())
 
 
 def _finite(high: float) -> float:

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from hushbid.errors import PriorError
 from hushbid.priors.arrays import FloatArray, Numbers, rows_text, to_floats
-from hushbid.priors.base import FlatPart, Prior
+from hushbid.priors.base import Prior
+from hushbid.priors.ironing import FlatPart
 from hushbid.priors.numerals import number_text
 
 _SHOWN = 6
@@ -38,7 +39,7 @@ class Empirical(Prior):
 
     >>> prior = Empirical([1, 2, 2, 4])
     >>> prior.virtual_cost([0.5, 1.0, 2.0, 4.0, 5.0])
-    array([1. , 2.5, 2.5, 10. ,  inf])
+    array([ 1. ,  1. ,  2.5, 10. ,  inf])
     """
 
     family: ClassVar[str] = "empirical"
@@ -79,7 +80,7 @@ class Empirical(Prior):
         return 0.0
 
     @property
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The expected sensitivity."""
         return float(np.sum(self._values * (self._weights / np.sum(self._weights))))
 

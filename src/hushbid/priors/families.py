@@ -5,8 +5,8 @@ Each is regular, because the logarithm of its distribution function is concave, 
 """
 
 import math
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -14,41 +14,20 @@ from scipy import special
 from hushbid.priors.arrays import (
     FloatArray,
     coarse,
+    coarse_standard,
     to_finite,
     to_positive,
     to_support_high,
     to_support_low,
 )
-from hushbid.priors.base import ContinuousPrior
-from hushbid.priors.numerals import number_text, plain_number
+from hushbid.priors.parametric import ParametricPrior
+from hushbid.priors.ratios import mills, times_exp
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
 _TINY = float(np.finfo(np.float64).tiny)
 _NEWTON_STEPS = 60
-
-
-class ParametricPrior(ContinuousPrior):
-    """A family that a few named numbers describe: a frozen dataclass whose fields are floats."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back."""
-        return {"family": self.family} | {name: plain_number(value) for name, value in self._parameters()}
-
-    def to_text(self) -> str:
-        """The prior as a short text that `parse_prior` reads back."""
-        return f"{self.family}:" + ",".join(number_text(value) for _, value in self._parameters())
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def _parameters(self) -> list[tuple[str, float]]:
-        return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
-
-    def _set(self, **parameters: float) -> None:
-        for name, value in parameters.items():
-            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True)
@@ -74,7 +53,7 @@ class Uniform(ParametricPrior):
         return (self.low, self.high)
 
     @property
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The expected sensitivity."""
         return self.low + 0.5 * (self.high - self.low)
 
@@ -131,7 +110,7 @@ class Exponential(ParametricPrior):
         return (0.0, math.inf)
 
     @property
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The expected sensitivity."""
         return self.scale
 
@@ -152,9 +131,7 @@ class Exponential(ParametricPrior):
 
     def _markup(self, c: FloatArray) -> FloatArray:
         u = coarse(c / self.scale)
-        # beyond u = 700 the two halves keep a tiny scale times a huge exponential within the range of floats
-        half = np.exp(0.5 * u)
-        return np.where(u < 700.0, self.scale * np.expm1(u), (self.scale * half) * half)
+        return np.where(u < 700.0, self.scale * np.expm1(u), times_exp(self.scale, u))
 
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
         # u + exp(u) = 1 + x/scale has the solution u = log ω(1 + x/scale), ω the Wright function; one Newton step
@@ -187,7 +164,7 @@ class LogNormal(ParametricPrior):
         return (0.0, math.inf)
 
     @property
-    def mean(self) -> float:
+    def expectation(self) -> float:
         """The expected sensitivity."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.mean_log + 0.5 * self.sd_log * self.sd_log))
@@ -220,12 +197,10 @@ class LogNormal(ParametricPrior):
         return self._from_standard(rng.standard_normal(n))
 
     def _markup(self, c: FloatArray) -> FloatArray:
-        z = self._standardise(c)
-        z = np.where(np.abs(z) < 1.0, (z + 24.0) - 24.0, coarse(z))
+        z = coarse_standard(self._standardise(c))
         scale = self.sd_log * c
-        # beyond z = 35, Φ(z) is one to the last digit; halves as in `Exponential`
-        half = np.exp(0.25 * z * z)
-        return np.where(z < 35.0, scale * mills(z), (scale * _ROOT_TWO_PI * half) * half)
+        # beyond z = 35, Φ(z) is one to the last digit
+        return np.where(z < 35.0, scale * mills(z), times_exp(scale * _ROOT_TWO_PI, 0.5 * z * z))
 
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
         """Newton on log ψ as a function of z, which is increasing and convex: from the right it never overshoots."""
@@ -244,8 +219,3 @@ class LogNormal(ParametricPrior):
             if not np.any(np.abs(step) > tolerance * np.maximum(1.0, np.abs(z))):
                 break
         return np.where(x < _TINY, np.maximum(x, 0.0), np.where(x == np.inf, np.inf, self._from_standard(z)))
-
-
-def mills(z: FloatArray) -> FloatArray:
-    """Φ(z)/φ(z) for a standard normal, through the scaled complementary error function: no underflow, no 0/0."""
-    return _ROOT_HALF_PI * special.erfcx(-z * math.sqrt(0.5))

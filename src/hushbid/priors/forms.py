@@ -1,77 +1,160 @@
 """Priors as plain dicts, for files, and as short texts, for the command line.
 
-============  =================================  =======================================================
-family        text                               dict, beside ``"family"``
-============  =================================  =======================================================
-uniform       ``uniform:1,2``                    ``low``, ``high``
-exponential   ``exponential:0.5``                ``scale``
-lognormal     ``lognormal:0,1``                  ``mean_log``, ``sd_log``
-empirical     ``empirical:1,2,4`` or, weighted,  ``values``, ``weights``
-              ``empirical:3*1,0.5*2``
-============  =================================  =======================================================
+============  =============================================  ================================================
+family        text                                           the dict, beside ``"family"``
+============  =============================================  ================================================
+uniform       ``uniform:1,2``                                ``low``, ``high``
+exponential   ``exponential:0.5``                            ``scale``
+lognormal     ``lognormal:0,1``                              ``mean_log``, ``sd_log``
+gamma         ``gamma:2,0.5``                                ``shape``, ``scale``
+beta          ``beta:2,3,0,1`` or ``beta:2,3``               ``a``, ``b``, ``low``, ``high``
+truncnormal   ``truncnormal:1,0.5,0,3`` (high may be inf)    ``mean``, ``sd``, ``low``, ``high``
+mixture       ``mixture:0.3*uniform:0,1+0.7*gamma:2,0.5``    ``components`` (dicts), ``weights``
+empirical     ``empirical:1,2,4`` or ``empirical:3*1,2*4``   ``values``, ``weights``
+scipy         ``scipy:weibull_min,2,loc=0,scale=3``          ``name``, ``shapes``, ``loc``, ``scale``
+grouped       none                                           ``priors`` (name: dict), ``labels``
+============  =============================================  ================================================
+
+In a text a star stands between a weight and what it weighs, a plus sign between the components of a mixture. A mixture
+within a mixture goes in parentheses.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from hushbid.errors import PriorError
 from hushbid.priors.base import Prior
+from hushbid.priors.beta import Beta
 from hushbid.priors.empirical import Empirical
-from hushbid.priors.families import Exponential, LogNormal, ParametricPrior, Uniform
+from hushbid.priors.families import Exponential, LogNormal, Uniform
+from hushbid.priors.gamma import Gamma
+from hushbid.priors.grouped import Grouped
+from hushbid.priors.mixture import Mixture
+from hushbid.priors.parametric import ParametricPrior
+from hushbid.priors.scipy_prior import ScipyPrior, scipy_prior
+from hushbid.priors.truncated_normal import TruncatedNormal
 
-_PARAMETRIC: dict[str, type[ParametricPrior]] = {family.family: family for family in (Uniform, Exponential, LogNormal)}
+_PARAMETRIC: dict[str, type[ParametricPrior]] = {
+    family.family: family for family in (Uniform, Exponential, LogNormal, Gamma, Beta, TruncatedNormal)
+}
+_COMPOSED = (Mixture.family, Empirical.family, ScipyPrior.family)
+_EXAMPLE = "uniform:1,2"
 
 
 def parse_prior(text: str) -> Prior:
-    """The prior that a text such as ``uniform:1,2`` describes.
+    """The prior that a text describes.
 
     >>> parse_prior("uniform:1,2")
     Uniform(low=1.0, high=2.0)
+    >>> parse_prior("mixture:0.3*uniform:0,1+0.7*exponential:2")
+    Mixture([Uniform(low=0.0, high=1.0), Exponential(scale=2.0)], weights=[0.3, 0.7])
     """
-    family, colon, rest = text.strip().partition(":")
-    if family in _PARAMETRIC and colon:
+    if not isinstance(text, str):
+        raise PriorError(f"a prior's text must be text such as {_EXAMPLE!r}, got {type(text).__name__}")
+    family, colon, rest = (part.strip() for part in text.partition(":"))
+    if colon and family in _PARAMETRIC:
         return _parse_parametric(_PARAMETRIC[family], rest, text)
-    if family == Empirical.family and colon:
+    if colon and family == Mixture.family:
+        return _parse_mixture(rest, text)
+    if colon and family == Empirical.family:
         weights, values = zip(*(_parse_weighted(part, text) for part in rest.split(",")), strict=True)
         return Empirical(values, weights)
-    raise PriorError(f"a prior's text must start with one of {_names()} and a colon, got {text!r}")
+    if colon and family == ScipyPrior.family:
+        return _parse_scipy(rest, text)
+    known = ", ".join([*_PARAMETRIC, *_COMPOSED])
+    raise PriorError(
+        f"a prior's text must be a family and its numbers, as in {_EXAMPLE!r}, the family one of {known}, got {text!r}"
+    )
 
 
-def prior_from_dict(form: Mapping[str, Any]) -> Prior:
-    """The prior that a plain dict describes.
+def prior_from_dict(form: Mapping[str, Any]) -> Any:
+    """The prior that a plain dict describes: a `Prior`, or a `Grouped` for the family ``grouped``.
 
     >>> prior_from_dict({"family": "exponential", "scale": 0.5})
     Exponential(scale=0.5)
     """
+    if not isinstance(form, Mapping):
+        raise PriorError(f"a prior's dict must be a dict, got {type(form).__name__}")
     family = form.get("family")
-    if family in _PARAMETRIC:
-        names = [field.name for field in fields(_PARAMETRIC[family])]  # type: ignore[arg-type]
-        _check_keys(form, family, names)
-        return _PARAMETRIC[family](*(_number(form[name], name) for name in names))
+    if isinstance(family, str) and family in _PARAMETRIC:
+        names = _PARAMETRIC[family].parameter_names()
+        _check_keys(form, family, *names)
+        return _PARAMETRIC[family](*(_number(form[name]) for name in names))
     if family == Empirical.family:
-        _check_keys(form, family, ["values", "weights"])
+        _check_keys(form, family, "values", "weights")
         return Empirical(form["values"], form["weights"])
-    raise PriorError(f"a prior's family must be one of {_names()}, got family={family!r}")
+    if family == Mixture.family:
+        _check_keys(form, family, "components", "weights")
+        return Mixture([prior_from_dict(component) for component in form["components"]], form["weights"])
+    if family == ScipyPrior.family:
+        _check_keys(form, family, "name", "shapes", "loc", "scale")
+        return scipy_prior(form["name"], [_number(shape) for shape in form["shapes"]], form["loc"], form["scale"])
+    if family == Grouped.family:
+        _check_keys(form, family, "priors", "labels")
+        return Grouped({name: prior_from_dict(prior) for name, prior in form["priors"].items()}, form["labels"])
+    known = ", ".join([*_PARAMETRIC, *_COMPOSED, Grouped.family])
+    raise PriorError(f"a prior's family must be one of {known}, got family={family!r}")
 
 
-def _names() -> str:
-    return ", ".join([*_PARAMETRIC, Empirical.family])
-
-
-def _check_keys(form: Mapping[str, Any], family: str, names: list[str]) -> None:
+def _check_keys(form: Mapping[str, Any], family: str, *names: str) -> None:
     if set(form) != {"family", *names}:
         given = ", ".join(sorted(str(name) for name in form if name != "family")) or "nothing"
         raise PriorError(f"the dict of a prior of family {family!r} must hold {', '.join(names)}, got {given}")
 
 
+def _number(value: Any) -> Any:
+    """The value of a dict; only infinity is written as text, and the family checks everything else."""
+    return float("inf") if value == "inf" else value
+
+
 def _parse_parametric(family: type[ParametricPrior], rest: str, text: str) -> Prior:
-    names = [field.name for field in fields(family)]  # type: ignore[arg-type]
+    names = family.parameter_names()
+    needed = sum(field.default is MISSING for field in fields(family))  # type: ignore[arg-type]
     parts = rest.split(",")
-    if len(parts) != len(names):
-        form = f"{family.family}:{','.join(names)}"
-        raise PriorError(f"the text of a prior of family {family.family!r} must read {form}, got {text!r}")
+    if not needed <= len(parts) <= len(names):
+        raise PriorError(
+            f"the text of a prior of family {family.family!r} must read {family.family}:{','.join(names)}, got {text!r}"
+        )
     return family(*(_parse_number(part, text) for part in parts))
+
+
+def _parse_mixture(rest: str, text: str) -> Prior:
+    weights, components = [], []
+    for term in _split_outside_parentheses(rest, text):
+        weight, star, component = (part.strip() for part in term.partition("*"))
+        if not star:
+            raise PriorError(f"a mixture's component must read weight*prior, got {term.strip()!r} in {text!r}")
+        if component.startswith("(") and component.endswith(")"):
+            component = component[1:-1]
+        weights.append(_parse_number(weight, text))
+        components.append(parse_prior(component))
+    return Mixture(components, weights)
+
+
+def _split_outside_parentheses(rest: str, text: str) -> list[str]:
+    """The terms between plus signs, except those of an exponent (1e+5) or within parentheses."""
+    terms, depth, start = [], 0, 0
+    for match in re.finditer(r"[()]|(?<![0-9.][eE])\+", rest):
+        depth += {"(": 1, ")": -1}.get(match.group(), 0)
+        if depth < 0:
+            break
+        if depth == 0 and match.group() == "+":
+            terms.append(rest[start : match.start()])
+            start = match.end()
+    if depth != 0:
+        raise PriorError(f"parentheses must be balanced in a prior's text, got {text!r}")
+    return [*terms, rest[start:]]
+
+
+def _parse_scipy(rest: str, text: str) -> Prior:
+    name, *parts = (part.strip() for part in rest.split(","))
+    named = {key.strip(): _parse_number(value, text) for key, sign, value in (p.partition("=") for p in parts) if sign}
+    if not set(named) <= {"loc", "scale"}:
+        raise PriorError(f"a SciPy prior's text takes shapes, then loc= and scale=, got {text!r}")
+    shapes = [_parse_number(part, text) for part in parts if "=" not in part]
+    return scipy_prior(name, shapes, named.get("loc", 0.0), named.get("scale", 1.0))
 
 
 def _parse_weighted(part: str, text: str) -> tuple[float, float]:
@@ -86,11 +169,3 @@ def _parse_number(part: str, text: str) -> float:
         return float(part)
     except ValueError:
         raise PriorError(f"a number was expected in place of {part.strip()!r} in the prior {text!r}") from None
-
-
-def _number(value: object, name: str) -> float:
-    if value == "inf":
-        return float("inf")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise PriorError(f"{name} must be a number, got {name}={value!r}")
-    return float(value)

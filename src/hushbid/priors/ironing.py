@@ -1,0 +1,182 @@
+"""Ironing: the nondecreasing virtual cost that replaces one that falls somewhere.
+
+With quantile q = F(c), H(q) = q·c is what it costs to buy from everybody up to c, and ψ = dH/dq. The ironed virtual
+cost is the slope of the greatest convex minorant of H. Equivalently (and this is how it is computed) a buyer who values
+a unit at λ posts the price c that maximises (λ − c)·F(c), and the ironed virtual cost is the inverse of that price as a
+function of λ. So:
+
+1. ψ is cut into *branches* on which it is nondecreasing.
+2. On branch k the best price c_k(λ) solves ψ(c) = λ, and its profit (λ − c_k)·F(c_k) has slope F(c_k) in λ. A higher
+   branch has the larger F, so the profits of two branches cross exactly once.
+3. The upper envelope of the profits is found as for straight lines. Where it passes from one branch to another at λ,
+   the ironed virtual cost is constant, equal to λ, from one price to the other. By step 2, Newton's step for the
+   crossing is the slope of the chord of H between the two prices.
+
+Densities may vanish (a gap between the components of a mixture: ψ is infinite there) and may jump.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from hushbid.priors.arrays import FloatArray
+from hushbid.priors.grid import Curve
+from hushbid.priors.table import IncreasingTable
+
+_NOISE = 1e-11
+_REFINEMENTS = 6
+_MOST_REFINED = 64
+_SPLIT = np.arange(1.0, 8.0) / 8.0
+_CROSSING_STEPS = 200
+_ULP = float(np.finfo(np.float64).eps)
+
+FlatPart = tuple[float, float, float]
+"""A maximal interval on which the virtual cost is constant: (left end, right end, virtual cost)."""
+
+
+class Distribution(Curve, Protocol):
+    """What ironing needs to know about a prior."""
+
+    def _cdf(self, c: FloatArray) -> FloatArray: ...
+
+    def _survival(self, c: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Ironed:
+    """An ironed virtual cost: the table that evaluates it, and the intervals on which it is constant."""
+
+    table: IncreasingTable
+    flat_parts: tuple[FlatPart, ...]
+
+
+def iron(prior: Distribution, points: FloatArray) -> Ironed:
+    """The ironed virtual cost of a prior, looked at first in ``points`` (ascending, over the whole support)."""
+    with np.errstate(all="ignore"):
+        branches = _branches(prior, *_refined(prior, points))
+        chosen, levels = _envelope(prior, branches)
+        return _assembled(prior, chosen, levels)
+
+
+def _refined(prior: Distribution, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Points and virtual costs, with more points where the virtual cost turns or might turn unseen."""
+    costs = prior._raw_virtual_cost(points)
+    for _ in range(_REFINEMENTS):
+        rises = np.diff(costs)
+        slopes = np.where(np.isnan(rises), 0.0, rises) / np.diff(points)
+        falling = slopes < 0.0
+        turns = np.flatnonzero(falling[1:] != falling[:-1])
+        # F/f grows where the slope exceeds one, so only a dip below one can hide a fall between two points
+        dips = 1 + np.flatnonzero((slopes[1:-1] < 1.0) & (slopes[1:-1] < slopes[:-2]) & (slopes[1:-1] <= slopes[2:]))
+        dips = dips[np.argsort(slopes[dips])[:_MOST_REFINED]]
+        turns = turns[np.argsort(-np.abs(slopes[turns + 1] - slopes[turns]))[:_MOST_REFINED]]
+        cells = np.unique(np.concatenate([turns, turns + 1, dips - 1, dips, dips + 1]))
+        cells = cells[(cells >= 0) & (cells < slopes.size)]
+        starts, widths = points[cells, None], np.diff(points)[cells, None]
+        fresh = np.setdiff1d(np.ravel(starts + widths * _SPLIT), points)
+        if fresh.size == 0:
+            break
+        order = np.argsort(np.concatenate([points, fresh]), kind="stable")
+        costs = np.concatenate([costs, prior._raw_virtual_cost(fresh)])[order]
+        points = np.concatenate([points, fresh])[order]
+    return points, costs
+
+
+def _branches(prior: Distribution, points: FloatArray, costs: FloatArray) -> list[IncreasingTable]:
+    """The stretches on which the virtual cost rises, falls smaller than the rounding noise ignored."""
+    spans: list[tuple[int, int]] = []
+    start, extreme, rising = 0, 0, True
+    values = costs.tolist()
+    for i, value in enumerate(values):
+        if rising and value >= values[extreme]:
+            extreme = i
+        elif rising and value < values[extreme] * (1.0 - _NOISE):
+            spans.append((start, extreme))
+            extreme, rising = i, False
+        elif not rising and value <= values[extreme]:
+            extreme = i
+        elif not rising and value > values[extreme] * (1.0 + _NOISE):
+            start, extreme, rising = extreme, i, True
+    spans.append((start if rising else extreme, len(values) - 1))
+    return [
+        IncreasingTable(
+            prior._raw_virtual_cost, points[first : last + 1], np.maximum.accumulate(costs[first : last + 1])
+        )
+        for first, last in spans
+    ]
+
+
+def _envelope(prior: Distribution, branches: list[IncreasingTable]) -> tuple[list[IncreasingTable], list[float]]:
+    """The branches on the upper envelope of profits, and the levels at which each gives way to the next."""
+    chosen, levels = branches[:1], [-math.inf]
+    for branch in branches[1:]:
+        level = _crossing(prior, chosen[-1], branch)
+        while level <= levels[-1]:
+            chosen.pop()
+            levels.pop()
+            level = _crossing(prior, chosen[-1], branch)
+        chosen.append(branch)
+        levels.append(level)
+    return chosen, levels[1:]
+
+
+def _crossing(prior: Distribution, lower: IncreasingTable, upper: IncreasingTable) -> float:
+    """The level λ at which the best prices on two branches earn the same."""
+    smallest, largest = 0.0, math.inf
+    level = max(float(upper.costs[0]), float(np.finfo(np.float64).tiny))
+    for _ in range(_CROSSING_STEPS):
+        chord = _chord(prior, _price(lower, level), _price(upper, level))
+        if level < chord:
+            smallest = level
+        else:
+            largest = level
+        if abs(chord - level) <= 2.0 * _ULP * level or largest - smallest <= 2.0 * _ULP * level:
+            return min(chord, largest)
+        if smallest < chord < largest:
+            level = chord
+        else:
+            level = 2.0 * smallest if largest == math.inf else 0.5 * (smallest + largest)
+    return level
+
+
+def _price(branch: IncreasingTable, level: float) -> float:
+    return float(branch.inverse(np.array([level]))[0])
+
+
+def _chord(prior: Distribution, left: float, right: float) -> float:
+    """The slope of the chord of H between two prices; infinite if nobody's sensitivity lies between them."""
+    ends = np.array([left, right])
+    below, above = prior._cdf(ends), prior._survival(ends)
+    between = above[0] - above[1] if below[0] > 0.5 else below[1] - below[0]
+    return math.inf if between <= 0.0 else float(right + (right - left) * (below[0] / between))
+
+
+def _assembled(prior: Distribution, chosen: list[IncreasingTable], levels: list[float]) -> Ironed:
+    """One table for all branches on the envelope, with a constant stretch between each and the next."""
+    rights = [*map(_price, chosen, levels), float(chosen[-1].points[-1])]
+    lefts = [float(chosen[0].points[0]), *map(_price, chosen[1:], levels)]
+    pieces = [
+        _piece(prior, *piece)
+        for piece in zip(chosen, lefts, rights, [-math.inf, *levels], [*levels, math.inf], strict=True)
+    ]
+    points, first = np.unique(np.concatenate([points for points, _ in pieces]), return_index=True)
+    costs = np.maximum.accumulate(np.concatenate([costs for _, costs in pieces])[first])
+    flat_parts = tuple(zip(rights[:-1], lefts[1:], levels, strict=True))
+    return Ironed(IncreasingTable(prior._raw_virtual_cost, points, costs), flat_parts)
+
+
+def _piece(
+    prior: Distribution, branch: IncreasingTable, left: float, right: float, floor: float, ceiling: float
+) -> tuple[FloatArray, FloatArray]:
+    """The points and costs of one branch between two flat parts, and the first point of the flat part that follows."""
+    inside = branch.points[(branch.points > left) & (branch.points < right)]
+    points = np.concatenate([[left], inside, [right]])
+    costs = np.clip(prior._raw_virtual_cost(points), floor, ceiling)
+    if floor > -math.inf:
+        costs[0] = floor
+    if ceiling == math.inf:
+        return points, costs
+    # just above its left end a flat part has its level, even if the virtual cost jumps there
+    return np.append(points, np.nextafter(right, math.inf)), np.append(costs, ceiling)

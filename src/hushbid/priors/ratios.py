@@ -1,0 +1,141 @@
+"""Markups F/f of the gamma, beta and normal families, accurate far into both tails.
+
+F and f underflow long before their ratio is out of range, and near an end of the support both vanish. So each ratio is
+written with factors that neither underflow nor cancel, and exponentials are split in two so that the product overflows
+only if its true value does.
+
+For the gamma and beta families Loader's saddle-point form of the density is used (Loader, "Fast and accurate
+computation of binomial probabilities", 2000): its exponent is a deviance, small where the mass is, instead of a
+difference of large logarithms of gamma functions.
+"""
+
+import math
+
+import numpy as np
+from scipy import special
+
+from hushbid.priors.arrays import FloatArray
+
+_LOG_TWO_PI = math.log(2.0 * math.pi)
+_ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
+_ROOT_HALF = math.sqrt(0.5)
+_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+_UNDERFLOW = 1e-280
+_FRACTION_STEPS = 5000
+_SMALL_WIDTH, _SMALL_EXPONENT = 2.0, 6.0
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+def times_exp(factor: FloatArray | float, exponent: FloatArray, mass: FloatArray | float = 1.0) -> FloatArray:
+    """factor·mass·exp(exponent), in an order that neither overflows nor underflows before the product does."""
+    half = np.exp(0.5 * exponent)
+    return np.where(factor == 0.0, 0.0, factor * (mass * half) * half)
+
+
+def mills(z: FloatArray) -> FloatArray:
+    """Φ(z)/φ(z) for a standard normal, through the scaled complementary error function."""
+    return _ROOT_HALF_PI * special.erfcx(-z * _ROOT_HALF)
+
+
+def stirling_error(a: float) -> float:
+    """log Γ(a) less Stirling's formula (a − 1/2)·log a − a + log(2π)/2."""
+    if a < 16.0:
+        return math.lgamma(a) - (a - 0.5) * math.log(a) + a - 0.5 * _LOG_TWO_PI
+    b = 1.0 / (a * a)
+    return (1 / 12 - b * (1 / 360 - b * (1 / 1260 - b * (1 / 1680 - b / 1188)))) / a
+
+
+def deviance(t: FloatArray) -> FloatArray:
+    """t − 1 − log t, with no cancellation that matters near t = 1."""
+    u = t - 1.0
+    return np.where(np.abs(u) < 0.5, u - np.log1p(u), u - np.log(t))
+
+
+def gamma_log_density(x: FloatArray, shape: float) -> FloatArray:
+    """The logarithm of x·f(x) for the gamma density of scale 1."""
+    return 0.5 * (math.log(shape) - _LOG_TWO_PI) - stirling_error(shape) - shape * deviance(x / shape)
+
+
+def gamma_markup(x: FloatArray, shape: float, *, scale: float) -> FloatArray:
+    """F/f of the gamma family at scale·x."""
+    mass = np.asarray(special.gammainc(shape, x), dtype=np.float64)
+    low = (mass < _UNDERFLOW) | (x < 0.5 * shape)
+    # in the lower tail the confluent hypergeometric series has positive terms only and starts at one
+    series = scale * x / shape * special.hyp1f1(1.0, shape + 1.0, np.where(low, x, 0.0))
+    return np.where(low, series, times_exp(scale * x, -gamma_log_density(x, shape), mass))
+
+
+def beta_log_density(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatArray:
+    """The logarithm of z·y·f(z) for the beta density on [0, 1], y = 1 − z given separately."""
+    p, q = a / (a + b), b / (a + b)
+    constant = 0.5 * (math.log(a) + math.log(b) - math.log(a + b) - _LOG_TWO_PI)
+    constant += stirling_error(a + b) - stirling_error(a) - stirling_error(b)
+    return constant - a * deviance(z / p) - b * deviance(y / q)
+
+
+def beta_mass(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatArray:
+    """F of the beta family on [0, 1]; each half of the interval is measured from its own end."""
+    return np.where(z < 0.5, special.betainc(a, b, np.minimum(z, 0.5)), special.betaincc(b, a, np.minimum(y, 0.5)))
+
+
+def beta_markup(z: FloatArray, y: FloatArray, a: float, b: float, *, scale: float) -> FloatArray:
+    """F/f of the beta family on an interval of width ``scale``, z and y = 1 − z from its ends."""
+    if b == 1.0:
+        return scale * z / a
+    mass = beta_mass(z, y, a, b)
+    markup = times_exp(scale * z * y, -beta_log_density(z, y, a, b), mass)
+    low = (mass < _UNDERFLOW) | (z < 0.5 * a / (a + b))
+    if np.any(low):
+        markup[low] = scale * z[low] * y[low] / a * _beta_fraction(z[low], a, b)
+    at_high = np.inf if b > 1.0 else 0.0
+    return np.where(y > 0.0, markup, at_high)
+
+
+def _beta_fraction(z: FloatArray, a: float, b: float) -> FloatArray:
+    """a·F/(z·y·f) in the lower tail: the continued fraction of the incomplete beta function (DLMF 8.17.22)."""
+    numerator = np.ones_like(z)
+    denominator = 1.0 / (1.0 - (a + b) * z / (a + 1.0))
+    value = denominator.copy()
+    for m in range(1, _FRACTION_STEPS):
+        even = m * (b - m) * z / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * z / ((a + 2 * m) * (a + 2 * m + 1))
+        for coefficient in (even, odd):
+            denominator = 1.0 / (1.0 + coefficient * denominator)
+            numerator = 1.0 + coefficient / numerator
+            change = denominator * numerator
+            value = value * change
+        if np.all(np.abs(change - 1.0) < 1e-15):
+            break
+    return value
+
+
+def normal_ratio(left: FloatArray, z: FloatArray, width: FloatArray, *, scale: float = 1.0) -> FloatArray:
+    """scale·(Φ(z) − Φ(left))/φ(z), ``width`` = z − left given separately: ∫ scale·exp(z·s − s²/2) ds over [0, width].
+
+    Close to the left end the integral is taken by Gauss's rule, everywhere else no two terms nearly cancel.
+    """
+    small = (width <= _SMALL_WIDTH) & (np.abs(z) * width <= _SMALL_EXPONENT)
+    result = np.empty_like(z)
+    result[small] = scale * _normal_integral(z[small], width[small])
+    negative = ~small & (z <= 0.0)
+    result[negative] = scale * _normal_left(left[negative], z[negative], width[negative])
+    straddling = ~small & (z > 0.0) & (left < 0.0)
+    mass = 0.5 * (special.erf(z[straddling] * _ROOT_HALF) + special.erf(-left[straddling] * _ROOT_HALF))
+    result[straddling] = times_exp(scale * _ROOT_TWO_PI, 0.5 * z[straddling] ** 2, mass)
+    positive = ~small & (left >= 0.0)
+    growth = 0.5 * width[positive] * (z[positive] + left[positive])
+    result[positive] = times_exp(scale * mills(-left[positive]), growth) - scale * mills(-z[positive])
+    return result
+
+
+def _normal_integral(z: FloatArray, width: FloatArray) -> FloatArray:
+    total = np.zeros_like(z)
+    for node, weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
+        s = width * (0.5 * (1.0 + node))
+        total += weight * np.exp(s * (z - 0.5 * s))
+    return 0.5 * width * total
+
+
+def _normal_left(left: FloatArray, z: FloatArray, width: FloatArray) -> FloatArray:
+    decay = np.where(width < np.inf, np.exp(0.5 * width * (z + left)), 0.0)
+    return mills(z) - mills(left) * decay

@@ -1,0 +1,186 @@
+"""Any continuous distribution of ``scipy.stats`` whose support lies in [0, inf).
+
+``scipy.stats`` takes almost a second to import, so it is imported when such a prior is made and not before.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hushbid.errors import PriorError
+from hushbid.priors.arrays import FloatArray
+from hushbid.priors.base import ContinuousPrior
+from hushbid.priors.beta import Beta
+from hushbid.priors.families import Exponential, LogNormal, Uniform
+from hushbid.priors.gamma import Gamma
+from hushbid.priors.numerals import number_text
+from hushbid.priors.truncated_normal import TruncatedNormal
+
+_ROUNDING = 1e-12
+
+
+def from_scipy(frozen: Any) -> ContinuousPrior:
+    """The prior that a frozen SciPy distribution describes, such as ``scipy.stats.weibull_min(2, scale=3)``.
+
+    A distribution that Hushbid knows in closed form comes back as that family, which is more accurate far in the
+    tails: ``scipy.stats.expon(scale=2)`` as ``Exponential(2)``.
+
+    >>> from scipy import stats
+    >>> from_scipy(stats.expon(scale=2))
+    Exponential(scale=2.0)
+    >>> from_scipy(stats.weibull_min(2, scale=3))
+    from_scipy(weibull_min, 2, loc=0, scale=3)
+    """
+    from scipy import stats
+
+    if not isinstance(frozen, stats.distributions.rv_frozen):
+        raise PriorError(
+            f"from_scipy needs a frozen distribution such as scipy.stats.weibull_min(2, scale=3), got {frozen!r}"
+        )
+    if not isinstance(frozen.dist, stats.rv_continuous):
+        raise PriorError(f"from_scipy needs a continuous distribution, got the discrete {frozen.dist.name}")
+    shapes, loc, scale = _parameters(frozen)
+    low, high = _support(frozen)
+    if not 0.0 <= low < high:
+        raise PriorError(f"the support must lie in [0, inf), got [{low:.12g}, {high:.12g}] for {frozen.dist.name}")
+    known = _closed_form(frozen.dist, shapes, loc, scale)
+    return ScipyPrior(frozen, shapes, loc, scale) if known is None else known
+
+
+def scipy_prior(name: str, shapes: list[float], loc: float, scale: float) -> ContinuousPrior:
+    """The prior of the ``scipy.stats`` distribution of that name."""
+    from scipy import stats
+
+    distribution: Any = getattr(stats, name, None)
+    if not isinstance(distribution, stats.rv_continuous):
+        raise PriorError(f"a SciPy prior must name a continuous distribution of scipy.stats, got {name!r}")
+    needed = (distribution.shapes or "").replace(",", " ").split()
+    if len(shapes) != len(needed):
+        names = ", ".join(needed) or "none"
+        raise PriorError(f"the distribution {name} needs {len(needed)} shapes ({names}), got {len(shapes)}")
+    return from_scipy(distribution(*shapes, loc=loc, scale=scale))
+
+
+def _parameters(frozen: Any) -> tuple[tuple[float, ...], float, float]:
+    """Shapes, loc and scale as plain floats, however they were given."""
+    try:
+        shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
+        numbers = [float(value) for value in (*shapes, loc, scale)]
+    except (TypeError, ValueError):
+        raise PriorError(f"the parameters of {frozen.dist.name} must be plain numbers, got {frozen.kwds!r}") from None
+    if not all(map(math.isfinite, numbers)) or not numbers[-1] > 0.0 or not frozen.dist._argcheck(*numbers[:-2]):
+        shown = ", ".join(f"{number:.12g}" for number in numbers)
+        raise PriorError(f"{frozen.dist.name} does not allow the parameters (shapes, loc, scale) = ({shown})")
+    return tuple(numbers[:-2]), numbers[-2], numbers[-1]
+
+
+def _support(frozen: Any) -> tuple[float, float]:
+    """The ends of the support, zero for a low end that only rounding has put below it."""
+    low, high = (float(end) for end in frozen.support())
+    return (0.0 if abs(low) < _ROUNDING * float(frozen.std()) else low), high
+
+
+def _closed_form(distribution: Any, shapes: tuple[float, ...], loc: float, scale: float) -> ContinuousPrior | None:
+    """The same distribution in a family of ours, if there is one."""
+    from scipy import stats
+
+    kind = type(distribution)
+    if kind is type(stats.uniform):
+        return Uniform(loc, loc + scale)
+    if kind is type(stats.beta):
+        return Beta(shapes[0], shapes[1], loc, loc + scale)
+    if kind is type(stats.truncnorm) and math.isfinite(shapes[0]):
+        return TruncatedNormal(loc, scale, max(loc + scale * shapes[0], 0.0), loc + scale * shapes[1])
+    if loc != 0.0:
+        return None
+    if kind is type(stats.expon):
+        return Exponential(scale)
+    if kind is type(stats.gamma):
+        return Gamma(shapes[0], scale)
+    if kind is type(stats.lognorm):
+        return LogNormal(math.log(scale), shapes[0])
+    return None
+
+
+class ScipyPrior(ContinuousPrior):
+    """A frozen SciPy distribution as a prior; make one with `from_scipy`."""
+
+    family: ClassVar[str] = "scipy"
+
+    def __init__(self, frozen: Any, shapes: tuple[float, ...], loc: float, scale: float) -> None:
+        from scipy import stats
+
+        self._frozen = frozen
+        self._key = (frozen.dist.name, shapes, loc, scale)
+        self._is_named = type(getattr(stats, frozen.dist.name, None)) is type(frozen.dist)
+        self._support = _support(frozen)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [low, high] of the distribution."""
+        return self._support
+
+    @property
+    def expectation(self) -> float:
+        """The expected sensitivity."""
+        return float(self._frozen.mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prior as a plain dict that `prior_from_dict` reads back."""
+        self._check_named()
+        name, shapes, loc, scale = self._key
+        return {"family": self.family, "name": name, "shapes": list(shapes), "loc": loc, "scale": scale}
+
+    def to_text(self) -> str:
+        """The prior as a text that `parse_prior` reads back: ``scipy:weibull_min,2,loc=0,scale=3``."""
+        self._check_named()
+        return f"{self.family}:{self._described(',')}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScipyPrior):
+            return NotImplemented
+        same = self._is_named and other._is_named
+        return self._key == other._key and (same or self._frozen.dist is other._frozen.dist)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"from_scipy({self._described(', ')})"
+
+    def _described(self, comma: str) -> str:
+        name, shapes, loc, scale = self._key
+        numbers = [number_text(shape) for shape in shapes]
+        return comma.join([name, *numbers, f"loc={number_text(loc)}", f"scale={number_text(scale)}"])
+
+    def _check_named(self) -> None:
+        if not self._is_named:
+            raise PriorError(f"only distributions that scipy.stats names can be written down, got {self._key[0]!r}")
+
+    # -- densities ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _always_regular(self) -> bool:
+        return False
+
+    def _cdf(self, c: FloatArray) -> FloatArray:
+        return np.asarray(self._frozen.cdf(c), dtype=np.float64)
+
+    def _survival(self, c: FloatArray) -> FloatArray:
+        return np.asarray(self._frozen.sf(c), dtype=np.float64)
+
+    def _log_pdf(self, c: FloatArray) -> FloatArray:
+        return np.asarray(self._frozen.logpdf(c), dtype=np.float64)
+
+    def _quantile(self, q: FloatArray) -> FloatArray:
+        lower, upper = self._frozen.ppf(np.minimum(q, 0.5)), self._frozen.isf(np.minimum(1.0 - q, 0.5))
+        return np.asarray(np.where(q < 0.5, lower, upper), dtype=np.float64)
+
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(self._frozen.rvs(size=n, random_state=rng), dtype=np.float64)
+
+    def _markup(self, c: FloatArray) -> FloatArray:
+        log_mass = np.asarray(self._frozen.logcdf(c), dtype=np.float64)
+        # where even the logarithm of F is out of range, c is at the very bottom and F/f as good as its limit there
+        return np.where(log_mass == -np.inf, 0.0, np.exp(log_mass - self._log_pdf(c)))

@@ -1,0 +1,61 @@
+"""A nondecreasing function known at many points and computable in between."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.priors.arrays import FloatArray
+from hushbid.priors.rootfinding import solve_increasing
+
+_STEPS = 2.0**30
+
+
+@dataclass(frozen=True, eq=False)
+class IncreasingTable:
+    """Ascending ``points``, the nondecreasing ``costs`` there, and the ``function`` that is evaluated between them.
+
+    Between two points the function's values are clipped to the costs at those points, so where these are equal the
+    result is constant, whatever the function says there.
+    """
+
+    function: Callable[[FloatArray], FloatArray]
+    points: FloatArray
+    costs: FloatArray
+
+    def __call__(self, c: FloatArray) -> FloatArray:
+        """The cost at each ``c`` between the first and the last point, never decreasing in c.
+
+        Neighbouring floats could come out in the wrong order by an ulp. So the function is evaluated on a lattice of
+        2^30 steps between two points: coarse enough for each step to exceed the noise, too fine to matter otherwise.
+        """
+        cell = self._cell(self.points, c)
+        start, end = self.points[cell], self.points[cell + 1]
+        share = np.floor((c - start) / (end - start) * _STEPS) / _STEPS
+        on_lattice = np.clip(start + share * (end - start), start, c)
+        inside = np.clip(self.function(on_lattice), self.costs[cell], self.costs[cell + 1])
+        return np.where(c >= self.points[-1], self.costs[-1], inside)
+
+    def inverse(self, x: FloatArray) -> FloatArray:
+        """The largest c with a cost of at most ``x``; the first point if there is none."""
+        found = np.searchsorted(self.costs, x, side="right") - 1
+        answer = self.points[np.maximum(found, 0)]
+        open_rows = np.flatnonzero((found >= 0) & (found < self.points.size - 1) & (self.costs[found] < x))
+        if open_rows.size:
+            answer[open_rows] = self._solve(found[open_rows], x[open_rows])
+        return answer
+
+    def _solve(self, cell: NDArray[np.intp], x: FloatArray) -> FloatArray:
+        below, above = self.costs[cell], self.costs[cell + 1]
+        return solve_increasing(
+            lambda rows, c: np.clip(self.function(c), below[rows], above[rows]) - x[rows],
+            self.points[cell],
+            self.points[cell + 1],
+            at_left=below - x,
+            at_right=above - x,
+        )
+
+    @staticmethod
+    def _cell(edges: FloatArray, c: FloatArray) -> NDArray[np.intp]:
+        return np.clip(np.searchsorted(edges, c, side="right") - 1, 0, edges.size - 2)
