@@ -87,9 +87,10 @@ def test_the_fraction_check_refuses_on_its_own(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_opendp_is_asked_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        noise, "loss_bound", lambda sensitivity, *, scale: math.nextafter(sensitivity / scale, math.inf)
-    )
+    def a_little_more(sensitivities: list[int], *, scale: float) -> list[float]:
+        return [math.nextafter(sensitivity / scale, math.inf) for sensitivity in sensitivities]
+
+    monkeypatch.setattr(noise, "loss_bounds", a_little_more)
     with pytest.raises(ReleaseError, match="OpenDP's bound"):
         check_promises(np.array([1]), 0, np.array([1.0]))
 

@@ -68,7 +68,7 @@ def test_the_noise_keeps_the_promise_exactly_and_is_no_larger_than_needed(loss: 
     assert 1 <= bits <= 32
     assert Fraction(2**bits) / Fraction(scale) <= Fraction(loss)
     assert Fraction(2**bits) / Fraction(math.nextafter(scale, 0.0)) > Fraction(loss)
-    assert noise.loss_bound(2**bits, scale=scale) <= loss
+    assert noise.loss_bounds([2**bits], scale=scale)[0] <= loss
     assert isinstance(privatize(0.5, loss, (0, 1)).value, int)
 
 

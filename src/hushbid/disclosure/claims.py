@@ -26,6 +26,8 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
+_TAIL = b"}\n"
+
 
 def stored(folder: Path, name: str) -> dict[str, Any] | None:
     """What was drawn under this name, or None."""
@@ -109,18 +111,22 @@ def _sync(path: Path) -> None:
 
 def _sealed(drawing: Mapping[str, Any]) -> bytes:
     """The drawing after its checksum, by which a torn or damaged file is recognised."""
-    return json.dumps({"sha256": _checksum(drawing), "drawing": drawing}, allow_nan=False).encode()
+    text = json.dumps(drawing, allow_nan=False).encode()
+    return _head(text) + text + _TAIL
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     """The drawing in a file; None if there is no file or it is not complete."""
     try:
-        sealed = json.loads(path.read_bytes())
-        drawing: dict[str, Any] = sealed["drawing"]
-        return drawing if sealed["sha256"] == _checksum(drawing) else None
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        content = path.read_bytes()
+    except FileNotFoundError:
         return None
+    text = content[len(_head(b"")) : -len(_TAIL)]
+    if content != _head(text) + text + _TAIL:
+        return None
+    drawing: dict[str, Any] = json.loads(text)
+    return drawing
 
 
-def _checksum(drawing: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(drawing).encode()).hexdigest()
+def _head(text: bytes) -> bytes:
+    return f'{{"sha256": "{hashlib.sha256(text).hexdigest()}",\n "drawing": '.encode()

@@ -110,11 +110,9 @@ def check_promises(weights: IntArray, exponent: int, promised: FloatArray) -> Pr
         shares = np.ldexp(weights.astype(np.float64), -exponent) / promised
     used = np.flatnonzero(weights)
     closest = used[np.argpartition(-shares[used], _MAPPED)[:_MAPPED]] if used.size > _MAPPED else used
-    for row in closest:
-        if not noise.loss_bound(int(weights[row]), scale=scale) <= promised[row]:
-            raise ReleaseError(
-                f"OpenDP's bound on the privacy loss of row {int(row)} exceeds the promise; nothing was drawn."
-            )
+    bounds = noise.loss_bounds(weights[closest].tolist(), scale=scale)
+    if not (np.array(bounds) <= promised[closest]).all():
+        raise ReleaseError("OpenDP's bound on somebody's privacy loss exceeds the promise; nothing was drawn.")
     return PromiseCheck(
         people=people,
         people_in_fractions=len(rows),

@@ -71,8 +71,8 @@ def draw_messages(column: FloatArray, loss: float, bounds: tuple[float, float]) 
     steps: list[int] = to_grid(column, bounds, bits=bits).tolist()
     if loss < math.inf:
         scale = noise_scale(loss, bits)
-        kept = Fraction(2**bits) / Fraction(scale) <= Fraction(loss) and noise.loss_bound(2**bits, scale=scale) <= loss
-        if not kept:
+        [bound] = noise.loss_bounds([2**bits], scale=scale)
+        if not (Fraction(2**bits) / Fraction(scale) <= Fraction(loss) and bound <= loss):
             raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
         steps = noise.draw_many(steps, scale=scale)
     return [PrivatizedValue(grid_bits=bits, epsilon=as_ratio(loss), value=step) for step in steps]

@@ -28,9 +28,10 @@ def draw_many(totals: Sequence[int], *, scale: float) -> list[int]:
     return [int(noisy) for noisy in _measurement(scale)(list(totals))]
 
 
-def loss_bound(sensitivity: int, *, scale: float) -> float:
-    """OpenDP's own upper bound on the privacy loss of somebody who can change the total by ``sensitivity``."""
-    return float(_measurement(scale).map(sensitivity))
+def loss_bounds(sensitivities: Sequence[int], *, scale: float) -> list[float]:
+    """OpenDP's own upper bound on the privacy loss of somebody who can change the total by so much, for each."""
+    measurement = _measurement(scale)
+    return [float(measurement.map(sensitivity)) for sensitivity in sensitivities]
 
 
 def sampler_version() -> str:
