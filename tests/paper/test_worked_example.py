@@ -5,6 +5,7 @@ estimator, [F]'s capped construction and the exact optimum all fall like 1/n.
 """
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,3 +72,15 @@ def test_the_minimax_lower_bound_is_of_order_one_over_n(n: int) -> None:
     bounds = minimax_bounds(example(n), "central")
     assert bounds.lower <= errors(n)["best"]
     assert bounds.lower * n >= 1 / (54 * 16 * 4)
+
+
+def test_the_table_in_the_documentation_is_right() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "estimation.md").read_text(encoding="utf-8")
+    rows = [[float(cell) for cell in line.strip("| ").split("|")] for line in page.splitlines() if line[2:3].isdigit()]
+    assert [row[0] for row in rows] == [4, 100, 10_000, 1_000_000]
+    for size, *shown in rows:
+        n = int(size)
+        losses = example(n)
+        used = best_weights(losses, setting="central", variance=VARIANCE).delivered[-1]
+        computed = [*(error * n for error in errors(n).values()), used, minimax_bounds(losses, "central").lower * n]
+        assert shown == pytest.approx(computed, abs=5e-4, rel=1e-3)

@@ -210,9 +210,14 @@ def test_public_names_nobody_and_no_losses() -> None:
 
 
 def test_the_estimate_lies_on_a_public_grid_that_does_not_tell_who_dropped_out() -> None:
-    for data in ([0.3, 0.7, 0.1], [0.3, None, 0.1]):
-        estimate = release_plan(plan_of([0.3, 0.5, 0.7]), data).estimate
-        assert (estimate * 2**40).is_integer()
+    losses = [0.3, 0.5, 0.7]
+    for missing in (None, 1):
+        data = [None if row == missing else 0.4 for row in range(3)]
+        central = release_plan(plan_of(losses), data)
+        sent = [None if row == missing else privatize(0.4, losses[row], (0, 1)) for row in range(3)]
+        local = release_plan(plan_of(losses, setting="local"), sent)
+        assert (central.estimate * 2**40).is_integer()
+        assert (local.estimate * 2**40).is_integer()
 
 
 def test_what_is_printed_shows_no_person() -> None:

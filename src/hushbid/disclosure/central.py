@@ -11,11 +11,13 @@ from hushbid.disclosure import noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import (
     DATA_BITS,
+    ESTIMATE_BITS,
     IntArray,
     PromiseCheck,
     check_promises,
     exact_sum,
     integer_weights,
+    to_data_units,
     to_grid,
 )
 from hushbid.disclosure.plan import ReleasePlan
@@ -23,7 +25,6 @@ from hushbid.disclosure.release import Grid
 from hushbid.errors import ReleaseError
 from hushbid.estimation import FloatArray, best_weights
 
-_ESTIMATE_BITS = 40
 _NOISELESS_BITS = 50
 
 
@@ -73,7 +74,7 @@ class Sum:
             variance=self.plan.variance,
             width=self.plan.width,
             noise=np.array([self.plan.width * self.noise_scale * steps]),
-            rounding=self.plan.width * (2.0**-DATA_BITS + 2.0**-_ESTIMATE_BITS + 2.0 * steps),
+            rounding=self.plan.width * (2.0**-DATA_BITS + 2.0**-ESTIMATE_BITS + 2.0 * steps),
         )
 
     def total(self, column: FloatArray) -> int:
@@ -86,8 +87,7 @@ class Sum:
     def estimates(self, totals: list[int]) -> list[float]:
         """Every total with noise of its own, as an estimate in data units."""
         noisy = totals if self.exponent is None else noise.draw_many(totals, scale=self.noise_scale)
-        low, _ = self.plan.bounds
-        return [low + self.plan.width * _on_public_grid(Fraction(value, self.total_weight)) for value in noisy]
+        return [to_data_units(Fraction(value, self.total_weight), self.plan.bounds) for value in noisy]
 
 
 def weigh(plan: ReleasePlan, present: NDArray[np.bool_]) -> Sum:
@@ -147,9 +147,3 @@ def _noiseless(plan: ReleasePlan, unlimited: NDArray[np.bool_]) -> Sum:
         privacy_loss=losses,
         check=check,
     )
-
-
-def _on_public_grid(share: Fraction) -> float:
-    """The nearest multiple of 2**-40: the digits below would tell the total weight, hence who dropped out."""
-    steps: int = round(share * 2**_ESTIMATE_BITS)
-    return steps / (1 << _ESTIMATE_BITS)

@@ -34,6 +34,9 @@ IntArray = NDArray[np.int64]
 DATA_BITS = 40
 """Data lie on a grid of 2**40 steps over the public range."""
 
+ESTIMATE_BITS = 40
+"""Estimates are published as multiples of 2**-40 of the range."""
+
 LARGEST_EXPONENT = 54
 _TOTAL_BITS = 60
 _LIMB_BITS = 20
@@ -69,6 +72,16 @@ def to_grid(values: FloatArray, bounds: tuple[float, float], *, bits: int = DATA
     low, high = bounds
     share = (np.clip(values, low, high) - low) / (high - low)
     return np.clip(np.floor(np.ldexp(share, bits)), 0, 2**bits).astype(np.int64)
+
+
+def to_data_units(share: Fraction, bounds: tuple[float, float]) -> float:
+    """A share of the range as an estimate, the nearest on a public grid.
+
+    The digits below that grid would tell the total weight, and with it who dropped out.
+    """
+    low, high = bounds
+    steps: int = round(share * 2**ESTIMATE_BITS)
+    return low + (high - low) * (steps / (1 << ESTIMATE_BITS))
 
 
 def integer_weights(losses: FloatArray) -> tuple[IntArray, int]:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
-from hushbid.disclosure.grid import PromiseCheck, to_grid
+from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.plan import ReleasePlan, as_bounds, as_column, rows_text
 from hushbid.disclosure.release import Grid
 from hushbid.disclosure.wire import LARGEST_GRID_BITS, PrivatizedValue, as_ratio
@@ -142,14 +142,16 @@ def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combin
     present = [message for message in messages if message is not None]
     losses, variance = plan.delivered[rows], plan.unit_variance[rows]
     weights = best_weights(losses, setting="local", variance=variance).weights
-    values = [message.decode(plan.bounds) for message in present]
+    shares = [message.value / (1 << message.grid_bits) for message in present]
+    share = math.fsum(weight * value for weight, value in zip(weights.tolist(), shares, strict=True))
     privacy_loss = np.zeros(plan.people)
     privacy_loss[rows] = losses
     bits = np.array([message.grid_bits for message in present])
+    rounding = 2.0 * float(np.sum(weights * np.ldexp(1.0, -bits))) + 2.0**-ESTIMATE_BITS
     return Combination(
-        estimate=math.fsum(weight * value for weight, value in zip(weights.tolist(), values, strict=True)),
+        estimate=to_data_units(Fraction(share), plan.bounds),
         privacy_loss=privacy_loss,
-        error=error_of(plan, rows, weights, rounding=2.0 * float(np.sum(weights * np.ldexp(1.0, -bits)))),
+        error=error_of(plan, rows, weights, rounding=rounding),
         grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
         check=_check_messages(plan, rows, present),
     )
