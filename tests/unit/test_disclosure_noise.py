@@ -3,6 +3,7 @@
 import inspect
 import math
 import os
+import subprocess
 import sys
 
 import pytest
@@ -69,3 +70,20 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opendp", None)
     with pytest.raises(MissingExtra, match=r"hushbid\[release\]"):
         noise.draw_many([0], scale=1.0)
+
+
+def test_importing_the_package_loads_neither_opendp_nor_scipy() -> None:
+    script = "import sys, hushbid.disclosure, hushbid.audit; print(sorted({'opendp', 'scipy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_drawing_does_not_load_the_packages_that_opendp_can_do_without() -> None:
+    script = """
+import sys
+from hushbid.disclosure import privatize
+privatize(0.5, 1.0, (0, 1))
+print(sorted({"polars", "sklearn", "pandas", "pyarrow"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "[]\n"
