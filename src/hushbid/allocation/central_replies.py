@@ -3,7 +3,7 @@
 Replacing one cost changes the sums of :mod:`hushbid.allocation.central` by rank-one terms, so for each pair the optimum
 is found by an active-set iteration over the sorted costs of everybody: guess how many are below the level ``τ``, solve
 that piece in closed form, move to the piece its ``τ`` lies in, stop when they agree. That finds the optimum if the
-problem has one basin whatever the pair, which `_has_one_basin` proves from the sums alone. Where it cannot, every piece
+problem has one basin whatever the pair, which `_only_basin` proves from the sums alone. Where it cannot, every piece
 of every pair is looked at instead.
 """
 
@@ -26,30 +26,38 @@ class CentralReplies:
 
     def __init__(self, costs: FloatArray, variance: float | FloatArray, error_weight: float) -> None:
         self._unit = variance if isinstance(variance, float) else float(variance.min())
-        self._mass = np.ones(costs.size) if isinstance(variance, float) else self._unit / variance
+        self._variance = variance
         self._error_weight = error_weight
         self._scale = error_weight * self._unit**1.5
-        self._own = costs / self._scale
+        self._costs = costs
         self._order = self._contenders()
-        self._sorted, self._sorted_mass = self._own[self._order], self._mass[self._order]
+        self._sorted, self._sorted_mass = self._own(self._order), self._mass(self._order)
         self._sums = Sums.of(self._sorted, self._sorted_mass)
         self._best = best_of_pieces(self._sorted, self._sorted_mass)
-        self._one_basin = self._has_one_basin()
+        self._window = self._only_basin()
+
+    def _own(self, rows: Rows) -> FloatArray:
+        own: FloatArray = self._costs[rows] / self._scale
+        return own
+
+    def _mass(self, rows: Rows) -> FloatArray:
+        return np.ones(rows.size) if isinstance(self._variance, float) else self._unit / self._variance[rows]
 
     def at(self, rows: Rows, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         moved = costs / self._scale
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
-        quick = np.full(rows.size, self._one_basin)
-        if self._one_basin:
-            quick &= moved >= self._own[rows]
-        for which, solve, size in (
-            (np.flatnonzero(quick), self._follow, _CHUNK),
-            (np.flatnonzero(~quick), self._everywhere, max(_DENSE // (self._sorted.size + 1), 1)),
-        ):
-            for start in range(0, which.size, size):
-                part = which[start : start + size]
-                value[part], loss[part], mse[part] = solve(rows[part], moved[part])
+        dense = max(_DENSE // (self._sorted.size + 1), 1)
+        for start in range(0, rows.size, _CHUNK):
+            part = np.arange(start, min(start + _CHUNK, rows.size))
+            if self._window is not None:
+                quick = costs[part] >= self._costs[rows[part]]
+                follow = part if quick.all() else part[quick]
+                value[follow], loss[follow], mse[follow] = self._follow(rows[follow], moved[follow])
+                part = part[:0] if quick.all() else part[~quick]
+            for first in range(0, part.size, dense):
+                some = part[first : first + dense]
+                value[some], loss[some], mse[some] = self._everywhere(rows[some], moved[some])
         return Replies(
             value * (self._error_weight * self._unit),
             loss / math.sqrt(self._unit),
@@ -62,28 +70,24 @@ class CentralReplies:
         """Rows, cheapest first, that may be active when any one person's cost changes.
 
         Without person i the value ``h/(1 − w_i)²`` is attained (share her weight among the others), so at the optimum
-        ``κ·G(τ) = 3b ≤ 3·√(h/κ)/(1 − w_i)``, with G short of at most one person's part: that bounds τ.
+        ``κ·G(τ) = 3b ≤ 3·√(h/κ)/(1 − w_i)``. That bounds τ, since past the present level ``G`` grows at least at the
+        rate ``U`` and one person takes at most ``u(τ − ψ_1)`` from it.
         """
-        costs, finite = self._own, int(np.count_nonzero(self._own < np.inf))
+        mass = None if isinstance(self._variance, float) else self._unit / self._variance
+        chosen, best = contenders(self._costs, mass, scale=self._scale)
+        active = np.arange(self._costs.size) if chosen is None else chosen
+        share = float(best.weights(self._own(active) - best.base, self._mass(active)).max())
+        part = (1.0 if mass is None else float(mass.max())) / best.mass
         cut = math.inf
-        if finite > _FEW:
-            chosen, best = contenders(costs, self._mass)
-            rows = np.arange(costs.size) if chosen is None else chosen
-            share = float(best.weights(costs[rows] - best.base, self._mass[rows]).max())
-            if share < 0.5 and best.root > 0.0:
-                limit = 3.0 * math.sqrt(best.value / KAPPA) / (1.0 - share) / KAPPA
-                cut = best.base + best.level
-        while True:
-            rows = np.flatnonzero((costs <= cut) & (costs < np.inf))
-            if cut == math.inf or rows.size == finite:
-                return rows[np.argsort(costs[rows], kind="stable")]
-            below = cut - costs[rows]
-            if float(self._mass[rows].dot(below)) - float(self._mass.max()) * float(below.max()) >= limit:
-                return rows[np.argsort(costs[rows], kind="stable")]
-            cut += 0.05 * best.level
+        if share < 0.5 and part < 0.5 and best.root > 0.0:
+            spare = 3.0 * (math.sqrt(best.value / KAPPA) / (1.0 - share) - best.root) / KAPPA
+            cut = (best.base + (best.level + spare / best.mass) / (1.0 - part)) * self._scale * (1.0 + 1e-12)
+        rows = np.flatnonzero(self._costs <= cut if cut < math.inf else self._costs < math.inf)
+        ordered: Rows = rows[np.argsort(self._costs[rows], kind="stable")]
+        return ordered
 
-    def _has_one_basin(self) -> bool:
-        """Whether ``h`` has a single minimum that counts, for every pair whose cost is not below the person's own.
+    def _only_basin(self) -> tuple[int, int] | None:
+        """The people between whose costs ``τ`` lies for every pair whose cost is not below the person's own, or None.
 
         ``h`` falls where ``(κG/3)³·G ≤ a·G``. Moving one person up takes at most ``u(τ − ψ_1)`` from ``G``, leaves
         ``a ≥ ψ_1``, and changes ``a·G`` by at most ``uτ·min(τ/4, τ − ψ_1)``. Where few are active the value, at least
@@ -93,11 +97,11 @@ class CentralReplies:
         """
         sums, best = self._sums, self._best
         if sums.offset.size <= _FEW or best.root == 0.0:
-            return False
+            return None
         most = float(self._sorted_mass.max())
         share = float(best.weights(sums.offset, self._sorted_mass).max())
         if share > 0.1:
-            return False
+            return None
         level = sums.base + sums.offset
         scaled = sums.offset * sums.first - sums.second + sums.base * sums.gain
         blur = most * level * np.minimum(0.25 * level, sums.offset)
@@ -109,7 +113,9 @@ class CentralReplies:
         last = int(unsure[-1]) if unsure.size else first - 1
         in_order = bool(falling[count:first].all()) and bool(rising[last + 1 :].all())
         mean = sums.base + float(sums.first[-1] / sums.total[-1])
-        return in_order and first > count and sums.lowest(first - 1) > 0.3 * mean
+        if not in_order or first <= count or sums.lowest(first - 1) <= 0.3 * mean:
+            return None
+        return first - 1, last + 2
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
@@ -118,13 +124,18 @@ class CentralReplies:
         sums = self._sums
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
         todo = np.arange(rows.size)
-        own, mass = self._own[rows] - sums.base, self._mass[rows]
+        assert self._window is not None
+        first_one = self._window[0]
+        near_level = sums.offset[first_one : self._window[1]]
+        own, mass = self._own(rows) - sums.base, self._mass(rows)
         to = np.minimum(moved - sums.base, 1e300)
         level, root = np.full(rows.size, self._best.level), np.full(rows.size, self._best.root)
-        for _ in range(40):
-            count = sums.offset.searchsorted(level, side="right")
+        for round_ in range(10):
+            if round_ == 9:  # the few that go to and fro between two neighbouring pieces
+                level = self._level(own, mass, to)
+            count = near_level.searchsorted(level, side="right")
             present = to < level
-            index, removed, added = count - 1, mass * (own <= level), mass * present
+            index, removed, added = count + (first_one - 1), mass * (own <= level), mass * present
             near = np.where(present, to, 0.0)
             total = sums.total[index] - removed + added
             first = sums.first[index] - removed * own + added * near
@@ -133,18 +144,33 @@ class CentralReplies:
             np.maximum(spread, 0.0, out=spread)
             root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)
             level = mean + (3.0 / KAPPA) * root / total
-            done = (sums.offset.searchsorted(level, side="right") == count) & ((to < level) == present)
+            done = (near_level.searchsorted(level, side="right") == count) & ((to < level) == present) | (round_ == 9)
             square, which = root * root, todo[done]
             best = 1.0 / total + (KAPPA * KAPPA / 9.0) * spread / square + KAPPA * square
             share = added * np.maximum(level - near, 0.0) * (KAPPA / 3.0) / root
             value[which], loss[which] = best[done], (share * CUBE_ROOT_4 / root)[done]
             mse[which] = (best - (2.0 * KAPPA / 3.0) * square)[done]
             if which.size == todo.size:
-                return value, loss, mse
+                break
             left = ~done
             todo, own, mass, to, level, root = (x[left] for x in (todo, own, mass, to, level, root))
-        value[todo], loss[todo], mse[todo] = self._everywhere(rows[todo], moved[todo])
         return value, loss, mse
+
+    def _level(self, own: FloatArray, mass: FloatArray, to: FloatArray) -> FloatArray:
+        """The level at which ``κ·G = 3·a^{1/3}``, by bisection in the window, where the difference increases."""
+        sums = self._sums
+        assert self._window is not None
+        last = min(self._window[1], sums.offset.size - 1)
+        low, high = np.full(own.size, sums.offset[self._window[0]]), np.full(own.size, sums.offset[last])
+        for _ in range(70):
+            level = 0.5 * (low + high)
+            index = sums.offset.searchsorted(level, side="right") - 1
+            out, into = mass * np.maximum(level - own, 0.0), mass * np.maximum(level - to, 0.0)
+            gain = sums.total[index] * level - sums.first[index] - out + into
+            inner = level * sums.first[index] - sums.second[index] - out * own + np.where(into > 0.0, into * to, 0.0)
+            falling = _SLOPE * gain**4 <= sums.base * gain + inner
+            low, high = np.where(falling, level, low), np.where(falling, high, level)
+        return 0.5 * (low + high)
 
     def _everywhere(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The best over all pieces of each pair; a matrix row is the sorted population with one cost replaced."""
@@ -179,10 +205,10 @@ class CentralReplies:
 
     def _populations(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Costs and masses, sorted along each row, with the person's cost replaced; and her mass."""
-        own_mass = self._mass[rows]
+        own_mass = self._mass(rows)
         people = np.repeat(np.append(self._sorted, np.inf)[None, :], rows.size, axis=0)
         mass = np.repeat(np.append(self._sorted_mass, 0.0)[None, :], rows.size, axis=0)
-        place = np.full(self._own.size, self._order.size)
+        place = np.full(self._costs.size, self._order.size)
         place[self._order] = np.arange(self._order.size)
         here = np.arange(rows.size)
         people[here, place[rows]], mass[here, place[rows]] = moved, own_mass
