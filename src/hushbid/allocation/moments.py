@@ -38,7 +38,7 @@ class Buckets:
 
     @classmethod
     def spanning(cls, low: float, high: float, *, at_most: int = 1 << 14) -> "Buckets":
-        """The finest buckets that cover ``low`` to ``high`` (both included) and are at most so many."""
+        """The finest buckets from ``low`` to ``high`` (both included) that are at most so many, or powers of two."""
         first, last = _bits(low), _bits(high)
         shift = OFFSET_BITS
         while shift < 52 and (last >> shift) - (first >> shift) + 1 > at_most:
@@ -91,6 +91,7 @@ class Moments:
 
     def __add__(self, other: "Moments") -> "Moments":
         """The moments of both populations together."""
+        assert self.buckets == other.buckets, "sums over different buckets do not add up"
         return Moments(self.buckets, self.count + other.count, self.first + other.first, self.second + other.second)
 
     def below_edges(self) -> "Below":
