@@ -143,15 +143,15 @@ def error_model(
     rounding: float,
 ) -> ErrorModel:
     """The model of an estimate with these weights and independent Laplace terms of the scales ``noise``."""
-    largest = np.sort(noise)[::-1][:2]
-    first, second = (float(largest[k]) if largest.size > k else 0.0 for k in (0, 1))
+    ascending = np.sort(noise)
+    first, others = float(ascending[-1]), ascending[:-1]
     return ErrorModel(
         sampling_variance=float(np.sum(variance * np.square(weights))),
         squared_steps=width * width * float(np.sum(np.square(weights))),
         largest_step=width * float(weights.max()),
         largest_noise=first,
-        next_noise=second,
-        other_noise_squared=max(float(np.sum(np.square(noise))) - first * first, second * second),
+        next_noise=float(others[-1]) if others.size else 0.0,
+        other_noise_squared=float(np.sum(np.square(others))),
         rounding=rounding,
     )
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.errors import DataError, InputError
 from hushbid.estimation import FloatArray, Setting, as_losses, is_central
 
-_SMALLEST_WIDTH, _LARGEST_BOUND = 1e-150, 1e150
+_SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
 _ROWS_SHOWN = 3
 
 
