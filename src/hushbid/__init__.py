@@ -23,12 +23,19 @@ if TYPE_CHECKING:
     from hushbid import disclosure as disclosure
     from hushbid import errors as errors
     from hushbid import estimation as estimation
+    from hushbid import mechanism as mechanism
+    from hushbid import payments as payments
     from hushbid import priors as priors
     from hushbid.allocation import Allocation as Allocation
     from hushbid.allocation import allocate as allocate
     from hushbid.disclosure import Release as Release
     from hushbid.disclosure import privatize as privatize
     from hushbid.errors import HushbidError as HushbidError
+    from hushbid.mechanism import Market as Market
+    from hushbid.mechanism import Outcome as Outcome
+    from hushbid.mechanism import buyer_weight_for as buyer_weight_for
+    from hushbid.mechanism import release as release
+    from hushbid.mechanism import simulate_releases as simulate_releases
     from hushbid.priors import Beta as Beta
     from hushbid.priors import Empirical as Empirical
     from hushbid.priors import Exponential as Exponential
@@ -42,11 +49,12 @@ if TYPE_CHECKING:
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
 
-_MODULES = ("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "priors")
+_MODULES = ("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors")
 _NAMES = {
     "hushbid.allocation": ("Allocation", "allocate"),
     "hushbid.disclosure": ("Release", "privatize"),
     "hushbid.errors": ("HushbidError",),
+    "hushbid.mechanism": ("Market", "Outcome", "buyer_weight_for", "release", "simulate_releases"),
     "hushbid.priors": (
         "Beta",
         "Empirical",

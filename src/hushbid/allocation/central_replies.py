@@ -170,7 +170,8 @@ class CentralReplies:
             inner = level * sums.first[index] - sums.second[index] - out * own + np.where(into > 0.0, into * to, 0.0)
             falling = _SLOPE * gain**4 <= sums.base * gain + inner
             low, high = np.where(falling, level, low), np.where(falling, high, level)
-        return 0.5 * (low + high)
+        middle: FloatArray = 0.5 * (low + high)
+        return middle
 
     def _everywhere(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The best over all pieces of each pair; a matrix row is the sorted population with one cost replaced."""

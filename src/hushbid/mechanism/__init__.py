@@ -1,0 +1,11 @@
+"""Reports in, decisions and one estimate out: ties priors, allocation, payments and disclosure together.
+
+The core below works on a data range of width 1; this is where data units are converted.
+"""
+
+from hushbid.mechanism.market import Market, buyer_weight_for
+from hushbid.mechanism.outcome import Outcome
+from hushbid.mechanism.publish import release, simulate_releases
+from hushbid.mechanism.schedule import Menu, Schedule
+
+__all__ = ["Market", "Menu", "Outcome", "Schedule", "buyer_weight_for", "release", "simulate_releases"]

@@ -1,0 +1,184 @@
+"""Privacy loss and payment as functions of a report: for everybody at once, for one person, and before anybody reports.
+
+With a common prior, variance and user weight, a person's loss and payment depend on her own report alone, given the
+multiset of all reports: one curve prices everybody. It is *not* what one person faces when she changes her report: then
+the multiset changes with her, and her own curve is ``z ↦ (ε_i, t_i)(z, c_{−i})``.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hushbid.errors import InputError, MarketError
+from hushbid.mechanism.outcome import Outcome
+from hushbid.payments import rents
+from hushbid.priors import Grouped, Prior
+
+if TYPE_CHECKING:
+    from hushbid.mechanism.market import Market
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Schedule:
+    """A curve c ↦ (privacy loss, payment) on the prior's support."""
+
+    support: tuple[float, float]
+    """Reports the curve is defined for."""
+
+    error: float
+    """How far the curve's payment may be from the exact one at the reports it was made for."""
+
+    _at: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
+    def privacy_loss(self, reports: ArrayLike) -> FloatArray:
+        """The loss at each report."""
+        return self.at(reports)[0]
+
+    def payment(self, reports: ArrayLike) -> FloatArray:
+        """The payment at each report."""
+        return self.at(reports)[1]
+
+    def at(self, reports: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Loss and payment at each report."""
+        z = np.atleast_1d(np.asarray(reports, dtype=float))
+        outside = ~((z >= self.support[0]) & (z <= self.support[1]))
+        if outside.any():
+            raise InputError(
+                f"reports must lie in the prior's support {self.support}, but entry {int(np.argmax(outside))} does not."
+            )
+        return self._at(z)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Menu:
+    """What a person can expect as a function of her report, before anybody has reported."""
+
+    reports: FloatArray
+    """The reports the menu lists."""
+
+    privacy_loss: FloatArray
+    """Expected privacy loss."""
+
+    payment: FloatArray
+    """Expected payment."""
+
+    privacy_loss_spread: FloatArray
+    """Standard deviation of the loss over what others may report."""
+
+    payment_spread: FloatArray
+    """Standard deviation of the payment over what others may report."""
+
+    privacy_loss_error: FloatArray
+    """Standard error of the expected loss, from a finite number of simulations."""
+
+    payment_error: FloatArray
+    """Standard error of the expected payment."""
+
+    chance: FloatArray
+    """How likely it is that anything is bought."""
+
+    repetitions: int
+    """How many simulations were made."""
+
+
+def own_schedule(outcome: Outcome, user: int) -> Schedule:
+    """The curve person ``user`` faces, everybody else's reports as they are."""
+    market, n = outcome.market, outcome.reports.size
+    if not -n <= user < n:
+        raise InputError(f"user must be a row from 0 to {n - 1}, got {user}.")
+    row = user % n
+    prior = market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
+
+    def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return _one_person(outcome, row, prior, z)
+
+    return Schedule(support=prior.support, error=0.5 * outcome.incentive_error, _at=at)
+
+
+def common_schedule(outcome: Outcome) -> Schedule:
+    """The curve through everybody's loss and payment; between two reports, a straight line.
+
+    It exists only where people differ by nothing but their reports.
+    """
+    market = outcome.market
+    if isinstance(market.prior, Grouped) or any(
+        isinstance(value, np.ndarray) and np.unique(value).size > 1 for value in (market.variance, market.user_weight)
+    ):
+        raise MarketError("One schedule prices everybody only with a common prior, variance and user weight.")
+    low, high = market.prior.support
+    reports, first = np.unique(outcome.reports, return_index=True)
+    inside = reports <= high
+    reports, first = reports[inside], first[inside]
+    losses, payments = outcome.privacy_loss[first], outcome.payments[first]
+
+    def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.interp(z, reports, losses), np.interp(z, reports, payments)
+
+    return Schedule(support=(low, high), error=0.5 * outcome.incentive_error, _at=at)
+
+
+def expected_menu(market: "Market", n: int, *, rng: np.random.Generator, repetitions: int, points: int) -> Menu:
+    """Average over simulated reports of the other ``n − 1`` people."""
+    if isinstance(market.prior, Grouped):
+        raise MarketError("A menu needs one prior: ask for each group's menu with a market of its own.")
+    if n < 1 or repetitions < 2 or points < 2:
+        raise InputError(f"n, repetitions and points must be at least 1, 2 and 2, got {n}, {repetitions}, {points}.")
+    prior = market.prior
+    z = np.asarray(
+        prior.quantile(np.linspace(0.0, 1.0 - 0.5 / points if math.isinf(prior.support[1]) else 1.0, points))
+    )
+    losses, payments = np.empty((repetitions, points)), np.empty((repetitions, points))
+    for k in range(repetitions):
+        reports = prior.sample(n, rng=rng)
+        losses[k], payments[k] = _answers(market, reports, prior, z)
+    root = math.sqrt(repetitions)
+    return Menu(
+        reports=z,
+        privacy_loss=losses.mean(axis=0),
+        payment=payments.mean(axis=0),
+        privacy_loss_spread=losses.std(axis=0, ddof=1),
+        payment_spread=payments.std(axis=0, ddof=1),
+        privacy_loss_error=losses.std(axis=0, ddof=1) / root,
+        payment_error=payments.std(axis=0, ddof=1) / root,
+        chance=(losses > 0.0).mean(axis=0),
+        repetitions=repetitions,
+    )
+
+
+def _one_person(outcome: Outcome, row: int, prior: Prior, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return _curve(outcome.market, outcome.virtual_costs, row, prior, z)
+
+
+def _answers(market: "Market", reports: FloatArray, prior: Prior, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return _curve(market, np.asarray(prior.virtual_cost(reports)), 0, prior, z)
+
+
+def _curve(market: "Market", costs: FloatArray, row: int, prior: Prior, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Loss and payment of person ``row`` at reports ``z``, the others' virtual costs as in ``costs``."""
+    rule = market.rule(costs)
+    cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
+    rows = np.full(z.size, row)
+    moved = np.asarray(prior.virtual_cost(z))
+    found = rule.at(rows, moved)
+    loss = np.minimum(found.loss, cap)
+    price = np.zeros(z.size)
+    some = (loss > 0.0) & (z > 0.0)
+    price[some] = z[some] * loss[some]
+    bought = np.flatnonzero(loss > 0.0)
+    rent = np.zeros(z.size)
+    if bought.size:
+        rent[bought] = rents(
+            rule, prior, rows[bought], z[bought], cap=cap, paid_besides=price[bought], tolerance=market.tolerance
+        ).estimate
+    weight = float(np.broadcast_to(np.asarray(market.user_weight, dtype=float), costs.shape)[row])
+    if weight == 0.0:
+        return loss, price + rent
+    mse = market.errors_at(costs, row, moved, found.mse)
+    outside = market.outside_error_of(costs, row)
+    return loss, weight * (mse - outside) + price + rent
