@@ -54,7 +54,7 @@ class Market:
     >>> market = Market(prior=Uniform(1, 2), setting="central", bounds=(0, 1), variance=0.25)
     >>> outcome = market.acquire([1.1, 1.2, 1.9])
     >>> outcome.privacy_loss.round(3).tolist(), outcome.payments.round(3).tolist()
-    ([1.192, 0.894, 0.0], [2.121, 1.667, 0.277])
+    ([1.431, 0.892, 0.0], [2.204, 1.469, 0.252])
     """
 
     prior: Prior | Grouped
