@@ -336,6 +336,27 @@ def test_few_people_are_active_in_the_local_optimum() -> None:
     assert largest > 0.3  # the bound is of the right order
 
 
+@pytest.mark.parametrize(
+    ("setting", "lowest", "error_weight", "exponent"),
+    [
+        ("central", 1.0, None, 5 / 6),
+        ("central", 0.0, None, 4 / 5),
+        ("central", 1.0, 100.0, 1 / 2),
+        ("central", 0.0, 100.0, 2 / 5),
+        ("local", 1.0, None, 1 / 2),
+        ("local", 0.0, None, 2 / 3),
+    ],
+)
+def test_the_number_of_active_people_grows_with_the_stated_power(
+    setting: str, lowest: float, error_weight: float | None, exponent: float
+) -> None:
+    few, many = (
+        allocate(lowest + (np.arange(n) + 0.5) / n, setting=setting, error_weight=error_weight).active
+        for n in (1000, 100_000)
+    )
+    assert math.log(many / few, 100) == pytest.approx(exponent, abs=0.02)
+
+
 # -- lemmas of the local problem --------------------------------------------------------------------------------------
 
 
@@ -435,6 +456,23 @@ def test_keeping_the_last_of_many_pays_only_above_a_share() -> None:
     pays = 1 / others - 1 / supply >= expense
     clear = np.abs(r - others / (1 + 2 * others)) > 1e-9
     np.testing.assert_array_equal(pays[clear], (r >= others / (1 + 2 * others))[clear])
+
+
+def test_three_people_at_the_steepest_point_are_one_too_many() -> None:
+    """The case that the inequality for the last of many leaves open."""
+    cost = STEEPEST * 16 / 9
+    three = 4 / 3 + 3 * cost * math.sqrt(2 / 3)
+    assert 1 + KAPPA * np.cbrt(cost) ** 2 < 0.93 * three
+
+
+def test_with_unequal_variances_the_cheapest_need_not_be_bought_from_locally() -> None:
+    """Why a vector of variances is refused: the person at cost 11 alone beats all that includes the one at 1."""
+    y = np.append(0.0, np.geomspace(1e-3, 1e3, 1500))
+    first, second = np.meshgrid(y, y, indexing="ij")
+    with np.errstate(divide="ignore"):
+        value = 1000 / (first**2 / (first**2 + 2) + second**2 / (0.01 * second**2 + 2)) + first + 11 * second
+    assert np.unravel_index(value.argmin(), value.shape)[0] == 0
+    assert value.min() < 0.999 * value[:, 0].min()
 
 
 def test_the_value_by_number_of_people_is_convex_and_two_neighbours_suffice() -> None:

@@ -211,4 +211,4 @@ def test_nobody_adds_nothing() -> None:
 def test_sums_over_different_buckets_are_not_added() -> None:
     costs = np.array([1.0, 2.0])
     with pytest.raises(AssertionError, match="different buckets"):
-        Moments.of(costs, Buckets.spanning(1.0, 2.0)) + Moments.of(costs, Buckets.spanning(1.0, 3.0))  # noqa: B018
+        Moments.of(costs, Buckets.spanning(1.0, 2.0)) + Moments.of(costs, Buckets.spanning(1.0, 3.0))
