@@ -64,38 +64,37 @@ def no_nan(values: object, name: str) -> FloatArray:
     return array
 
 
-def to_reports(values: object, low: FloatArray | float, prior: str) -> FloatArray:
+def to_reports(values: object, low: FloatArray | float, support_of: Callable[[int], tuple[float, float]]) -> FloatArray:
     """Reports as floats, each a number no smaller than ``low`` (one bound, or one per row)."""
     reports = to_floats(values, "reports", ReportError)
     if reports.size == 0:
         return reports
-    bad = ~(reports >= 0.0)
-    if np.any(bad):
-        raise ReportError(f"reports must be numbers in [0, inf], but {rows_text(bad)} is not")
-    bad = reports < low
-    if np.any(bad):
+    if not np.min(reports) >= 0.0:
+        raise ReportError(f"reports must be numbers in [0, inf], but {rows_text(~(reports >= 0.0))} is not")
+    below = reports < low
+    if np.any(below):
+        ends = support_of(int(np.argmax(np.ravel(below))))
         raise ReportError(
-            f"reports must not lie below the prior's support, but {rows_text(bad)} does: "
-            f"{support_text(low, bad)} for {prior}"
+            f"reports must not lie below the prior's support, but {rows_text(below)} does: "
+            f"the support is {interval_text(*ends)}"
         )
     return reports
 
 
-def support_text(low: FloatArray | float, bad: NDArray[np.bool_]) -> str:
-    """The smallest report allowed where ``bad`` is first true."""
-    bound = np.broadcast_to(np.asarray(low), bad.shape)[bad].flat[0]
-    return f"the smallest allowed is {bound:.12g}"
+def interval_text(low: float, high: float) -> str:
+    """``[1, 2]``, or ``[0, inf)``."""
+    return f"[{low:.12g}, {high:.12g}]" if high < np.inf else f"[{low:.12g}, inf)"
 
 
 def rows_text(bad: NDArray[np.bool_]) -> str:
-    """``row 3``, or ``row 3 (and 7, 9 and 12 more)``: the rows where ``bad`` is true, never the values."""
+    """``row 3``, or ``row 3 (and rows 7, 9 and 12 more)``: the rows where ``bad`` is true, never the values."""
     rows = np.unique(np.nonzero(np.atleast_1d(bad))[0])
     text = f"row {rows[0]}"
     if rows.size == 1:
         return text
     others = ", ".join(str(row) for row in rows[1:_ROWS_SHOWN])
     more = f" and {rows.size - _ROWS_SHOWN} more" if rows.size > _ROWS_SHOWN else ""
-    return f"{text} (and {others}{more})"
+    return f"{text} (and {'row' if rows.size == 2 else 'rows'} {others}{more})"
 
 
 def to_probabilities(values: object) -> FloatArray:

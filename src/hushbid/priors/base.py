@@ -146,7 +146,7 @@ class Prior(ABC):
     def raw_virtual_cost(self, c: Numbers) -> FloatArray: ...
     def raw_virtual_cost(self, c: float | Numbers) -> float | FloatArray:
         """c + F(c)/f(c), before ironing; inf above the support and where the density vanishes."""
-        return like_input(in_blocks(self._raw_virtual_cost, to_reports(c, self.smallest_report, repr(self))))
+        return like_input(in_blocks(self._raw_virtual_cost, self._reports(c)))
 
     @overload
     def virtual_cost(self, c: float) -> float: ...
@@ -154,7 +154,7 @@ class Prior(ABC):
     def virtual_cost(self, c: Numbers) -> FloatArray: ...
     def virtual_cost(self, c: float | Numbers) -> float | FloatArray:
         """The virtual cost of each report, ironed where the raw one is not nondecreasing; inf above the support."""
-        return like_input(in_blocks(self._virtual_cost, to_reports(c, self.smallest_report, repr(self))))
+        return like_input(in_blocks(self._virtual_cost, self._reports(c)))
 
     @overload
     def virtual_cost_inverse(self, x: float) -> float: ...
@@ -170,6 +170,9 @@ class Prior(ABC):
         return like_input(
             in_blocks(lambda block: np.clip(self._virtual_cost_inverse(block), low, high), no_nan(x, "virtual costs"))
         )
+
+    def _reports(self, c: object) -> FloatArray:
+        return to_reports(c, self.smallest_report, lambda _: self.support)
 
     def _cdf_everywhere(self, c: FloatArray) -> FloatArray:
         low, high = self.support
@@ -242,6 +245,11 @@ class ContinuousPrior(Prior):
         """Reports moved into the support where they are above it, and whether they were."""
         high = self.support[1]
         return np.minimum(c, _finite(high)), (c > high) | (c == np.inf)
+
+    @property
+    def _noise(self) -> float:
+        """The absolute size of rounding errors in the virtual cost, beside the relative ones."""
+        return 0.0
 
     def _grid(self) -> FloatArray:
         """Points that show every feature of the prior, over the whole support."""

@@ -87,8 +87,8 @@ class Beta(ParametricPrior):
         return self.low + self._width * rng.beta(self.a, self.b, n)
 
     def _markup(self, c: FloatArray) -> FloatArray:
-        # near the upper end F/f grows like the distance to the power 1 − b: slowly if b is close to one
-        more = math.ceil(-math.log2(min(max(self.b - 1.0, 1e-4), 1.0)))
+        # near the upper end F/f grows like the distance to the power 1 − b: slowly if b is little above one
+        more = math.ceil(-math.log2(max(self.b - 1.0, 1e-4))) if 1.0 < self.b < 2.0 else 0
         z, y = coarse(self._from_low(c), bits=6), coarse(self._from_high(c), bits=6 + more)
         lower = z < 0.5
         z, y = np.where(lower, z, 1.0 - y), np.where(lower, 1.0 - z, y)

@@ -147,7 +147,8 @@ class Grouped:
     def _reports(self, reports: Numbers) -> FloatArray:
         array = to_floats(reports, "reports", ReportError)
         self._check_length(array)
-        return to_reports(array, self._per_row(lambda prior: prior.smallest_report), "the row's own prior")
+        smallest = self._per_row(lambda prior: prior.smallest_report)
+        return to_reports(array, smallest, lambda row: self.prior_of(row).support)
 
     def _each_row(self, method: Callable[[Prior, FloatArray], FloatArray], array: FloatArray) -> FloatArray:
         self._check_length(array)

@@ -26,6 +26,10 @@ from hushbid.priors.grid import Curve
 from hushbid.priors.table import IncreasingTable
 
 _NOISE = 1e-11
+_LARGEST_NOISE = 1e-5
+_MOST_BRANCHES = 50
+_MOST_PARTS = 64
+_LARGEST_STEP = math.log(1.25)
 _REFINEMENTS = 6
 _MOST_REFINED = 64
 _SPLIT = np.arange(1.0, 8.0) / 8.0
@@ -38,6 +42,11 @@ FlatPart = tuple[float, float, float]
 
 class Distribution(Curve, Protocol):
     """What ironing needs to know about a prior."""
+
+    @property
+    def _noise(self) -> float:
+        """The absolute size of rounding errors in the virtual cost, beside the relative ones."""
+        ...
 
     def _cdf(self, c: FloatArray) -> FloatArray: ...
 
@@ -63,6 +72,7 @@ def iron(prior: Distribution, points: FloatArray) -> Ironed:
 def _refined(prior: Distribution, points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Points and virtual costs, with more points where the virtual cost turns or might turn unseen."""
     costs = prior._raw_virtual_cost(points)
+    points, costs = _merged(prior, points, costs, _small_steps(points, costs))
     for _ in range(_REFINEMENTS):
         rises = np.diff(costs)
         slopes = np.where(np.isnan(rises), 0.0, rises) / np.diff(points)
@@ -75,37 +85,60 @@ def _refined(prior: Distribution, points: FloatArray) -> tuple[FloatArray, Float
         cells = np.unique(np.concatenate([turns, turns + 1, dips - 1, dips, dips + 1]))
         cells = cells[(cells >= 0) & (cells < slopes.size)]
         starts, widths = points[cells, None], np.diff(points)[cells, None]
-        fresh = np.setdiff1d(np.ravel(starts + widths * _SPLIT), points)
-        if fresh.size == 0:
-            break
-        order = np.argsort(np.concatenate([points, fresh]), kind="stable")
-        costs = np.concatenate([costs, prior._raw_virtual_cost(fresh)])[order]
-        points = np.concatenate([points, fresh])[order]
+        points, costs = _merged(prior, points, costs, np.ravel(starts + widths * _SPLIT))
     return points, costs
 
 
+def _small_steps(points: FloatArray, costs: FloatArray) -> FloatArray:
+    """Points that split every step by which the point or its virtual cost grows by more than a quarter."""
+    steps = np.maximum(np.diff(np.log(points)), np.abs(np.diff(np.log(costs))))
+    cells = np.flatnonzero((steps > _LARGEST_STEP) & (steps < np.inf))
+    counts = np.minimum(np.ceil(steps[cells] / _LARGEST_STEP), _MOST_PARTS).astype(np.intp)
+    which = np.repeat(cells, counts)
+    part = np.arange(which.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    shares = part / np.repeat(counts, counts)
+    return np.asarray(points[which] * (points[which + 1] / points[which]) ** shares)
+
+
+def _merged(
+    prior: Distribution, points: FloatArray, costs: FloatArray, more: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    fresh = np.setdiff1d(more, points)
+    order = np.argsort(np.concatenate([points, fresh]))
+    costs = np.concatenate([costs, prior._raw_virtual_cost(fresh)])
+    return np.concatenate([points, fresh])[order], costs[order]
+
+
 def _branches(prior: Distribution, points: FloatArray, costs: FloatArray) -> list[IncreasingTable]:
-    """The stretches on which the virtual cost rises, falls smaller than the rounding noise ignored."""
-    spans: list[tuple[int, int]] = []
-    start, extreme, rising = 0, 0, True
-    values = costs.tolist()
-    for i, value in enumerate(values):
-        if rising and value >= values[extreme]:
-            extreme = i
-        elif rising and value < values[extreme] * (1.0 - _NOISE):
-            spans.append((start, extreme))
-            extreme, rising = i, False
-        elif not rising and value <= values[extreme]:
-            extreme = i
-        elif not rising and value > values[extreme] * (1.0 + _NOISE):
-            start, extreme, rising = extreme, i, True
-    spans.append((start if rising else extreme, len(values) - 1))
+    """The stretches on which the virtual cost rises, falls that may be mere rounding ignored."""
+    noise, spans = _NOISE, _rising_spans(costs.tolist(), _NOISE, prior._noise)
+    while len(spans) > _MOST_BRANCHES and noise < _LARGEST_NOISE:
+        noise *= 10.0
+        spans = _rising_spans(costs.tolist(), noise, prior._noise)
     return [
         IncreasingTable(
             prior._raw_virtual_cost, points[first : last + 1], np.maximum.accumulate(costs[first : last + 1])
         )
         for first, last in spans
     ]
+
+
+def _rising_spans(values: list[float], relative: float, absolute: float) -> list[tuple[int, int]]:
+    """The first and last index of every rise, where a turn counts if it exceeds the tolerance."""
+    spans: list[tuple[int, int]] = []
+    start, extreme, rising = 0, 0, True
+    for i, value in enumerate(values):
+        if rising and value >= values[extreme]:
+            extreme = i
+        elif rising and value < values[extreme] * (1.0 - relative) - absolute:
+            spans.append((start, extreme))
+            extreme, rising = i, False
+        elif not rising and value <= values[extreme]:
+            extreme = i
+        elif not rising and value > values[extreme] * (1.0 + relative) + absolute:
+            start, extreme, rising = extreme, i, True
+    spans.append((start if rising else extreme, len(values) - 1))
+    return spans
 
 
 def _envelope(prior: Distribution, branches: list[IncreasingTable]) -> tuple[list[IncreasingTable], list[float]]:

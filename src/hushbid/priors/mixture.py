@@ -17,7 +17,7 @@ from hushbid.errors import PriorError
 from hushbid.priors.arrays import FloatArray, Numbers, rows_text, to_floats
 from hushbid.priors.base import ContinuousPrior, Prior
 from hushbid.priors.numerals import number_text
-from hushbid.priors.rootfinding import solve_increasing
+from hushbid.priors.rootfinding import solve_quantile
 
 
 class Mixture(ContinuousPrior):
@@ -110,8 +110,13 @@ class Mixture(ContinuousPrior):
         return _log_sum(self._log_densities(c))
 
     def _log_densities(self, c: FloatArray) -> list[FloatArray]:
-        parts = zip(self._shares, self._components, strict=True)
-        return [np.log(w) + p._log_pdf_everywhere(c) for w, p in parts]
+        """log(w_k f_k); where a component starts, its density counts only from just above, so that f has one value."""
+        logs = []
+        for share, component in zip(self._shares, self._components, strict=True):
+            start = component.support[0]
+            starting = (c == start) & (start > self.support[0])
+            logs.append(np.where(starting, -np.inf, np.log(share) + component._log_pdf_everywhere(c)))
+        return logs
 
     def _markup(self, c: FloatArray) -> FloatArray:
         logs = self._log_densities(c)
@@ -139,24 +144,7 @@ class Mixture(ContinuousPrior):
         quantiles = np.array([component._quantile(q) for component in self._components])
         quantiles = np.clip(quantiles, *self.support)
         left, right = np.min(quantiles, axis=0), np.max(quantiles, axis=0)
-
-        def excess(rows: Any, c: FloatArray) -> FloatArray:
-            level = q[rows]
-            lower, upper = np.log(self._cdf(c)) - np.log(level), np.log1p(-level) - np.log(self._survival(c))
-            return np.asarray(np.where(level < 0.5, lower, upper))
-
-        everywhere = np.arange(q.size)
-        open_rows = np.flatnonzero((left < right) & (q > 0.0) & (q < 1.0))
-        answer = np.where(q <= 0.0, self.support[0], right)
-        if open_rows.size:
-            ends = [np.ravel(excess(everywhere, end))[open_rows] for end in (left, right)]
-            answer[open_rows] = solve_increasing(
-                lambda rows, c: excess(open_rows[rows], c),
-                left[open_rows],
-                right[open_rows],
-                at_left=np.minimum(ends[0], 0.0),
-                at_right=np.maximum(ends[1], np.finfo(np.float64).tiny),
-            )
+        answer = np.where(q <= 0.0, self.support[0], solve_quantile(self._cdf, self._survival, q, left, right))
         # across a gap the distribution function is flat: the smallest point is the end of a component
         for end in sorted({p.support[1] for p in self._components if p.support[1] < np.inf}, reverse=True):
             reached = self._cdf(np.array([end]))[0]

@@ -58,11 +58,16 @@ def gamma_log_density(x: FloatArray, shape: float) -> FloatArray:
 
 def gamma_markup(x: FloatArray, shape: float, *, scale: float) -> FloatArray:
     """F/f of the gamma family at scale·x."""
-    mass = np.asarray(special.gammainc(shape, x), dtype=np.float64)
-    low = (mass < _UNDERFLOW) | (x < 0.5 * shape)
+    mass = np.zeros_like(x)
+    upper = x >= 0.5 * shape
+    mass[upper] = special.gammainc(shape, x[upper])
+    upper = mass >= _UNDERFLOW
+    lower = ~upper
+    markup = np.empty_like(x)
+    markup[upper] = times_exp(scale * x[upper], -gamma_log_density(x[upper], shape), mass[upper])
     # in the lower tail the confluent hypergeometric series has positive terms only and starts at one
-    series = scale * x / shape * special.hyp1f1(1.0, shape + 1.0, np.where(low, x, 0.0))
-    return np.where(low, series, times_exp(scale * x, -gamma_log_density(x, shape), mass))
+    markup[lower] = scale * x[lower] / shape * special.hyp1f1(1.0, shape + 1.0, x[lower])
+    return markup
 
 
 def beta_log_density(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatArray:
@@ -75,20 +80,27 @@ def beta_log_density(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatA
 
 def beta_mass(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatArray:
     """F of the beta family on [0, 1]; each half of the interval is measured from its own end."""
-    return np.where(z < 0.5, special.betainc(a, b, np.minimum(z, 0.5)), special.betaincc(b, a, np.minimum(y, 0.5)))
+    lower = z < 0.5
+    mass = np.empty_like(z)
+    mass[lower] = special.betainc(a, b, z[lower])
+    mass[~lower] = special.betaincc(b, a, np.minimum(y[~lower], 0.5))
+    return mass
 
 
 def beta_markup(z: FloatArray, y: FloatArray, a: float, b: float, *, scale: float) -> FloatArray:
     """F/f of the beta family on an interval of width ``scale``, z and y = 1 − z from its ends."""
     if b == 1.0:
         return scale * z / a
-    mass = beta_mass(z, y, a, b)
-    markup = times_exp(scale * z * y, -beta_log_density(z, y, a, b), mass)
-    low = (mass < _UNDERFLOW) | (z < 0.5 * a / (a + b))
-    if np.any(low):
-        markup[low] = scale * z[low] * y[low] / a * _beta_fraction(z[low], a, b)
-    at_high = np.inf if b > 1.0 else 0.0
-    return np.where(y > 0.0, markup, at_high)
+    mass = np.zeros_like(z)
+    upper = z >= 0.5 * a / (a + b)
+    mass[upper] = beta_mass(z[upper], y[upper], a, b)
+    upper = mass >= _UNDERFLOW
+    lower = ~upper
+    markup = np.empty_like(z)
+    exponent = -beta_log_density(z[upper], y[upper], a, b)
+    markup[upper] = times_exp(scale * z[upper] * y[upper], exponent, mass[upper])
+    markup[lower] = scale * z[lower] * y[lower] / a * _beta_fraction(z[lower], a, b)
+    return np.where(y > 0.0, markup, np.inf if b > 1.0 else 0.0)
 
 
 def _beta_fraction(z: FloatArray, a: float, b: float) -> FloatArray:
@@ -104,7 +116,7 @@ def _beta_fraction(z: FloatArray, a: float, b: float) -> FloatArray:
             numerator = 1.0 + coefficient / numerator
             change = denominator * numerator
             value = value * change
-        if np.all(np.abs(change - 1.0) < 1e-15):
+        if np.all(np.abs(change - 1.0) < 3e-15):
             break
     return value
 

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from hushbid.priors.arrays import FloatArray
 
 _MAX_STEPS = 200
+_LAST_STEP = 8.0
 _ULP = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 def solve_increasing(
@@ -25,37 +27,43 @@ def solve_increasing(
     comes back is then within two units in the last place of the jump, on its left. The method is Chandrupatla's
     (Advances in Engineering Software 28, 1997): inverse quadratic interpolation where it is trustworthy, else halving.
     """
-    # a is the latest point, b the other end of the bracket, c the point before the latest
-    a, b, c = left.copy(), right.copy(), right.copy()
-    fa, fb, fc = at_left.copy(), at_right.copy(), at_right.copy()
+    rows: NDArray[np.intp] = np.arange(left.size)
     answer = left.copy()
-    rows = np.arange(left.size)
-    fraction = _first_fraction(fa, fb)
+    # a is the latest point, b the other end of the bracket, c the point before the latest
+    state = np.stack([left, right, right, at_left, at_right, at_right])
+    fraction = _first_fraction(at_left, at_right)
     for _ in range(_MAX_STEPS):
-        x = a + fraction * (b - a)
-        fx = function(rows, x)
-        same = (fx > 0.0) == (fa > 0.0)
-        c, fc = np.where(same, a, b), np.where(same, fa, fb)
-        b, fb = np.where(same, b, a), np.where(same, fb, fa)
-        a, fa = x, fx
-        best = np.where(np.abs(fa) <= np.abs(fb), a, b)
-        below = np.where(fa <= 0.0, a, b)
-        width = np.abs(b - a)
-        tolerance = _ULP * np.abs(best) + np.finfo(np.float64).tiny
-        done = (fa == 0.0) | (width <= 2.0 * tolerance)
+        a, b, c, fa, fb, fc = state = _narrowed(state, fraction, function, rows)
+        fraction, trusted = _next_fraction(a, b, c, fa, fb, fc)
+        width, tolerance = np.abs(b - a), _ULP * np.abs(a) + _TINY
+        closed = (fa == 0.0) | (width <= 2.0 * tolerance)
+        # a trustworthy step of a few ulps is the last: taking it needs no further evaluation
+        last = trusted & ~closed & (fraction * width <= _LAST_STEP * tolerance)
+        done = closed | last
         if np.any(done):
-            jump = np.abs(fa) + np.abs(fb) == np.inf
-            answer[rows[done]] = np.where(fa == 0.0, a, np.where(jump, below, best))[done]
-            keep = ~done
-            if not np.any(keep):
-                return answer
-            rows, a, b, c, fa, fb, fc = (part[keep] for part in (rows, a, b, c, fa, fb, fc))
-            width, tolerance = width[keep], tolerance[keep]
-        fraction = _next_fraction(a, b, c, fa, fb, fc)
+            found = np.where(last, a + fraction * (b - a), np.where(fa <= 0.0, a, b))
+            answer[rows[done]] = found[done]
+        if np.all(done):
+            return answer
         margin = np.minimum(0.5, tolerance / width)
-        fraction = np.clip(fraction, margin, 1.0 - margin)
-    answer[rows] = np.where(fa <= 0.0, a, b)
+        fraction = np.clip(fraction, margin, 1.0 - margin)[~done]
+        rows, state = rows[~done], state[:, ~done]
+    answer[rows] = np.where(state[3] <= 0.0, state[0], state[1])
     return answer
+
+
+def _narrowed(
+    state: FloatArray,
+    fraction: FloatArray,
+    function: Callable[[NDArray[np.intp], FloatArray], FloatArray],
+    rows: NDArray[np.intp],
+) -> FloatArray:
+    """The bracket after evaluating the function ``fraction`` of the way from a to b."""
+    a, b, _, fa, fb, _ = state
+    x = a + fraction * (b - a)
+    fx = function(rows, x)
+    same = (fx > 0.0) == (fa > 0.0)
+    return np.stack([x, np.where(same, b, a), np.where(same, a, b), fx, np.where(same, fb, fa), np.where(same, fa, fb)])
 
 
 def _first_fraction(fa: FloatArray, fb: FloatArray) -> FloatArray:
@@ -65,9 +73,39 @@ def _first_fraction(fa: FloatArray, fb: FloatArray) -> FloatArray:
 
 def _next_fraction(
     a: FloatArray, b: FloatArray, c: FloatArray, fa: FloatArray, fb: FloatArray, fc: FloatArray
-) -> FloatArray:
-    """How far to go from a towards b; not a number counts as untrustworthy."""
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """How far to go from a towards b, and whether interpolation says so (else halving does)."""
     xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
     trusted = (phi * phi < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
     inverse_quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
-    return np.where(trusted & np.isfinite(inverse_quadratic), inverse_quadratic, 0.5)
+    trusted &= (inverse_quadratic >= 0.0) & (inverse_quadratic <= 1.0)
+    return np.where(trusted, inverse_quadratic, 0.5), trusted
+
+
+def solve_quantile(
+    cdf: Callable[[FloatArray], FloatArray],
+    survival: Callable[[FloatArray], FloatArray],
+    q: FloatArray,
+    left: FloatArray,
+    right: FloatArray,
+) -> FloatArray:
+    """The quantiles at levels ``q`` of a distribution, each known to lie in [left, right].
+
+    They are sought on the logarithm of whichever tail is smaller, so they are accurate far in both tails.
+    """
+
+    def excess(rows: NDArray[np.intp], c: FloatArray) -> FloatArray:
+        level = q[rows]
+        return np.where(level < 0.5, np.log(cdf(c)) - np.log(level), np.log1p(-level) - np.log(survival(c)))
+
+    answer = np.where(q <= 0.0, left, right)
+    rows = np.flatnonzero((left < right) & (q > 0.0) & (q < 1.0))
+    if rows.size:
+        answer[rows] = solve_increasing(
+            lambda part, c: excess(rows[part], c),
+            left[rows],
+            right[rows],
+            at_left=np.minimum(excess(rows, left[rows]), 0.0),
+            at_right=np.maximum(excess(rows, right[rows]), _TINY),
+        )
+    return answer

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from hushbid.priors.arrays import FloatArray
 from hushbid.priors.rootfinding import solve_increasing
 
-_STEPS = 2.0**30
+_STEP = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +28,25 @@ class IncreasingTable:
     def __call__(self, c: FloatArray) -> FloatArray:
         """The cost at each ``c`` between the first and the last point, never decreasing in c.
 
-        Neighbouring floats could come out in the wrong order by an ulp. So the function is evaluated on a lattice of
-        2^30 steps between two points: coarse enough for each step to exceed the noise, too fine to matter otherwise.
+        Neighbouring floats could come out in the wrong order by an ulp or more. So the function is evaluated on a
+        lattice whose steps raise the cost by about 1e-12 of itself: more than the noise, too little to matter.
         """
         cell = self._cell(self.points, c)
         start, end = self.points[cell], self.points[cell + 1]
-        share = np.floor((c - start) / (end - start) * _STEPS) / _STEPS
+        steps = self._steps[cell]
+        share = np.floor((c - start) / (end - start) * steps) / steps
         on_lattice = np.clip(start + share * (end - start), start, c)
-        inside = np.clip(self.function(on_lattice), self.costs[cell], self.costs[cell + 1])
-        return np.where(c >= self.points[-1], self.costs[-1], inside)
+        below, above = self.costs[cell], self.costs[cell + 1]
+        result = np.where(c >= self.points[-1], self.costs[-1], below)
+        rising = (below < above) & (c < self.points[-1])
+        result[rising] = np.clip(self.function(on_lattice[rising]), below[rising], above[rising])
+        return result
+
+    @cached_property
+    def _steps(self) -> FloatArray:
+        with np.errstate(all="ignore"):
+            growth = self.costs[1:] / self.costs[:-1] - 1.0
+        return np.where(np.isfinite(growth), np.maximum(np.ceil(growth / _STEP), 1.0), 1.0 / _STEP)
 
     def inverse(self, x: FloatArray) -> FloatArray:
         """The largest c with a cost of at most ``x``; the first point if there is none."""

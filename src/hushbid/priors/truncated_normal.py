@@ -16,6 +16,7 @@ from hushbid.priors.arrays import (
     FloatArray,
     coarse,
     coarse_standard,
+    in_blocks,
     to_finite,
     to_positive,
     to_support_high,
@@ -28,6 +29,7 @@ _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 _LARGEST = float(np.finfo(np.float64).max)
 _POLISHING_STEPS = 3
+_NEAR = 30.0
 
 
 @dataclass(frozen=True)
@@ -127,12 +129,15 @@ class TruncatedNormal(ParametricPrior):
 
     def _quantile(self, q: FloatArray) -> FloatArray:
         """The quantile of the uncut normal at the right level, then Newton steps on whichever tail is smaller."""
-        c = np.clip(self.mean + self.sd * self._standard_quantile(q), self.low, self.high)
+        c = self._rough_quantile(q)
         for _ in range(_POLISHING_STEPS):
             excess = np.where(q < 0.5, self._cdf(c) - q, (1.0 - q) - self._survival(c))
             step = excess * np.exp(-self._log_pdf(c))
             c = np.clip(np.where(np.isfinite(step), c - step, c), self.low, self.high)
         return np.where(q <= 0.0, self.low, np.where(q >= 1.0, self.high, c))
+
+    def _rough_quantile(self, q: FloatArray) -> FloatArray:
+        return np.clip(self.mean + self.sd * self._standard_quantile(q), self.low, self.high)
 
     def _standard_quantile(self, q: FloatArray) -> FloatArray:
         left, right = self._left, self._right
@@ -148,7 +153,8 @@ class TruncatedNormal(ParametricPrior):
         return np.where(lower < upper, special.ndtri(lower), -special.ndtri(upper))
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        return self._quantile(rng.random(n))
+        is_near = self._left < _NEAR and self._right > -_NEAR
+        return in_blocks(self._rough_quantile if is_near else self._quantile, rng.random(n))
 
     def _markup(self, c: FloatArray) -> FloatArray:
         # the ratio grows with the width and with z, so each may be coarse for itself
