@@ -80,6 +80,8 @@ class Optimum:
 def solve_central(problem: Problem) -> Allocation:
     """The global optimum of the central problem."""
     variance = problem.variance
+    if isinstance(variance, float) and variance > 0.0 and problem.scale(variance) >= 1.0:
+        return _solve(problem, variance, None)  # dividing by this scale cannot overflow
     with np.errstate(over="ignore"):  # a cost that overflows is above every level that matters
         if isinstance(variance, float):
             return _cheapest_only(problem) if variance == 0.0 else _solve(problem, variance, None)

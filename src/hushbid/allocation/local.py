@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.certificate import local_lower_bound
-from hushbid.allocation.problem import Problem
+from hushbid.allocation.problem import HUGE, Problem
 from hushbid.allocation.solution import Allocation, FloatArray
 
 STEEPEST: float = 3.0 * math.sqrt(3.0) / (8.0 * math.sqrt(2.0))
@@ -52,7 +52,7 @@ def high_root(ratio: FloatArray) -> FloatArray:
     return y
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Balance:
     """The stationary point with the cheapest ``count`` people active, in normal form."""
 
@@ -74,20 +74,27 @@ def solve_local(problem: Problem) -> Allocation:
     if variance == 0.0:
         return _without_variance(problem)
     scale = problem.scale(variance)
-    with np.errstate(over="ignore"):  # a cost that overflows is beyond every price that matters
-        ordered = _cheap_ones(problem.costs, scale)
-        best = best_count(ordered / scale)
-        while best.count + 1 >= ordered.size < problem.costs.size:
-            more = min(8 * ordered.size, problem.costs.size) - 1
-            ordered = np.sort(np.partition(problem.costs, more)[: more + 1])
-            best = best_count(ordered / scale)
+    ordered = _cheap_ones(problem.costs, scale)
+    best = best_count(_normal(ordered, scale))
+    while best.count + 1 >= ordered.size < problem.costs.size:
+        more = min(8 * ordered.size, problem.costs.size) - 1
+        ordered = np.sort(np.partition(problem.costs, more)[: more + 1])
+        best = best_count(_normal(ordered, scale))
     return _allocation(problem, variance, best, _rows(problem, best.count, float(ordered[best.count - 1])))
+
+
+def _normal(ordered: FloatArray, scale: float) -> FloatArray:
+    """Sorted costs in normal form, without those so high that they could only overflow."""
+    if float(ordered[-1]) > 1e20 * HUGE * scale:
+        ordered = ordered[: int(ordered.searchsorted(1e20 * HUGE * scale))]
+    normal: FloatArray = ordered / scale
+    return normal
 
 
 def best_count(costs: FloatArray) -> Balance:
     """The best number of active people and their balance, for ``costs`` sorted ascending, in normal form."""
     alone = _alone(float(costs[0]))
-    fewest, most = 2, int(np.searchsorted(costs, math.inf)) if costs[-1] == math.inf else costs.size
+    fewest, most = 2, int(costs.searchsorted(math.inf)) if costs[-1] == math.inf else costs.size
     count, price = _first_guess(costs[:most])
     solved: dict[int, Balance] = {}
     while fewest <= most:
@@ -99,7 +106,7 @@ def best_count(costs: FloatArray) -> Balance:
             most, count = count - 1, (fewest + count) // 2
             continue
         solved[count], price = here, here.price
-        worthwhile = int(np.searchsorted(costs, price * WORTHWHILE, side="right"))
+        worthwhile = int(costs.searchsorted(price * WORTHWHILE, side="right"))
         if worthwhile >= count:
             fewest = count
         if worthwhile <= count:
@@ -109,16 +116,24 @@ def best_count(costs: FloatArray) -> Balance:
         count = near if fewest <= near <= most and near not in solved else (fewest + most + 1) // 2
         if fewest + 1 >= most:
             count = most if fewest in solved else fewest
-    best = min(solved.values(), key=lambda found: found.value, default=alone)
-    return best if best.value < alone.value else alone
+    return min([*solved.values(), alone], key=lambda found: found.value)
 
 
 def _first_guess(costs: FloatArray) -> tuple[int, float]:
     """How many are worthwhile, and at what price, if ``1 − q`` goes with ``ψ^{2/3}``, as it does for small ``ψ``."""
+    powers, price = 0.0, 1.0
+    for count, cost in enumerate(costs[:_FEW].tolist(), 1):
+        power = cost ** (2.0 / 3.0)
+        powers += power
+        supply = count - 0.5 * powers / (power + 1e-300)
+        if count > 1 and cost * supply * supply > WORTHWHILE:
+            return count - 1, price
+        price = 1.0 / (supply * supply)
     power = np.cbrt(costs)
     power *= power
-    supply = np.arange(1.0, costs.size + 1.0) - 0.5 * power.cumsum() / (power + 1e-300)
-    count = max(int(np.searchsorted(costs * (supply * supply), WORTHWHILE)), 1)
+    supply = np.arange(1.0, costs.size + 1.0)
+    supply -= 0.5 * power.cumsum() / (power + 1e-300)
+    count = max(int((supply * supply * costs).searchsorted(WORTHWHILE)), 1)
     return count, float(supply[count - 1]) ** -2.0
 
 
@@ -136,7 +151,7 @@ def balance(costs: FloatArray, count: int, guess: float) -> Balance | None:
     price = max(guess, least)
     low, high = 0.0, math.inf
     for _ in range(100):
-        supply, spent, slope, y = _replies(paid, price) if few is None else _replies_of_few(few, price)
+        supply, spent, slope, found = _replies(paid, price) if few is None else _replies_of_few(few, price)
         supply += free
         target = price**-0.5
         excess = supply - target
@@ -152,8 +167,10 @@ def balance(costs: FloatArray, count: int, guess: float) -> Balance | None:
         proposed = max(price * math.exp(min(max(move, -3.0), 3.0)), least)
         price = proposed if low < proposed < high else math.sqrt(low * high)
     # Newton converges quadratically: after one more move, to first order in y too, the error is below rounding.
-    square = y * y
-    y *= 1.0 + move * (square + 2.0) / (3.0 * square - 2.0 + 1e-9)
+    y = np.array(found)
+    if abs(move) > 1e-16:
+        square = y * y
+        y *= 1.0 + move * (square + 2.0) / (3.0 * square - 2.0 + 1e-9)
     price *= math.exp(move)
     value = 2.0 * math.sqrt(price) + spent - price * supply
     return Balance(count, value, price, np.concatenate([np.full(free, np.inf), y]) if free else y)
@@ -167,16 +184,16 @@ def _replies(costs: FloatArray, price: float) -> tuple[float, float, float, Floa
     return float(q.sum()), float(costs.dot(y)), float((4.0 * q / (3.0 * square - 2.0 + 1e-9)).sum()), y
 
 
-def _replies_of_few(costs: Sequence[float], price: float) -> tuple[float, float, float, FloatArray]:
+def _replies_of_few(costs: Sequence[float], price: float) -> tuple[float, float, float, list[float]]:
     """The same in scalars: for a handful of people quicker than arrays."""
     acosh, cosh, sqrt = math.acosh, math.cosh, math.sqrt
     supply = spent = slope = 0.0
     losses = []
+    steepest, four = STEEPEST * price, 4.0 * sqrt(price)
     for cost in costs:
-        ratio = cost / price
-        s = _S * cosh(acosh(STEEPEST / ratio) / 3.0)
+        s = _S * cosh(acosh(steepest / cost) / 3.0)
         root = sqrt(s)
-        rest = 4.0 / (sqrt(ratio) * root) - s
+        rest = four / (sqrt(cost) * root) - s
         z = root + sqrt(rest) if rest > 0.0 else root
         y = 0.25 * z * z
         square = y * y
@@ -185,7 +202,7 @@ def _replies_of_few(costs: Sequence[float], price: float) -> tuple[float, float,
         spent += cost * y
         slope += q / (3.0 * square - 2.0 + 1e-9)
         losses.append(y)
-    return supply, spent, 4.0 * slope, np.array(losses)
+    return supply, spent, 4.0 * slope, losses
 
 
 def _alone(cost: float) -> Balance:
@@ -205,7 +222,7 @@ def _cheap_ones(costs: FloatArray, scale: float) -> FloatArray:
     step = costs.size // _SAMPLE
     sample = np.sort(costs[::step])
     # Each of the sample stands for `step` people: Λ grows by that factor, so the error weight shrinks by its square.
-    count = best_count(sample / (scale / step**2)).count if sample[0] < math.inf else 1
+    count = best_count(_normal(sample, scale / step**2)).count if sample[0] < HUGE * scale / step**2 else 1
     spare = min(count + int(4.0 * math.sqrt(count)) + 8, sample.size - 1)
     return np.sort(costs[costs <= sample[spare]])
 

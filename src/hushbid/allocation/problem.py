@@ -29,7 +29,7 @@ TINY, HUGE = 1e-200, 1e150
 """Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Problem:
     """A validated problem; what the solvers see."""
 
