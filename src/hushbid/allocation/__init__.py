@@ -59,22 +59,39 @@ def allocate(
 
 
 def replies(
-    virtual_costs: ArrayLike, *, setting: str, variance: ArrayLike = 0.25, error_weight: float | None = None
+    virtual_costs: ArrayLike,
+    *,
+    setting: str,
+    variance: ArrayLike = 0.25,
+    error_weight: float | None = None,
+    tie_key: Sequence[Any] | NDArray[Any] | None = None,
 ) -> ReplyRule:
     """The optimum as a function of one person's virtual cost, the others' fixed: what payments integrate.
+
+    Where her cost equals others', ``tie_key`` decides as in `allocate`.
 
     >>> rule = replies([1.0, 1.2, 9.0], setting="central")
     >>> rule.at(np.array([0, 0]), np.array([1.0, 1.1])).loss.round(4).tolist()
     [1.5322, 1.3498]
     """
     local = setting == "local"
-    problem = as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=None, local=local)
+    problem = as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=local)
     spread = problem.variance
     if np.any(np.asarray(spread) == 0.0):
         return DirectReplies(
             problem.costs,
-            partial(allocate, setting=setting, variance=spread, error_weight=problem.error_weight),
+            partial(allocate, setting=setting, variance=spread, error_weight=problem.error_weight, tie_key=tie_key),
         )
     if isinstance(spread, float) and local:
-        return LocalReplies(problem.costs, spread, problem.error_weight)
+        return LocalReplies(problem.costs, spread, problem.error_weight, _precedence(tie_key))
     return CentralReplies(problem.costs, spread, problem.error_weight)
+
+
+def _precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> NDArray[np.intp] | None:
+    """Everybody's place in the order in which equals are bought from; None for the order of the rows."""
+    if tie_key is None:
+        return None
+    order = np.argsort(np.asarray(tie_key), kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return place

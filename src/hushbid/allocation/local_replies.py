@@ -4,7 +4,8 @@ With ``k`` people active the optimum is a price ``P`` at which supply ``Σ q(y_j
 cost takes one term out of the sum and puts another in, so all pairs share the sums over the cheapest people as
 functions of ``P``. Those are smooth: for many people they are interpolated at Chebyshev points, to rounding, around the
 present price. The number of active people moves by the rule of :mod:`hushbid.allocation.local`: stop where it equals
-the number for whom the price is worthwhile, or between two neighbours, of which the better counts.
+the number for whom the price is worthwhile, or between two neighbours, of which the better counts. Among equals the
+earlier in precedence (by default the position) is bought from first, just as in the allocation.
 """
 
 import math
@@ -28,20 +29,21 @@ _REACH = 12.0
 class LocalReplies:
     """The local optimum as a function of one person's cost, everybody else's fixed."""
 
-    def __init__(self, costs: FloatArray, variance: float, error_weight: float) -> None:
+    def __init__(self, costs: FloatArray, variance: float, error_weight: float, precedence: Rows | None = None) -> None:
         self._unit, self._error_weight = variance, error_weight
         self._scale = error_weight * variance**1.5
         self._own = costs / self._scale
+        self._precedence = np.arange(costs.size) if precedence is None else precedence
         finite = int(np.count_nonzero(self._own < np.inf))
         size = min(finite, 256)
         while True:
-            order = np.argpartition(self._own, size - 1)[:size] if size < costs.size else np.arange(costs.size)
-            order = order[np.argsort(self._own[order], kind="stable")][:finite]
+            order = np.flatnonzero(self._own <= np.partition(self._own, size - 1)[size - 1])  # all of the last equals
+            order = order[np.lexsort((self._precedence[order], self._own[order]))]
             best = best_count(self._own[order])
             if 2 * best.count + 64 <= size or size == finite:
                 break
             size = min(finite, max(4 * size, 2 * best.count + 64))
-        self._sorted = self._own[order]
+        self._sorted, self._sorted_precedence = self._own[order], self._precedence[order]
         self._place = np.full(costs.size, order.size)
         self._place[order] = np.arange(order.size)
         self._start, self._price = max(best.count, 2), best.price
@@ -51,9 +53,9 @@ class LocalReplies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         moved = costs / self._scale
         place, own = self._place[rows], self._own[rows]
-        value, loss, root_price = self._alone(place, moved)
-        rank = self._sorted.searchsorted(moved, side="left")
+        rank = self._rank(rows, moved)
         rank -= (place < rank).astype(rank.dtype)
+        value, loss, root_price = self._alone(place, moved, rank)
         others = self._sorted.size - (place < self._sorted.size)
         todo = np.flatnonzero(others + (moved < np.inf) >= 2)
         count = np.minimum(np.full(todo.size, self._start), (others + (moved < np.inf))[todo])
@@ -80,7 +82,19 @@ class LocalReplies:
         scale = self._error_weight * self._unit
         return Replies(value * scale, loss / math.sqrt(self._unit), root_price * self._unit)
 
-    def _alone(self, place: Counts, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _rank(self, rows: Rows, moved: FloatArray) -> Counts:
+        """How many of everybody sorted come before each person at her moved cost: the cheaper, and earlier equals."""
+        first, end = (self._sorted.searchsorted(moved, side=side) for side in ("left", "right"))
+        tied = np.flatnonzero(first < end)
+        low, high, own = first[tied], end[tied], self._precedence[rows[tied]]
+        while (low < high).any():
+            middle = (low + high) // 2
+            earlier = (low < high) & (self._sorted_precedence[np.minimum(middle, self._sorted.size - 1)] < own)
+            low, high = np.where(earlier, middle + 1, low), np.where(earlier, high, np.minimum(middle, high))
+        first[tied] = low
+        return first
+
+    def _alone(self, place: Counts, moved: FloatArray, rank: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Only the cheapest bought from: value, the person's own loss, and the error ``1 + 2/y²``."""
         cheapest = np.append(self._sorted, [np.inf, np.inf])
         other = np.where(place == 0, cheapest[1], cheapest[0])
@@ -89,7 +103,7 @@ class LocalReplies:
             y = np.cbrt(4.0 / low)
             error = 1.0 + 2.0 / (y * y)
             value = error + np.where(low > 0.0, low * y, 0.0)
-        return np.where(low < np.inf, value, np.inf), np.where(moved < other, y, 0.0), error
+        return np.where(low < np.inf, value, np.inf), np.where((rank == 0) & (moved < np.inf), y, 0.0), error
 
     def _balance(
         self,
