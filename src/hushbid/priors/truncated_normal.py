@@ -143,10 +143,10 @@ class TruncatedNormal(ParametricPrior):
         left, right = self._left, self._right
         if left > 0.0:
             beyond = math.exp(special.log_ndtr(-right) - special.log_ndtr(-left))
-            return -special.ndtri_exp(special.log_ndtr(-left) + np.log1p(-q * (1.0 - beyond)))
+            return -special.ndtri_exp(special.log_ndtr(-left) + _log_share(q, 1.0 - q, beyond))
         if right < 0.0:
             beyond = math.exp(special.log_ndtr(left) - special.log_ndtr(right))
-            return special.ndtri_exp(special.log_ndtr(right) + np.log1p(-(1.0 - q) * (1.0 - beyond)))
+            return special.ndtri_exp(special.log_ndtr(right) + _log_share(1.0 - q, q, beyond))
         below, above = special.ndtr(left), special.ndtr(-right)
         inside = special.ndtr(right) - special.ndtr(left)
         lower, upper = below + q * inside, above + (1.0 - q) * inside
@@ -160,3 +160,8 @@ class TruncatedNormal(ParametricPrior):
         # the ratio grows with the width and with z, so each may be coarse for itself
         width, z = coarse((c - self.low) / self.sd), coarse_standard((c - self.mean) / self.sd)
         return normal_ratio(np.full_like(c, self._left), z, width, scale=self.sd)
+
+
+def _log_share(q: FloatArray, complement: FloatArray, beyond: float) -> FloatArray:
+    """log(1 − q·(1 − beyond)), without cancellation at either end; ``complement`` is 1 − q."""
+    return np.where(q < 0.5, np.log1p(-q * (1.0 - beyond)), np.log(beyond * q + complement))
