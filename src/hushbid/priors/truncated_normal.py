@@ -130,6 +130,12 @@ class TruncatedNormal(ParametricPrior):
     def _quantile(self, q: FloatArray) -> FloatArray:
         """The quantile of the uncut normal at the right level, then Newton steps on whichever tail is smaller."""
         c = self._rough_quantile(q)
+        # with the density of the low end throughout; it bounds the quantile where the density is monotone
+        straight = self.low + q * np.exp(-self._log_pdf(np.array([self.low])))
+        if self._left >= 0.0:
+            c = np.clip(straight, c, self.high)
+        else:
+            c = np.where(straight < self.mean, np.minimum(c, straight), c)
         for _ in range(_POLISHING_STEPS):
             excess = np.where(q < 0.5, self._cdf(c) - q, (1.0 - q) - self._survival(c))
             step = excess * np.exp(-self._log_pdf(c))
