@@ -84,7 +84,8 @@ class LocalReplies:
 
     def _rank(self, rows: Rows, moved: FloatArray) -> Counts:
         """How many of everybody sorted come before each person at her moved cost: the cheaper, and earlier equals."""
-        first, end = (self._sorted.searchsorted(moved, side=side) for side in ("left", "right"))
+        first: Counts = self._sorted.searchsorted(moved, side="left")
+        end: Counts = self._sorted.searchsorted(moved, side="right")
         tied = np.flatnonzero(first < end)
         low, high, own = first[tied], end[tied], self._precedence[rows[tied]]
         while (low < high).any():

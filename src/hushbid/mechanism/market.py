@@ -146,10 +146,22 @@ class Market:
                 raise
             return Outcome.nothing_bought(self, stated, costs)
 
-    def rule(self, costs: FloatArray, *, error_weight: float | None = None) -> ReplyRule:
+    def rule(
+        self,
+        costs: FloatArray,
+        *,
+        error_weight: float | None = None,
+        tie_key: Sequence[Any] | NDArray[Any] | None = None,
+    ) -> ReplyRule:
         """How the optimum answers to one person's virtual cost, in units where the data range has width 1."""
         weight = self.error_weight(costs.size) if error_weight is None else error_weight
-        return replies(costs, setting=self.setting, variance=self._unit_variance(), error_weight=weight * self.width**2)
+        return replies(
+            costs,
+            setting=self.setting,
+            variance=self._unit_variance(),
+            error_weight=weight * self.width**2,
+            tie_key=tie_key,
+        )
 
     def allocation(self, costs: FloatArray, tie_key: Sequence[Any] | NDArray[Any] | None = None) -> Allocation:
         """The optimal allocation for given virtual costs, before any cap."""
@@ -215,7 +227,7 @@ class Market:
         bought = np.flatnonzero(loss > 0.0)
         paying = bought[reports[bought] > 0.0]
         price[paying] = reports[paying] * loss[paying]
-        rent = self._rents(reports, costs, bought, price, cap)
+        rent = self._rents(reports, costs, bought, price, cap, tie_key)
         mse *= self.width**2
         outside = self._outside_errors(costs, allocation)
         payments = np.asarray(self.user_weight) * (mse - outside) + price + rent.estimate
@@ -254,16 +266,24 @@ class Market:
         return [(self.prior, np.arange(n))]
 
     def _rents(
-        self, reports: FloatArray, costs: FloatArray, bought: NDArray[np.intp], price: FloatArray, cap: float
+        self,
+        reports: FloatArray,
+        costs: FloatArray,
+        bought: NDArray[np.intp],
+        price: FloatArray,
+        cap: float,
+        tie_key: Sequence[Any] | NDArray[Any] | None,
     ) -> Rents:
         """Everybody's information rent; zero for those who are not bought from."""
         n = reports.size
         lower, upper, estimate, evaluations = np.zeros(n), np.zeros(n), np.zeros(n), 0
-        rule = self.rule(costs)
+        rule = self.rule(costs, tie_key=tie_key)
         spread = self.stated_variance
+        # Where identity decides between equal costs, people with equal reports do not face the same rule.
+        by_identity = self.setting == "local" or not np.all(spread)
         for prior, members in self._groups(n):
             rows = members[np.isin(members, bought, assume_unique=True)] if members.size < n else bought
-            alike = spread[rows] if isinstance(spread, np.ndarray) else None
+            alike = rows if by_identity else spread[rows] if isinstance(spread, np.ndarray) else None
             found = rents(
                 rule,
                 prior,
