@@ -124,14 +124,14 @@ def best_count(costs: FloatArray) -> Balance:
 
 
 def _first_guess(costs: FloatArray) -> tuple[int, float]:
-    """How many are worthwhile, and at what price, if ``1 − q`` goes with a power of ``ψ``: 2/3 when small, 1 at the margin."""
+    """How many are worthwhile, and at what price, if ``1 − q`` goes with a power of ``ψ``, as it nearly does."""
     powers, price = 0.0, 1.0
     for count, cost in enumerate(costs[:_FEW].tolist(), 1):
         power = cost**0.78
         supply = count - 0.5 * (powers + power) / (power + 1e-300)
         if count > 1 and cost * supply * supply > WORTHWHILE:
             for _ in range(2):  # the last is not just worthwhile but a little better
-                price = (count - 1 - 0.5 * powers * (WORTHWHILE * price) ** -0.78) ** -2.0
+                price = max(count - 1 - 0.5 * powers * (WORTHWHILE * price) ** -0.78, 0.1) ** -2.0
             return count - 1, price
         powers += power
         price = 1.0 / (supply * supply)
@@ -246,10 +246,8 @@ def _rows(problem: Problem, count: int, margin: float) -> NDArray[np.intp]:
 def _allocation(problem: Problem, unit: float, best: Balance, rows: NDArray[np.intp]) -> Allocation:
     """Back from normal form to the caller's units and order."""
     y = best.losses
-    precision = y * y
-    precision /= precision + 2.0
-    if problem.cheapest == 0.0:
-        precision[np.isinf(y)] = 1.0
+    square = y * y
+    precision = 1.0 / (1.0 + 2.0 / square) if problem.cheapest == 0.0 else square / (square + 2.0)
     supply = float(precision.sum())
     # J = 1/Λ + Σ ψ·y and J = best.value: what is not error is spent.
     spent = best.value - 1.0 / supply
