@@ -38,7 +38,7 @@ class IncreasingTable:
         on_lattice = np.clip(start + share * (end - start), start, c)
         below, above = self.costs[cell], self.costs[cell + 1]
         result = np.where(c >= self.points[-1], self.costs[-1], below)
-        rising = (below < above) & (c < self.points[-1])
+        rising = (below < above) & (start < c) & (c < self.points[-1])
         result[rising] = np.clip(self.function(on_lattice[rising]), below[rising], above[rising])
         return result
 
