@@ -20,7 +20,7 @@ enclosure and knows nothing of how a rule is made:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,7 +36,13 @@ _PEOPLE = 512
 """How many people are worked on together, so that their intervals stay in the processor's cache."""
 
 _PIECES = 256
-_PSI_ERROR = 1e-13
+_FAR = 1e100
+"""Virtual costs are followed up to here; what is bought beyond is bounded by a formula."""
+
+_EDGES = 64
+"""Up to so many ends of flat parts, reports close to them are looked at closely."""
+
+_PSI_ERROR = 2e-12
 """Virtual costs are taken to be right to this relative error when the shape of ψ is read off a table of them."""
 
 _ROUNDING = 16.0 * np.finfo(float).eps
@@ -103,14 +109,18 @@ def rents(
     if rows.size == 0:
         return Rents(lower=np.zeros(0), upper=np.zeros(0), estimate=np.zeros(0), evaluations=0)
     top = prior.support[1]
-    if prior.is_linear and cap == np.inf:
-        return _closed_form(rule, rows, prior.virtual_cost(reports), float(prior.virtual_cost(top)), prior.slope or 1.0)
     steps = prior.flat_parts
     if steps and steps[0][0] <= prior.support[0] and _contiguous(steps, top):
         return _finite_sum(rule, steps, rows, reports, cap, alike)
     besides = np.zeros(rows.size) if paid_besides is None else paid_besides
+    if cap < np.inf:
+        return _capped(rule, prior, rows, reports, cap, besides, tolerance)
+    if prior.is_linear:
+        return _closed_form(rule, rows, prior.virtual_cost(reports), float(prior.virtual_cost(top)), prior.slope or 1.0)
     ladder = _Ladder.reaching(rule, prior, rows, reports)
-    return _Adaptive(rule, ladder, rows, reports, prior.virtual_cost(reports), cap).run(besides, tolerance)
+    found = _Adaptive(rule, ladder, rows, reports, prior.virtual_cost(reports)).run(besides, tolerance)
+    tail = _tail(rule, rows, ladder, top)
+    return replace(found, upper=found.upper + tail, estimate=found.estimate + tail)
 
 
 def rent_of_rule(
@@ -166,6 +176,59 @@ def _closed_form(rule: RuleWithPotential, rows: Rows, costs: FloatArray, top: fl
     estimate = np.maximum(last - now, 0.0) / slope
     slack = _ROUNDING * np.abs(last) / slope
     return Rents(lower=estimate - slack, upper=estimate + slack, estimate=estimate, evaluations=2 * rows.size)
+
+
+def _capped(
+    rule: RuleWithPotential,
+    prior: Prior,
+    rows: Rows,
+    reports: FloatArray,
+    cap: float,
+    besides: FloatArray,
+    tolerance: float,
+) -> Rents:
+    """The cap up to the report where the loss falls below it, found to the last digits; from there as without a cap."""
+    below, above, evaluations = _crossing(rule, prior, rows, reports, cap)
+    rest = rents(rule, prior, rows, above, paid_besides=besides + cap * (below - reports), tolerance=tolerance)
+    least, most = cap * (below - reports), cap * (above - reports)
+    slack = _ROUNDING * most
+    return Rents(
+        lower=rest.lower + least - slack,
+        upper=rest.upper + most + slack,
+        estimate=rest.estimate + 0.5 * (least + most),
+        evaluations=evaluations + rest.evaluations,
+    )
+
+
+def _crossing(
+    rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray, cap: float
+) -> tuple[FloatArray, FloatArray, int]:
+    """For each person two neighbouring reports: at the lower her loss is at least ``cap`` (or it is her own report),
+    at the higher it is not (or it is the top of the support)."""
+    top, evaluations = prior.support[1], 0
+
+    def clipped(who: Rows, z: FloatArray) -> NDArray[np.bool_]:
+        nonlocal evaluations
+        evaluations += who.size
+        return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss >= cap
+
+    low, high = reports.copy(), reports.copy()
+    todo = np.flatnonzero(clipped(np.arange(rows.size), reports))
+    reach = np.maximum(reports[todo], 1e-3)
+    while todo.size:  # a report that is not clipped any more
+        high[todo] = np.minimum(reports[todo] + reach, top)
+        still = clipped(todo, high[todo])
+        low[todo[still]] = high[todo[still]]
+        going = still & (high[todo] < top)
+        todo, reach = todo[going], 2.0 * reach[going]
+    todo = np.flatnonzero(low < high)
+    while todo.size:
+        middle = 0.5 * (low[todo] + high[todo])
+        inside = (middle > low[todo]) & (middle < high[todo])
+        todo, middle = todo[inside], middle[inside]
+        still = clipped(todo, middle)
+        low[todo[still]], high[todo[~still]] = middle[still], middle[~still]
+    return low, high, evaluations
 
 
 def _contiguous(steps: tuple[tuple[float, float, float], ...], top: float) -> bool:
@@ -228,12 +291,20 @@ class _Ladder:
     @classmethod
     def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> "_Ladder":
         """From the smallest report to where nothing is bought from any of the people any more."""
-        low, top = float(reports.min()), prior.support[1]
-        high = _end_of_buying(rule, prior, rows, reports, top)
-        extra = [end for part in prior.flat_parts for end in part[:2] if low < end < high]
-        z = np.unique(np.concatenate([np.linspace(low, high, _NODES + 1), extra]))
+        low, high = float(reports.min()), _end_of_buying(rule, prior, rows, reports)
+        z = np.linspace(low, high, _NODES + 1)
         if high - low > 1e3 * max(low, 1e-12 * high):
-            z = np.unique(np.concatenate([z, low + np.geomspace(1e-9, 1.0, _NODES) * (high - low)]))
+            z = np.concatenate([z, low + np.geomspace(1e-9, 1.0, _NODES) * (high - low)])
+        costs = np.asarray(prior.virtual_cost(np.array([low, high])))
+        if costs[1] > 1e20 * costs[0]:  # one person who sells at every report: even steps in the logarithm of the cost
+            middle = max(1e8 * costs[0], 1e-80 * costs[1])
+            even = np.geomspace([max(costs[0], 1e-12 * middle), middle], [middle, costs[1]], 4 * _NODES)
+            z = np.concatenate([z, np.asarray(prior.virtual_cost_inverse(even.ravel()))])
+        edges = np.array([end for part in prior.flat_parts for end in part[:2] if low < end < high])
+        close = (high - low) * 2.0 ** -np.arange(2.0, 46.0 if edges.size < _EDGES else 2.0)
+        around = (edges[:, None] + np.concatenate([-close, [0.0], close])[None, :]).ravel()
+        z = np.concatenate([z, around])
+        z = np.unique(np.append(z[(z > low) & (z < high)], [low, high]))
         x = np.maximum.accumulate(prior.virtual_cost(z))
         for _ in range(40):  # where ψ jumps, close in on the jump
             steep = np.flatnonzero(
@@ -283,29 +354,52 @@ class _Ladder:
         return chord, np.where(nearer, from_left, from_right)
 
 
-def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray, top: float) -> float:
-    """A report, not much too high, at which nothing is bought from anybody; at most the top of the support."""
+def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> float:
+    """A report, not much too high, at which nothing is bought from anybody; at most the top of the support.
+
+    The only seller is bought from at every report: then it is where her virtual cost is beyond all measure.
+    """
+    top, highest = prior.support[1], float(reports.max())
 
     def bought(who: Rows, report: float) -> bool:
-        costs = np.full(who.size, float(prior.virtual_cost(report)))
-        return bool((rule.at(rows[who], costs).loss > 0.0).any())
+        cost = float(prior.virtual_cost(report))
+        return cost <= _FAR and bool((rule.at(rows[who], np.full(who.size, cost)).loss > 0.0).any())
 
-    highest = float(reports.max())
     few, everybody = np.unique(np.linspace(0, rows.size - 1, 16).astype(np.intp)), np.arange(rows.size)
     few = np.union1d(few, [reports.argmin(), reports.argmax()])
-    start = highest - float(reports.min())
-    reach = max(1e-3 * start, 1e-6 * highest, 1e-300)
-    for _ in range(2100):
-        if highest + reach >= top:
+    low, high = 0.0, max(1e-3 * (highest - float(reports.min())), 1e-6 * highest, 1e-300)
+    while highest + high < top and (bought(few, highest + high) or bought(everybody, highest + high)):
+        low, high = high, 2.0 * high
+    if highest + high >= top:
+        if top <= highest or bought(everybody, top):
             return top
-        if not bought(few, highest + reach) and not bought(everybody, highest + reach):
-            break
-        reach *= 2.0
-    low, high = (0.5 * reach, reach) if reach > 2e-3 * start else (0.0, reach)
+        high = top - highest
+    enough = high
     for _ in range(6):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if bought(few, highest + middle) else (low, middle)
-    return highest + high if not bought(everybody, highest + high) else highest + reach
+    end = highest + (high if not bought(everybody, highest + high) else enough)
+    if prior.virtual_cost(end) > _FAR:
+        nearby = np.maximum(end - (end - highest) * 2.0 ** -np.arange(50.0, -1.0, -1.0), highest)
+        end = float(nearby[np.argmax(np.asarray(prior.virtual_cost(nearby)) <= _FAR)])
+    return end
+
+
+def _tail(rule: RuleWithPotential, rows: Rows, ladder: "_Ladder", top: float) -> FloatArray:
+    """At most how much is left beyond the ladder: something only for the one person who sells.
+
+    Her loss goes with ``ψ^{-1/3}``, and ψ grows at least like the power of z that it grew with last.
+    """
+    end = float(ladder.z[-1])
+    if end >= top:
+        return np.zeros(rows.size)
+    loss = rule.at(rows, np.full(rows.size, ladder.x[-1])).loss
+    before = int(ladder.z.searchsorted(0.5 * end))
+    length = top - end
+    if (loss > 0.0).any() and length == np.inf:
+        growth = np.log(ladder.x[-1] / ladder.x[before]) / np.log(end / ladder.z[before])
+        length = end / max(growth / 3.0 - 1.0, 1e-300)
+    return np.where(loss > 0.0, loss, 0.0) * min(length, np.finfo(float).max)
 
 
 @dataclass(slots=True, eq=False)
@@ -341,39 +435,41 @@ class _Adaptive:
         rows: Rows,
         reports: FloatArray,
         costs: FloatArray,
-        cap: float,
     ) -> None:
-        self.rule, self.ladder, self.rows, self.reports, self.costs, self.cap = rule, ladder, rows, reports, costs, cap
+        self.rule, self.ladder, self.rows, self.reports, self.costs = rule, ladder, rows, reports, costs
         self.evaluations = 0
 
     def run(self, besides: FloatArray, tolerance: float) -> Rents:
         size = self.rows.size
         sums = np.zeros((3, size))  # lower bounds, upper bounds, estimates
         start = self._start()
-        low, _, _ = self._enclose(start)
-        largest = float((besides + np.bincount(start.who, low, size)).max())
-        for first in range(0, size, _PEOPLE):
-            parts = start.take((start.who >= first) & (start.who < first + _PEOPLE))
-            self._settle(parts, 1.5 * tolerance * largest, sums)
+        _, _, first_guess = self._enclose(start)
+        largest = float((besides + np.bincount(start.who, first_guess, size)).max())
+        order = np.argsort(start.who, kind="stable")
+        ends = start.who[order].searchsorted(np.arange(0, size + _PEOPLE, _PEOPLE))
+        for first, begin, end in zip(range(0, size, _PEOPLE), ends[:-1], ends[1:], strict=True):
+            self._settle(
+                start.take(order[begin:end]), 1.5 * tolerance * largest, sums[:, first : first + _PEOPLE], first
+            )
         return Rents(lower=sums[0], upper=sums[1], estimate=sums[2], evaluations=self.evaluations)
 
-    def _settle(self, parts: _Parts, allowed: float, sums: FloatArray) -> None:
-        """Add up the enclosures of some people, splitting until each one's gaps add up to what is allowed."""
+    def _settle(self, parts: _Parts, allowed: float, sums: FloatArray, first: int) -> None:
+        """Add up the enclosures of the people from ``first`` on, splitting until each one's gap is allowed."""
         size = sums.shape[1]
         for round_ in range(40):
+            who = parts.who - first
             bounds = self._enclose(parts)
             gap = bounds[1] - bounds[0]
-            total = np.bincount(parts.who, gap, size)
+            total = np.bincount(who, gap, size)
             # Splitting in m divides a gap by m²; for the fewest pieces in all, m goes with its cube root.
             share = np.cbrt(gap)
-            all_shares = np.bincount(parts.who, share, size)[parts.who]
-            pieces = np.ceil(share * np.sqrt(all_shares / max(allowed, 1e-300)) * 1.02)
+            factor = np.sqrt(np.bincount(who, share, size) * (1.04 / max(allowed, 1e-300)))
+            pieces = np.ceil(share * np.where(total <= allowed, 0.0, factor)[who])
             pieces = np.minimum(np.minimum(pieces, parts.last - parts.first), _PIECES)
-            pieces[(total <= allowed)[parts.who]] = 1
             again = (pieces > 1) if round_ < 39 else np.zeros(pieces.size, dtype=bool)
-            done = ~again
+            done = slice(None) if not again.any() else ~again
             for row, bound in zip(sums, bounds, strict=True):
-                row += np.bincount(parts.who[done], bound[done], size)
+                row += np.bincount(who[done], bound[done], size)
             if not again.any():
                 return
             parts = self._split(parts.take(again), pieces[again].astype(np.intp))
@@ -426,16 +522,16 @@ class _Adaptive:
         return _Parts(np.repeat(parts.who, pieces), *nodes, *(end for pair in ends_of for end in pair))
 
     def _enclose(self, part: _Parts) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Lower bound, upper bound and estimate of ``∫ min(ε, cap) dz`` over each interval."""
+        """Lower bound, upper bound and estimate of ``∫ε dz`` over each interval."""
         dz, dx = part.z1 - part.z0, part.x1 - part.x0
-        e0, e1 = np.minimum(part.e0, self.cap), np.minimum(part.e1, self.cap)
-        low, high = np.where(dz > 0.0, e1 * dz, 0.0), np.where(dz > 0.0, np.where(dz > 0.0, e0, 0.0) * dz, 0.0)
+        some = dz > 0.0
+        low, high = np.where(some, part.e1, 0.0) * dz, np.where(some, part.e0, 0.0) * dz
         best = 0.5 * (low + np.minimum(high, 1e300))
         convex, concave = self.ladder.shape(part.first, part.last)
-        usable = (convex | concave) & (part.e0 <= self.cap) & (part.e0 > part.e1) & (dx > 0.0)
-        k = np.flatnonzero(usable)
-        if k.size == 0:
+        usable = (convex | concave) & (part.e0 > part.e1) & (dx > 0.0)
+        if not usable.any():
             return low, high, best
+        k: slice | NDArray[np.bool_] = slice(None) if usable.all() else usable
         area, drop = np.maximum(part.v1[k] - part.v0[k], 0.0), part.e0[k] - part.e1[k]
         chebyshev = area * dz[k] / dx[k]
         with np.errstate(invalid="ignore"):
@@ -449,7 +545,6 @@ class _Adaptive:
         # From an infinite loss the potential still bounds the integral: dz/dx is at most its value at the start.
         steepest = self.ladder.slope[np.minimum(part.first[k], self.ladder.slope.size - 1)]
         step = np.where(endless, area * np.maximum(steepest, dz[k] / dx[k]), step)
-        step = np.where(convex[k] & concave[k], chebyshev, step)
         slack = (_ROUNDING * np.abs(part.v1[k]) + _PSI_ERROR * area * part.x1[k] / dx[k]) * dz[k] / dx[k]
         bounds = np.where(convex[k], chebyshev, step), np.where(convex[k], step, chebyshev)
         lowest = np.maximum(np.minimum(*bounds) - slack, low[k])

@@ -227,10 +227,12 @@ class Market:
         bought = np.flatnonzero(loss > 0.0)
         paying = bought[reports[bought] > 0.0]
         price[paying] = reports[paying] * loss[paying]
-        rent = self._rents(reports, costs, bought, price, cap, tie_key)
+        rent, error = self._rents(reports, costs, bought, price, cap, tie_key)
         mse *= self.width**2
         outside = self._outside_errors(costs, allocation)
-        payments = np.asarray(self.user_weight) * (mse - outside) + price + rent.estimate
+        payments = price + rent.estimate
+        if np.any(self.user_weight):
+            payments += np.asarray(self.user_weight) * (mse - outside)
         return Outcome(
             market=self,
             reports=reports,
@@ -243,7 +245,7 @@ class Market:
             outside_error=outside,
             mse=mse,
             objective=objective,
-            incentive_error=2.0 * rent.error,
+            incentive_error=2.0 * error,
             allocation=allocation,
         )
 
@@ -273,10 +275,10 @@ class Market:
         price: FloatArray,
         cap: float,
         tie_key: Sequence[Any] | NDArray[Any] | None,
-    ) -> Rents:
-        """Everybody's information rent; zero for those who are not bought from."""
+    ) -> tuple[Rents, float]:
+        """Everybody's information rent, zero for those who are not bought from; and the largest possible error."""
         n = reports.size
-        lower, upper, estimate, evaluations = np.zeros(n), np.zeros(n), np.zeros(n), 0
+        lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
         rule = self.rule(costs, tie_key=tie_key)
         spread = self.stated_variance
         # Where identity decides between equal costs, people with equal reports do not face the same rule.
@@ -296,13 +298,14 @@ class Market:
             )
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
             evaluations += found.evaluations
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations)
+            error = max(error, found.error)
+        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
 
     def _outside_errors(self, costs: FloatArray, allocation: Allocation) -> FloatArray:
         """What error each person would live with outside, in squared data units."""
         n = costs.size
         if self.outside_option == "own_data":
-            return np.broadcast_to(np.asarray(self.stated_variance, dtype=float), (n,)).copy()
+            return np.broadcast_to(np.asarray(self.stated_variance, dtype=float), (n,))
         weight = np.broadcast_to(np.asarray(self.user_weight, dtype=float), (n,))
         total = self.error_weight(n)
         outside = np.zeros(n)
