@@ -87,13 +87,17 @@ def prior_from_dict(form: Mapping[str, Any]) -> Any:
         return Empirical(form["values"], form["weights"])
     if family == Mixture.family:
         _check_keys(form, family, "components", "weights")
-        return Mixture([prior_from_dict(component) for component in form["components"]], form["weights"])
+        components = _list(form["components"], "components", "dicts")
+        return Mixture([prior_from_dict(component) for component in components], form["weights"])
     if family == ScipyPrior.family:
         _check_keys(form, family, "name", "shapes", "loc", "scale")
-        return scipy_prior(form["name"], [_number(shape) for shape in form["shapes"]], form["loc"], form["scale"])
+        return scipy_prior(form["name"], _list(form["shapes"], "shapes", "numbers"), form["loc"], form["scale"])
     if family == Grouped.family:
         _check_keys(form, family, "priors", "labels")
-        return Grouped({name: prior_from_dict(prior) for name, prior in form["priors"].items()}, form["labels"])
+        if not isinstance(form["priors"], Mapping):
+            raise PriorError(f"priors must be a dict of names and dicts, got {form['priors']!r}")
+        priors = {name: prior_from_dict(prior) for name, prior in form["priors"].items()}
+        return Grouped(priors, _list(form["labels"], "labels", "names"))
     known = ", ".join([*_PARAMETRIC, *_COMPOSED, Grouped.family])
     raise PriorError(f"a prior's family must be one of {known}, got family={family!r}")
 
@@ -102,6 +106,12 @@ def _check_keys(form: Mapping[str, Any], family: str, *names: str) -> None:
     if set(form) != {"family", *names}:
         given = ", ".join(sorted(str(name) for name in form if name != "family")) or "nothing"
         raise PriorError(f"the dict of a prior of family {family!r} must hold {', '.join(names)}, got {given}")
+
+
+def _list(value: Any, name: str, of: str) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise PriorError(f"{name} must be a list of {of}, got {value!r}")
+    return list(value)
 
 
 def _number(value: Any) -> Any:

@@ -48,7 +48,7 @@ def stirling_error(a: float) -> float:
 def deviance(t: FloatArray) -> FloatArray:
     """t − 1 − log t, with no cancellation that matters near t = 1."""
     u = t - 1.0
-    return np.where(np.abs(u) < 0.5, u - np.log1p(u), u - np.log(t))
+    return np.where(np.abs(u) < 0.5, u - np.log1p(u), np.where(t < np.inf, u - np.log(t), np.inf))
 
 
 def gamma_log_density(x: FloatArray, shape: float) -> FloatArray:

@@ -63,7 +63,7 @@ def scipy_prior(name: str, shapes: list[float], loc: float, scale: float) -> Con
     """The prior of the ``scipy.stats`` distribution of that name."""
     from scipy import stats
 
-    distribution: Any = getattr(stats, name, None)
+    distribution: Any = getattr(stats, name, None) if isinstance(name, str) else None
     if not isinstance(distribution, stats.rv_continuous):
         raise PriorError(f"a SciPy prior must name a continuous distribution of scipy.stats, got {name!r}")
     needed = (distribution.shapes or "").replace(",", " ").split()
