@@ -44,7 +44,8 @@ class Allocation:
         """A number that no allocation's objective can be below, computed without reading this one.
 
         Central: the bounds of all pieces of the one-dimensional problem, within 1e-9 of the optimum. Local: the dual
-        bound, which leaves a gap when few people are active. Computed when first asked for.
+        bound, which leaves a gap when few people are active. Computed when first asked for, from the costs as they are
+        then: do not change the array in between.
         """
         if self._certified is None:
             object.__setattr__(self, "_certified", self._certify())
