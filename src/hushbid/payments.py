@@ -297,8 +297,8 @@ class _Ladder:
             z = np.concatenate([z, low + np.geomspace(1e-9, 1.0, _NODES) * (high - low)])
         costs = np.asarray(prior.virtual_cost(np.array([low, high])))
         if costs[1] > 1e20 * costs[0]:  # one person who sells at every report: even steps in the logarithm of the cost
-            middle = max(1e8 * costs[0], 1e-80 * costs[1])
-            even = np.geomspace([max(costs[0], 1e-12 * middle), middle], [middle, costs[1]], 4 * _NODES)
+            least = max(float(costs[0]), 1e-9 * float(prior.virtual_cost(prior.quantile(0.5))))
+            even = np.geomspace([least, 1e8 * least], [1e8 * least, costs[1]], 4 * _NODES)
             z = np.concatenate([z, np.asarray(prior.virtual_cost_inverse(even.ravel()))])
         edges = np.array([end for part in prior.flat_parts for end in part[:2] if low < end < high])
         close = (high - low) * 2.0 ** -np.arange(2.0, 46.0 if edges.size < _EDGES else 2.0)
@@ -351,7 +351,7 @@ class _Ladder:
         from_left = self.z[cell] + self.slope[before] * (x - self.x[cell])
         from_right = self.z[cell + 1] - self.slope[after] * (self.x[cell + 1] - x)
         nearer = np.abs(from_left - chord) <= np.abs(from_right - chord)
-        return chord, np.where(nearer, from_left, from_right)
+        return chord, np.where((nearer & (cell > 0)) | (cell == after), from_left, from_right)
 
 
 def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> float:
@@ -443,8 +443,7 @@ class _Adaptive:
         size = self.rows.size
         sums = np.zeros((3, size))  # lower bounds, upper bounds, estimates
         start = self._start()
-        _, _, first_guess = self._enclose(start)
-        largest = float((besides + np.bincount(start.who, first_guess, size)).max())
+        largest = self._largest(start, besides)
         order = np.argsort(start.who, kind="stable")
         ends = start.who[order].searchsorted(np.arange(0, size + _PEOPLE, _PEOPLE))
         for first, begin, end in zip(range(0, size, _PEOPLE), ends[:-1], ends[1:], strict=True):
@@ -452,6 +451,19 @@ class _Adaptive:
                 start.take(order[begin:end]), 1.5 * tolerance * largest, sums[:, first : first + _PEOPLE], first
             )
         return Rents(lower=sums[0], upper=sums[1], estimate=sums[2], evaluations=self.evaluations)
+
+    def _largest(self, start: _Parts, besides: FloatArray) -> float:
+        """A lower bound, within a few percent, on what the person who seems to be paid most is paid."""
+        guess = besides + np.bincount(start.who, self._enclose(start)[2], besides.size)
+        who = int(guess.argmax())
+        goal = float(guess[who])
+        while True:
+            sums = np.zeros((3, 1))
+            self._settle(start.take(start.who == who), 0.02 * goal, sums, who)
+            least = float(besides[who] + sums[0, 0])
+            if goal <= 1.5 * least or goal <= 1e-12 * guess[who]:
+                return least
+            goal = max(least, 0.1 * goal)
 
     def _settle(self, parts: _Parts, allowed: float, sums: FloatArray, first: int) -> None:
         """Add up the enclosures of the people from ``first`` on, splitting until each one's gap is allowed."""
