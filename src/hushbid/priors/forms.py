@@ -69,7 +69,7 @@ def parse_prior(text: str) -> Prior:
     )
 
 
-def prior_from_dict(form: Mapping[str, Any]) -> Any:
+def prior_from_dict(form: Mapping[str, Any]) -> Prior | Grouped:
     """The prior that a plain dict describes: a `Prior`, or a `Grouped` for the family ``grouped``.
 
     >>> prior_from_dict({"family": "exponential", "scale": 0.5})
@@ -77,7 +77,18 @@ def prior_from_dict(form: Mapping[str, Any]) -> Any:
     """
     if not isinstance(form, Mapping):
         raise PriorError(f"a prior's dict must be a dict, got {type(form).__name__}")
-    family = form.get("family")
+    if form.get("family") != Grouped.family:
+        return _single(form)
+    _check_keys(form, Grouped.family, "priors", "labels")
+    if not isinstance(form["priors"], Mapping):
+        raise PriorError(f"priors must be a dict of names and dicts, got {form['priors']!r}")
+    priors = {name: _single(prior) for name, prior in form["priors"].items()}
+    return Grouped(priors, _list(form["labels"], "labels", "names"))
+
+
+def _single(form: Mapping[str, Any]) -> Prior:
+    """The prior of one person."""
+    family = form.get("family") if isinstance(form, Mapping) else form
     if isinstance(family, str) and family in _PARAMETRIC:
         names = _PARAMETRIC[family].parameter_names()
         _check_keys(form, family, *names)
@@ -88,16 +99,10 @@ def prior_from_dict(form: Mapping[str, Any]) -> Any:
     if family == Mixture.family:
         _check_keys(form, family, "components", "weights")
         components = _list(form["components"], "components", "dicts")
-        return Mixture([prior_from_dict(component) for component in components], form["weights"])
+        return Mixture([_single(component) for component in components], form["weights"])
     if family == ScipyPrior.family:
         _check_keys(form, family, "name", "shapes", "loc", "scale")
         return scipy_prior(form["name"], _list(form["shapes"], "shapes", "numbers"), form["loc"], form["scale"])
-    if family == Grouped.family:
-        _check_keys(form, family, "priors", "labels")
-        if not isinstance(form["priors"], Mapping):
-            raise PriorError(f"priors must be a dict of names and dicts, got {form['priors']!r}")
-        priors = {name: prior_from_dict(prior) for name, prior in form["priors"].items()}
-        return Grouped(priors, _list(form["labels"], "labels", "names"))
     known = ", ".join([*_PARAMETRIC, *_COMPOSED, Grouped.family])
     raise PriorError(f"a prior's family must be one of {known}, got family={family!r}")
 
