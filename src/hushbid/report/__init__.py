@@ -1,0 +1,42 @@
+"""`report.html`: one self-contained page about a campaign, that a buyer can forward to a regulator.
+
+    report = build_report(outcome, release, campaign_name="Glucose 2026", currency="EUR", groups=groups, audits=audits)
+    write_report("report.html", report, force=False)
+
+`build_report` computes, `Report` (frozen, plain values) holds, `render_report` draws, `write_report` saves atomically;
+inside a set of files use ``staging.add(path, lambda file: file.write(render_report(report).encode()), private=False)``.
+``dataclasses.asdict(report)`` is the same for a program.
+
+Wiring, for a command line or a server:
+
+- ``outcome`` is ``market.acquire(reports)`` or one read back; ``release`` the release made from it, None before.
+- ``groups``: one label per person, in the order of the reports. Ids are not taken: what is not given cannot leak.
+- ``audits``: results of `hushbid.audit` (anything with ``rejected``, and ``power`` where known), or `AuditLine`.
+- ``currency``: an ISO code or `hushbid.engine.money.Currency`. Totals and the bound on misreports then include rounding
+  every payment up to the smallest coin.
+- ``comparison``: by default the other setting is computed on the same reports, which takes as long as ``acquire``.
+- ``menu``: ``market.menu(n, rng=...)``; shown in place of the schedule when fewer than 20 people were bought from.
+- ``record_name`` and ``record_hash``: how the reader finds and recognises the record for ``hushbid verify``.
+- ``notices``: sentences shown above everything, for instance that sensitivities are simulated.
+
+Nothing in a report is one person's: charts need 20 people, bars 5, small groups are pooled (`aggregates`). The page
+asks for nothing from outside and runs no script; its content security policy forbids both. All text of the caller is
+escaped by construction (`html`). It needs no package beyond the core's.
+
+`prior_picture` draws a sample of sensitivities against fitted priors, with the ironed virtual costs, as SVG.
+"""
+
+from pathlib import Path
+
+from hushbid.engine.atomic import write_file
+from hushbid.report.build import build_report
+from hushbid.report.model import AuditLine, Report
+from hushbid.report.page import render_report
+
+__all__ = ["AuditLine", "Report", "build_report", "render_report", "write_report"]
+
+
+def write_report(path: str | Path, report: Report, *, force: bool = False) -> None:
+    """Save the page, completely or not at all; an existing file is replaced only with ``force``."""
+    page = render_report(report).encode("utf-8")
+    write_file(path, lambda file: file.write(page), force=force, private=False)

@@ -1,0 +1,191 @@
+"""What may be said about people without saying anything about a person.
+
+A privacy loss or a payment tells what somebody reported, so a report that leaves the house holds none. Three rules:
+
+1. A chart or a list of quantiles is drawn from at least `SMALLEST_CHART` people, or not at all.
+2. A bar of a histogram stands for at least `SMALLEST_CELL` people; bars with fewer are joined to their neighbours.
+3. A group has at least `SMALLEST_CHART` people; smaller ones are pooled, together with the smallest large one if the
+   pool would be too small. Amounts of a group in which fewer than `SMALLEST_CELL` people were bought from are
+   withheld, and those of a second group if the first could be had by subtraction.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.errors import InputError
+from hushbid.mechanism import Outcome
+from hushbid.report.html import plain
+
+FloatArray = NDArray[np.float64]
+
+SMALLEST_CHART = 20
+"""No chart, quantile or group is shown that fewer people are behind."""
+
+SMALLEST_CELL = 5
+"""No bar and no group's amount is shown that fewer people are behind."""
+
+POOLED = "Smaller groups, pooled"
+NOT_STATED = "Not stated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Counts between round edges."""
+
+    edges: tuple[float, ...]
+    """One more than counts; bars may differ in width."""
+
+    counts: tuple[int, ...]
+    """People in each bar, at least `SMALLEST_CELL`."""
+
+    width: float
+    """The width of a bar that was not joined to others."""
+
+    @property
+    def heights(self) -> tuple[float, ...]:
+        """People per `width`: what to draw, so that areas are people."""
+        spans = np.diff(self.edges)
+        return tuple((np.asarray(self.counts) * self.width / spans).tolist())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """One group of people; shares are of everybody."""
+
+    name: str
+    """The group's name, or that of the pool."""
+
+    people: int
+    """How many reported."""
+
+    bought_from: int
+    """How many have a positive privacy loss."""
+
+    share_of_people: float
+    """Part of all who reported."""
+
+    share_of_weight: float | None
+    """Part of the estimate that rests on this group; None if withheld."""
+
+    share_of_payment: float | None
+    """Part of all payments; None if withheld, or if payments do not all have one sign."""
+
+    mean_loss: float | None
+    """Privacy loss per person of the group, those who lose nothing included; None if withheld."""
+
+
+def histogram(values: FloatArray, *, bars: int = 24) -> Histogram | None:
+    """Counts in bars of round width that are joined until each has enough people; None for too few people."""
+    if values.size < SMALLEST_CHART or not np.isfinite(values).all():
+        return None
+    low, high = float(values.min()), float(values.max())
+    width = round_step((high - low) / bars if high > low else max(abs(high), 1.0) / bars)
+    first = math.floor(low / width + 1e-9)
+    last = max(math.ceil(high / width - 1e-9), first + 1)
+    edges = np.arange(first, last + 1) * width
+    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
+    kept, counts, waiting = [float(edges[0])], [], 0
+    for bar, inside in enumerate(np.bincount(place, minlength=edges.size - 1).tolist()):
+        waiting += inside
+        if waiting >= SMALLEST_CELL:
+            kept.append(float(edges[bar + 1]))
+            counts.append(waiting)
+            waiting = 0
+    if waiting:
+        counts[-1] += waiting
+    kept[-1] = float(edges[-1])
+    return Histogram(edges=tuple(float(f"{edge:.12g}") for edge in kept), counts=tuple(counts), width=width)
+
+
+def round_step(size: float) -> float:
+    """The smallest of 1, 2, 2.5, 5 times a power of ten that is at least ``size``."""
+    power = 10.0 ** math.floor(math.log10(size))
+    return next(step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if step * power >= size * (1 - 1e-9))
+
+
+def quantiles(values: FloatArray, levels: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9)) -> tuple[float, ...] | None:
+    """Quantiles of many people's numbers; None for too few."""
+    if values.size < SMALLEST_CHART or not np.isfinite(values).all():
+        return None
+    return tuple(np.quantile(values, levels).tolist())
+
+
+def as_labels(groups: Sequence[object] | NDArray[np.generic], people: int) -> NDArray[np.str_]:
+    """Everybody's group as text fit to be shown; what is missing is a group of its own."""
+    values = list(groups.tolist() if isinstance(groups, np.ndarray) else groups)
+    if len(values) != people:
+        raise InputError(f"groups must have one entry per person ({people}), got {len(values)}.")
+    names = [NOT_STATED if _missing(value) else plain(value) or NOT_STATED for value in values]
+    return np.array(names, dtype=np.str_)
+
+
+def group_rows(outcome: Outcome, labels: NDArray[np.str_]) -> tuple[GroupRow, ...]:
+    """Everybody's numbers added up by group, largest group first; empty if all would be one pool."""
+    names, place = np.unique(labels, return_inverse=True)
+    people = np.bincount(place)
+    pooled = _pool(people)
+    if pooled.any():
+        if pooled.all() and names.size > 1:
+            return ()
+        place = np.where(pooled[place], names.size, place)
+        names = np.append(names, POOLED)
+    shown = [index for index in range(names.size) if np.any(place == index)]
+    rows = [_row(outcome, str(names[index]), place == index) for index in shown]
+    return tuple(sorted(_withheld(rows), key=lambda row: (row.name == POOLED, -row.people, row.name)))
+
+
+def _missing(value: object) -> bool:
+    return value is None or value != value or type(value).__name__ == "NAType"  # NaN is the value that is not itself
+
+
+def _pool(people: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which groups are pooled: all small ones, and large ones, the smallest first, until the pool is large enough."""
+    pooled = people < SMALLEST_CHART
+    if pooled.any():
+        for index in np.argsort(people, kind="stable").tolist():
+            if people[pooled].sum() >= SMALLEST_CHART:
+                break
+            pooled[index] = True
+    return np.asarray(pooled)
+
+
+def _row(outcome: Outcome, name: str, inside: NDArray[np.bool_]) -> GroupRow:
+    people, loss = int(inside.sum()), outcome.privacy_loss[inside]
+    total = outcome.total_payment
+    one_sign = bool((outcome.payments >= 0).all()) and total > 0
+    return GroupRow(
+        name=name,
+        people=people,
+        bought_from=int(np.count_nonzero(loss)),
+        share_of_people=people / outcome.reports.size,
+        share_of_weight=float(outcome.weights[inside].sum()),
+        share_of_payment=float(outcome.payments[inside].sum()) / total if one_sign else None,
+        mean_loss=float(loss.mean()),
+    )
+
+
+def _withheld(rows: list[GroupRow]) -> list[GroupRow]:
+    """The rows without the amounts that too few people are behind, directly or by subtraction."""
+    hidden = {index for index, row in enumerate(rows) if 0 < row.bought_from < SMALLEST_CELL}
+    buying = sorted((row.bought_from, index) for index, row in enumerate(rows) if row.bought_from)
+    for _, index in buying:
+        if not hidden or (len(hidden) > 1 and sum(rows[one].bought_from for one in hidden) >= SMALLEST_CELL):
+            break
+        hidden.add(index)
+    return [_without_amounts(row) if index in hidden else row for index, row in enumerate(rows)]
+
+
+def _without_amounts(row: GroupRow) -> GroupRow:
+    return GroupRow(
+        name=row.name,
+        people=row.people,
+        bought_from=row.bought_from,
+        share_of_people=row.share_of_people,
+        share_of_weight=None,
+        share_of_payment=None,
+        mean_loss=None,
+    )

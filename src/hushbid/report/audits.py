@@ -1,0 +1,129 @@
+"""Audit results as lines of a report: what was tried, on how many samples, and what could have been found.
+
+"No fault found" is never "proved": the line always says how likely the audit would have caught a build that adds only
+0.7 times the noise it should, and below `ENOUGH_POWER` the verdict is "weak". Rows are not named: a report does not say
+whose promise was attacked.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from hushbid.audit import AccuracyCheck, PrivacyAudit
+from hushbid.audit.privacy import TOO_LITTLE_NOISE
+from hushbid.errors import InputError
+from hushbid.report.formats import NBSP, number, percent
+from hushbid.report.html import plain
+from hushbid.report.model import AuditLine, Verdict
+
+ENOUGH_POWER = 0.8
+"""An audit that would miss a planted fault more often than one time in five is called weak."""
+
+_PLANTED = f"a build that adds only {TOO_LITTLE_NOISE} times the noise it should"
+_ACCURACY_TOLERANCE = 5.0
+_ROWS = re.compile(r"\b(?:rows? \d+(?:, \d+)*(?: and \d+(?: more)?)?|user \d+|person \d+)", flags=re.IGNORECASE)
+_COUNTS = ("samples", "repetitions", "deviations", "misreports", "trials", "checks")
+
+
+def audit_lines(audits: Iterable[object], *, noise_share: float) -> tuple[AuditLine, ...]:
+    """One line per audit result; failures first."""
+    lines = [_line(audit, noise_share) for audit in audits]
+    return tuple(sorted(lines, key=lambda line: ("failed", "weak", "clear").index(line.verdict)))
+
+
+def _line(audit: Any, noise_share: float) -> AuditLine:
+    if isinstance(audit, AuditLine):
+        return audit
+    if isinstance(audit, PrivacyAudit):
+        return _privacy(audit)
+    if isinstance(audit, AccuracyCheck):
+        return _accuracy(audit, noise_share)
+    if isinstance(getattr(audit, "rejected", None), bool):
+        return _other(audit)
+    raise InputError(f"audits must be results of hushbid.audit or AuditLine, got {type(audit).__name__}.")
+
+
+def _verdict(rejected: bool, power: float | None) -> Verdict:
+    if rejected:
+        return "failed"
+    return "weak" if power is not None and power < ENOUGH_POWER else "clear"
+
+
+def _privacy(audit: PrivacyAudit) -> AuditLine:
+    found, promised = number(audit.lower_bound, 4), number(audit.promised, 4)
+    if audit.loss_rejected:
+        finding = (
+            f"The promise is broken. The person attacked certainly loses at least ε = {found}; she was promised"
+            f" {promised}."
+        )
+    elif audit.fit_rejected:
+        finding = (
+            f"The noise is not what it should be: it does not fit the Laplace distribution of the promised scale"
+            f" (p = {number(audit.fit_p_value or 0.0, 2)}). The person attacked loses at least ε = {found}; she was"
+            f" promised {promised}."
+        )
+    else:
+        finding = (
+            f"No event was found that betrays more than promised: the person attacked certainly loses ε = {found} or"
+            f" more, and was promised {promised}."
+        )
+        if audit.fit_p_value is not None:
+            finding += f" The noise fits its distribution (p = {number(audit.fit_p_value, 2)})."
+    return AuditLine(
+        title="Privacy: can the output tell one person's datum?",
+        verdict=_verdict(audit.rejected, audit.power),
+        finding=finding,
+        samples=(
+            f"{audit.samples:,} outputs on each of 4 made-up data sets, at {percent(audit.confidence, 3)} confidence"
+        ),
+        power=audit.power,
+        power_against=_PLANTED,
+        bar=(audit.lower_bound, audit.promised),
+    )
+
+
+def _accuracy(audit: AccuracyCheck, noise_share: float) -> AuditLine:
+    power = _accuracy_power(audit, noise_share)
+    word = "differs from" if audit.rejected else "agrees with"
+    return AuditLine(
+        title="Accuracy: are error and interval as stated?",
+        verdict=_verdict(audit.rejected, power),
+        finding=(
+            f"The simulated squared error, {number(audit.simulated_mse, 4)} ± {number(audit.mse_uncertainty, 2)},"
+            f" {word} the stated {number(audit.formula_mse, 4)}. Intervals meant to hold the mean at least"
+            f" {percent(audit.level)} of the time did so {percent(audit.coverage, 3)} of the time."
+        ),
+        samples=f"{audit.repetitions:,} simulated campaigns on made-up data",
+        power=power,
+        power_against=_PLANTED,
+    )
+
+
+def _accuracy_power(audit: AccuracyCheck, noise_share: float) -> float | None:
+    """How likely too little noise would show as too small an error, by the normal approximation."""
+    if not audit.mse_uncertainty > 0.0:
+        return None
+    missing = (1.0 - TOO_LITTLE_NOISE**2) * noise_share
+    distance = missing * audit.formula_mse / (audit.mse_uncertainty * (1.0 - missing))
+    return 0.5 * math.erfc((_ACCURACY_TOLERANCE - distance) / math.sqrt(2.0))
+
+
+def _other(audit: Any) -> AuditLine:
+    """Any result that says whether it was ``rejected`` and explains itself as text."""
+    power = getattr(audit, "power", None)
+    power = float(power) if isinstance(power, (int, float)) and not isinstance(power, bool) else None
+    kind = type(audit).__name__.lower()
+    title = "Incentives: does anybody gain by not telling the truth?" if "incentive" in kind else "Another audit"
+    counts = [(name, getattr(audit, name, None)) for name in _COUNTS]
+    told = [
+        f"{value:,}{NBSP}{name}" for name, value in counts if isinstance(value, int) and not isinstance(value, bool)
+    ]
+    return AuditLine(
+        title=title,
+        verdict=_verdict(bool(audit.rejected), power),
+        finding=_ROWS.sub("somebody", plain(audit)),
+        samples=", ".join(told) or "not stated",
+        power=power,
+        power_against=plain(getattr(audit, "power_against", "")) or "the fault it was planted with",
+    )

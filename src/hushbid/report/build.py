@@ -1,0 +1,243 @@
+"""From an outcome to the frozen `Report`: everything that is computed for the page, nothing of how it looks."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid import __version__
+from hushbid.disclosure import ErrorModel, Release, ReleasePlan, central, local
+from hushbid.engine.money import Currency
+from hushbid.errors import HushbidError, InputError
+from hushbid.mechanism import Market, Menu, Outcome
+from hushbid.priors import Grouped
+from hushbid.record.money import Money
+from hushbid.report.aggregates import SMALLEST_CHART, GroupRow, as_labels, group_rows, histogram, quantiles
+from hushbid.report.assumptions import assumptions_of, prior_words
+from hushbid.report.audits import audit_lines
+from hushbid.report.caps import cap_curve
+from hushbid.report.curves import curves_of
+from hushbid.report.formats import at_most
+from hushbid.report.html import plain
+from hushbid.report.model import (
+    CapFacts,
+    ComparisonFacts,
+    CostFacts,
+    EstimateFacts,
+    PrivacyFacts,
+    Report,
+    SelectionFacts,
+    SettingFacts,
+)
+from hushbid.report.selection import selection_facts
+
+Groups = Sequence[object] | NDArray[np.generic]
+_BANDS = (0.5, 0.8)
+_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+def build_report(
+    outcome: Outcome,
+    release: Release | None = None,
+    *,
+    campaign_name: str = "A campaign",
+    quantity: str = "the mean",
+    unit: str = "",
+    currency: Currency | str | None = None,
+    groups: Groups | None = None,
+    audits: Iterable[object] = (),
+    comparison: Outcome | Literal["compute", "omit"] = "compute",
+    menu: Menu | None = None,
+    prior_from_participants: bool = False,
+    spending_ceiling: float | None = None,
+    notices: Sequence[str] = (),
+    record_name: str = "record.json",
+    record_hash: str | None = None,
+    date: str = "",
+    level: float = 0.95,
+) -> Report:
+    """Everything the report shows.
+
+    ``groups`` has one label per person (by default the groups of the prior, if it has any). ``audits`` are results of
+    `hushbid.audit`. ``comparison`` is the outcome in the other setting on the same reports, or whether to compute it.
+    ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. With a ``currency``,
+    payments are taken to be rounded up to its smallest coin, as they are paid. ``notices`` are shown above all else.
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie strictly between 0 and 1, got {level}.")
+    market, people = outcome.market, outcome.reports.size
+    money = Currency.of(currency) if isinstance(currency, str) else currency
+    error = release.error if release is not None else _planned_error(outcome)
+    estimate = _estimate(outcome, release, error, level)
+    return Report(
+        campaign_name=plain(campaign_name) or "A campaign",
+        quantity=plain(quantity) or "the mean",
+        unit=plain(unit),
+        currency=money,
+        date=plain(date),
+        notices=tuple(plain(notice) for notice in notices),
+        setting=market.setting,
+        prior=prior_words(market.prior),
+        people=people,
+        bought_from=outcome.active,
+        estimate=estimate,
+        cost=_cost(outcome, money, spending_ceiling),
+        privacy=_privacy(outcome, release, menu),
+        groups=_groups(outcome, groups),
+        selection=_selection(outcome, estimate.half_width),
+        comparison=_comparison(outcome, comparison, level),
+        cap=_cap(outcome, level),
+        audits=audit_lines(audits, noise_share=estimate.noise_share),
+        assumptions=assumptions_of(market, people=people, prior_from_participants=prior_from_participants),
+        record_name=plain(record_name),
+        record_hash=None if record_hash is None else plain(record_hash),
+        versions=tuple(sorted((release.versions if release is not None else {"hushbid": __version__}).items())),
+    )
+
+
+def _planned_error(outcome: Outcome) -> ErrorModel | None:
+    """How far off the estimate of this outcome would be, if everybody delivers; None if nothing was bought."""
+    if outcome.active == 0:
+        return None
+    market = outcome.market
+    plan = ReleasePlan.of(
+        outcome.privacy_loss,
+        setting=market.setting,
+        bounds=market.bounds,
+        variance=market.stated_variance,
+        key="report",
+    )
+    return central.planned_error(plan) if market.setting == "central" else local.planned_error(plan)
+
+
+def _estimate(outcome: Outcome, release: Release | None, error: ErrorModel | None, level: float) -> EstimateFacts:
+    bands: tuple[tuple[float, float], ...] = ()
+    if error is None:
+        half_width, deviation, noise = math.inf, math.inf, 0.0
+    else:
+        half_width, deviation = error.half_width(level), math.sqrt(error.mse)
+        bands = tuple((band, error.half_width(band)) for band in _BANDS if band < level)
+        noise = 1.0 - error.sampling_variance / error.mse if 0.0 < error.mse < math.inf else 0.0
+    return EstimateFacts(
+        value=None if release is None else release.estimate,
+        bounds=outcome.market.bounds,
+        level=level,
+        half_width=half_width,
+        bands=bands,
+        standard_error=deviation,
+        noise_share=min(max(noise, 0.0), 1.0),
+        dropped_out=0 if release is None else len(release.dropped_out),
+    )
+
+
+def _cost(outcome: Outcome, currency: Currency | None, ceiling: float | None) -> CostFacts:
+    paying = (outcome.privacy_loss > 0.0) & (outcome.reports > 0.0)
+    compensation = math.fsum(outcome.reports[paying] * outcome.privacy_loss[paying])
+    rent, total = math.fsum(outcome.information_rent), outcome.total_payment
+    weighted = bool(np.any(np.asarray(outcome.market.user_weight) > 0)) and outcome.active > 0
+    rounding, incentive_error = None, outcome.incentive_error
+    if currency is not None and math.isfinite(total):
+        paid = Money.of(outcome.payments, incentive_error, currency=currency.code, decimals=currency.decimals)
+        rounding, incentive_error = max(paid.total / currency.per_unit - total, 0.0), paid.incentive_error
+    return CostFacts(
+        total=total,
+        compensation=compensation,
+        rent=rent,
+        error_term=total - compensation - rent if weighted else 0.0,
+        rounding=rounding,
+        payers=int(np.count_nonzero(outcome.payments < 0.0)),
+        total_loss=float(outcome.privacy_loss.sum()),
+        objective=outcome.objective,
+        lower_bound=_lower_bound(outcome),
+        incentive_error=incentive_error,
+        spending_ceiling=ceiling,
+    )
+
+
+def _lower_bound(outcome: Outcome) -> float:
+    """The certificate; computed again for an outcome that was read back."""
+    if outcome.allocation is None and outcome.active:
+        return float(outcome.market.allocation(outcome.virtual_costs).lower_bound)
+    return outcome.lower_bound
+
+
+def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> PrivacyFacts:
+    losses = outcome.privacy_loss[outcome.privacy_loss > 0.0]
+    finite = losses[losses < math.inf]
+    enough = finite.size >= SMALLEST_CHART
+    return PrivacyFacts(
+        largest=at_most(float(losses.max(initial=0.0))),
+        unlimited=losses.size - finite.size,
+        cap=outcome.market.max_privacy_loss,
+        levels=_LEVELS,
+        quantiles=quantiles(finite, _LEVELS),
+        histogram=histogram(finite),
+        curves=curves_of(outcome, menu),
+        withheld=""
+        if enough
+        else f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported.",
+        checked=None
+        if release is None
+        else (release.check.people, release.check.people_in_fractions, release.check.people_mapped),
+    )
+
+
+def _groups(outcome: Outcome, groups: Groups | None) -> tuple[GroupRow, ...] | None:
+    if groups is None and isinstance(outcome.market.prior, Grouped):
+        groups = outcome.market.prior.labels
+    return None if groups is None else group_rows(outcome, as_labels(groups, outcome.reports.size))
+
+
+def _selection(outcome: Outcome, half_width: float) -> SelectionFacts:
+    variance = float(np.mean(outcome.market.stated_variance))
+    return selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=half_width)
+
+
+def _comparison(outcome: Outcome, other: Outcome | Literal["compute", "omit"], level: float) -> ComparisonFacts:
+    here = _setting_facts(outcome, outcome.market.setting, level)
+    if other == "omit":
+        return ComparisonFacts(settings=(here,), missing="The other setting was not computed.")
+    if other == "compute":
+        setting: Literal["central", "local"] = "local" if outcome.market.setting == "central" else "central"
+        try:
+            other = _again(outcome, setting=setting)
+        except HushbidError as problem:
+            return ComparisonFacts(settings=(here,), missing=f"The {setting} setting cannot be computed: {problem}")
+    if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
+        raise InputError("comparison must be the outcome of the other setting on the same reports.")
+    return ComparisonFacts(settings=(here, _setting_facts(other, other.market.setting, level)), missing="")
+
+
+def _again(outcome: Outcome, **changes: object) -> Outcome:
+    changed: Market = replace(outcome.market, **changes)  # type: ignore[arg-type]
+    return changed.acquire(outcome.reports)
+
+
+def _cap(outcome: Outcome, level: float) -> CapFacts:
+    curve = cap_curve(outcome)
+    cap = outcome.market.max_privacy_loss
+    if cap is None:
+        return CapFacts(capped=None, uncapped=None, reached=0, curve=curve)
+    free = _again(outcome, max_privacy_loss=None)
+    return CapFacts(
+        capped=_setting_facts(outcome, "with the cap", level),
+        uncapped=_setting_facts(free, "without", level),
+        reached=int(np.count_nonzero(free.privacy_loss > cap)),
+        curve=curve,
+    )
+
+
+def _setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
+    error = _planned_error(outcome)
+    return SettingFacts(
+        name=name,
+        bought_from=outcome.active,
+        largest_loss=at_most(float(outcome.privacy_loss.max(initial=0.0))),
+        standard_error=math.sqrt(outcome.mse),
+        half_width=math.inf if error is None else error.half_width(level),
+        total=outcome.total_payment,
+        objective=outcome.objective,
+    )

@@ -1,0 +1,43 @@
+"""What other caps on everybody's privacy loss would have cost: the same optimum, clipped elsewhere.
+
+Clipping keeps the rule truthful. The best estimator for the clipped losses has a larger error, and less is paid; the
+objective, error and virtual payments together, can only grow.
+"""
+
+import math
+
+import numpy as np
+
+from hushbid.errors import NobodyToBuyFrom
+from hushbid.estimation import best_weights
+from hushbid.mechanism import Outcome
+from hushbid.report.aggregates import SMALLEST_CHART
+
+_POINTS = 25
+_LOWEST = 0.05
+
+
+def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
+    """(cap, standard error, objective) for caps up to the largest loss without one; empty for too few people."""
+    market = outcome.market
+    allocation = outcome.allocation
+    if allocation is None:
+        try:
+            allocation = market.allocation(outcome.virtual_costs)
+        except NobodyToBuyFrom:
+            return ()
+    used = np.flatnonzero(allocation.privacy_loss > 0.0)
+    losses = allocation.privacy_loss[used]
+    if used.size < SMALLEST_CHART or not np.isfinite(losses).all():
+        return ()
+    costs, unit = outcome.virtual_costs[used], market.width**2
+    spread = np.asarray(market.stated_variance) / unit
+    variance = spread[used] if spread.ndim else float(spread)
+    weight = market.error_weight(outcome.reports.size) * unit
+    points = []
+    for part in np.linspace(_LOWEST, 1.0, _POINTS).tolist():
+        clipped = np.minimum(losses, part * float(losses.max()))
+        mse = float(best_weights(clipped, setting=market.setting, variance=variance).mse)
+        objective = weight * mse + float(costs @ clipped)
+        points.append((part * float(losses.max()), math.sqrt(mse * unit), objective))
+    return tuple(points)

@@ -1,0 +1,141 @@
+"""The charts that compare: groups, correlations, settings, caps and audits."""
+
+from collections.abc import Callable, Sequence
+
+from hushbid.report.aggregates import GroupRow
+from hushbid.report.formats import number, percent
+from hushbid.report.html import Child
+from hushbid.report.model import AuditLine, CapFacts, SelectionFacts, SettingFacts
+from hushbid.report.svg import (
+    NARROW,
+    Drawing,
+    Scale,
+    area,
+    axis_x,
+    axis_y,
+    box,
+    dot,
+    label,
+    line,
+    margin_for,
+    round_scale,
+    rule,
+    shortened,
+    text_width,
+)
+
+Measure = tuple[str, Callable[[SettingFacts], float], Callable[[float], str]]
+"""What is compared: its name, how to get it, how to write it."""
+
+
+def groups_chart(rows: Sequence[GroupRow], width: float) -> Drawing:
+    """Each group's share of people against its share of the estimate."""
+    narrow = width == NARROW
+    step = 50.0 if narrow else 36.0
+    left = 8.0 if narrow else 190.0
+    shares = [share for row in rows for share in (row.share_of_people, row.share_of_weight) if share is not None]
+    bottom = 26.0 + step * len(rows)
+    scale = round_scale(shares, left, width - 26, wanted=4 if narrow else 6)
+    marks = axis_x(scale, bottom, "share", wanted=4 if narrow else 6, write=percent, top=14)
+    for place, row in enumerate(rows):
+        y = 26.0 + step * (place + (0.72 if narrow else 0.5))
+        name = shortened(row.name, width - 20 if narrow else left - 14)
+        marks.append(label(2, y - 16, name) if narrow else label(left - 12, y + 4, name, anchor="end"))
+        if row.share_of_weight is not None:
+            marks.append(rule(scale(row.share_of_people), y, scale(row.share_of_weight), y, "link"))
+        marks.append(dot(scale(row.share_of_people), y, 6, "hollow"))
+        if row.share_of_weight is not None:
+            marks.append(dot(scale(row.share_of_weight), y, 6.5, "s1"))
+    return Drawing(width=width, height=bottom + 46, marks=tuple(marks))
+
+
+def selection_chart(facts: SelectionFacts, unit: str, width: float) -> Drawing:
+    """How far the estimate moves with the correlation, against half the interval."""
+    slope, half = facts.shift_per_correlation, facts.half_width
+    linear = abs(facts.weight_cost_correlation or 0.0) * slope
+    reach = min(1.0, 2.2 * half / (linear or slope))
+    y = round_scale([-1.15 * max(reach * slope, half), 1.15 * max(reach * slope, half)], 240, 34, wanted=5)
+    left = margin_for(y)
+    x = Scale(-reach, reach, left, width - 14)
+    marks = axis_y(y, left, width - 14, f"how far the estimate moves{f', {unit}' if unit else ''}")
+    band = box(left, y(half), width - 14 - left, y(-half) - y(half), "band1")
+    marks = [band, *marks, label(left + 8, y(half) - 6, "half an interval", "quiet")]
+    marks.append(line([(x(-reach), y(-reach * slope)), (x(reach), y(reach * slope))], "l2 thin"))
+    if linear:
+        marks.append(line([(x(-reach), y(-reach * linear)), (x(reach), y(reach * linear))], "l1"))
+    for correlation in (facts.any_shape, facts.linear):
+        if correlation is not None and correlation <= reach:
+            marks += [
+                rule(x(correlation), y(half), x(correlation), y.start, "dash"),
+                dot(x(correlation), y(half), 5, "point"),
+            ]
+    title = "correlation" if width == NARROW else "correlation between price and datum"
+    marks += axis_x(x, 240, title, wanted=4 if width == NARROW else 8, write=lambda v: number(v, 2))
+    return Drawing(width=width, height=286, marks=tuple(marks))
+
+
+def settings_chart(settings: Sequence[SettingFacts], measures: Sequence[Measure], width: float) -> Drawing:
+    """One block of bars per measure, each on its own scale."""
+    narrow = width == NARROW
+    left = 0.0 if narrow else 190.0
+    marks: list[Child] = []
+    top = 0.0
+    for name, get, write in measures:
+        values = [get(one) for one in settings]
+        largest = max(values) or 1.0
+        if narrow:
+            marks.append(label(0, top + 14, name, "strong"))
+            top += 22
+        else:
+            marks.append(label(left - 14, top + 29, name, anchor="end"))
+        for place, (one, value) in enumerate(zip(settings, values, strict=True)):
+            words = f"{one.name} {write(value)}"
+            room = width - left - text_width(words) - 14
+            length = max(room * value / largest, 1.0) if value < float("inf") else room
+            y = top + 22.0 * place
+            marks += [
+                box(left, y + 2, length, 16, f"s{place + 1}", radius=2),
+                label(left + length + 7, y + 15, words, "quiet"),
+            ]
+        top += 22.0 * len(settings) + 18.0
+    return Drawing(width=width, height=top - 10, marks=tuple(marks))
+
+
+def cap_chart(facts: CapFacts, cap: float | None, width: float, write: Callable[[float], str]) -> Drawing:
+    """What each cap adds to the cost of error and payments together."""
+    best = min(objective for _, _, objective in facts.curve)
+    extra = [objective - best for _, _, objective in facts.curve]
+    y = round_scale(extra, 220, 34, wanted=4)
+    left = margin_for(y, wanted=4)
+    last = facts.curve[-1][0]
+    x = Scale(0.0, max(last, min(cap or 0.0, 1.25 * last)), left, width - 14)
+    points = [(x(level), y(more)) for (level, _, _), more in zip(facts.curve, extra, strict=True)]
+    marks = axis_y(y, left, width - 14, "extra cost, in money", wanted=4)
+    marks += [area(points, [(place, y(0)) for place, _ in points], "band1"), line(points, "l1")]
+    if cap is not None and cap <= x.high:
+        words = f"this campaign: cap {number(cap)}"
+        fits = x(cap) + 8 + text_width(words) < width
+        marks += [
+            rule(x(cap), y.start, x(cap), y.end - 8, "dash"),
+            label(x(cap) + (8 if fits else -8), y.end + 2, words, "halo", anchor="start" if fits else "end"),
+        ]
+    marks += axis_x(x, 220, "cap on everybody's ε", wanted=4 if width == NARROW else 8)
+    return Drawing(width=width, height=266, marks=tuple(marks))
+
+
+def audit_chart(lines: Sequence[AuditLine], width: float) -> Drawing:
+    """What each attack proved to be lost, against what was promised."""
+    bars = [(one.bar, one.verdict) for one in lines if one.bar is not None]
+    scale = round_scale([value for bar, _ in bars for value in bar], 4, width - 12, wanted=4 if width == NARROW else 7)
+    bottom = 30.0 + 40.0 * len(bars)
+    marks = axis_x(scale, bottom, "ε", wanted=4 if width == NARROW else 7, top=22)
+    for place, ((found, promised), verdict) in enumerate(bars):
+        y = 30.0 + 40.0 * place
+        marks += [
+            box(scale(0), y + 8, scale(found) - scale(0), 18, "bad" if verdict == "failed" else "s1", radius=2),
+            rule(scale(promised), y, scale(promised), y + 34, "promise"),
+        ]
+    end = scale(bars[0][0][1])
+    side = "end" if end > width / 2 else "start"
+    marks.append(label(end, 16, "promised: no more than this", "quiet", anchor=side))
+    return Drawing(width=width, height=bottom + 46, marks=tuple(marks))

@@ -1,0 +1,108 @@
+"""How numbers are written for people: few digits, true signs, units that stay on their number's line."""
+
+import math
+from decimal import ROUND_CEILING, Decimal
+
+from hushbid.engine.money import NO_CURRENCY, Currency
+
+NBSP = "\u00a0"
+_MINUS = "\u2212"
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, thousands separated: 0.0123, 12.3, 1,234.
+
+    >>> number(0.012345), number(1234.5), number(-2.5), number(3e-9), number(math.inf)
+    ('0.0123', '1,234', '−2.5', '3 × 10⁻⁹', '∞')
+    """
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else ("∞" if value > 0 else f"{_MINUS}∞")
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if not -5 <= size < 12:
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        short = f"{float(mantissa):g}"
+        return f"{short}{NBSP}×{NBSP}10{str(int(power)).translate(_SUPERSCRIPTS)}".replace("-", _MINUS)
+    text = fixed(value, max(0, digits - 1 - size))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals; no negative zero."""
+    text = f"{value:,.{decimals}f}"
+    if text.startswith("-") and not text.strip("-0.,"):
+        text = text[1:]
+    return text.replace("-", _MINUS)
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """A share of one as per cent; never 0 % or 100 % for what is not.
+
+    >>> percent(0.1234), percent(0.0), percent(0.9999), percent(0.0001)
+    ('12\xa0%', '0\xa0%', 'over 99\xa0%', 'under 1\xa0%')
+    """
+    if 0 < share < 0.005:
+        return f"under 1{NBSP}%"
+    if 0.995 <= share < 1:
+        return f"over 99{NBSP}%"
+    return f"{number(100 * share, digits if abs(share) < 1 else 3)}{NBSP}%"
+
+
+def money(amount: float, currency: Currency | None) -> str:
+    """An amount with its currency and its usual decimals; below the smallest coin, two significant digits.
+
+    >>> money(1234.5, Currency.of("EUR")), money(0.00123, Currency.of("JPY")), money(1234.56, None)
+    ('EUR\xa01,234.50', 'JPY\xa00.0012', '1,235')
+    """
+    if currency is None:
+        return number(amount, 4)
+    code = "" if currency == NO_CURRENCY else f"{currency.code}{NBSP}"
+    if not math.isfinite(amount):
+        return f"{code}{number(amount)}"
+    below_coin = 0 < abs(amount) < 10.0**-currency.decimals
+    digits = number(amount, 2) if below_coin else fixed(amount, currency.decimals)
+    return f"{code}{digits}"
+
+
+def at_most(value: float, digits: int = 2) -> float:
+    """The value rounded up to so many significant digits: still a bound, but no longer exactly anybody's number.
+
+    >>> at_most(0.4213), at_most(0.42), at_most(12.01), at_most(0.0), at_most(math.inf)
+    (0.43, 0.42, 13.0, 0.0, inf)
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    written = Decimal(repr(float(value)))
+    return float(written.quantize(Decimal(1).scaleb(written.adjusted() - digits + 1), ROUND_CEILING))
+
+
+def decimals_for(half_width: float) -> int:
+    """How many decimals a number deserves whose uncertainty is this: two digits of it."""
+    if not 0 < half_width < math.inf:
+        return 3
+    return max(0, min(12, 1 - math.floor(math.log10(half_width))))
+
+
+def interval(estimate: float, half_width: float) -> tuple[str, str, str]:
+    """Estimate, lower and upper end as texts; the ends are rounded outwards, so that what is shown still holds.
+
+    >>> interval(52.3417, 2.0631)
+    ('52.3', '50.2', '54.5')
+    """
+    decimals = decimals_for(half_width)
+    unit = 10.0**decimals
+    low = math.floor((estimate - half_width) * unit) / unit
+    high = math.ceil((estimate + half_width) * unit) / unit
+    return fixed(estimate, decimals), fixed(low, decimals), fixed(high, decimals)
+
+
+def count(people: int) -> str:
+    """A number of people, thousands separated."""
+    return f"{people:,}"
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number and its unit, which stay together."""
+    return f"{text}{NBSP}{unit}" if unit else text

@@ -1,0 +1,304 @@
+"""Everything a report shows, as frozen plain values: computing ends here and rendering begins.
+
+Nothing in it belongs to one person: see :mod:`hushbid.report.aggregates`. Money is in units of the currency, data in
+data units. ``dataclasses.asdict(report)`` is what a program reads instead of the page.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hushbid.engine.money import Currency
+from hushbid.report.aggregates import GroupRow, Histogram
+
+Verdict = Literal["failed", "clear", "weak"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateFacts:
+    """The estimate and how far off it may be."""
+
+    value: float | None
+    """The released estimate; None before a release."""
+
+    bounds: tuple[float, float]
+    """The public range of the data."""
+
+    level: float
+    """How sure the interval is."""
+
+    half_width: float
+    """Half the width of the interval at ``level``; infinite if nothing was bought."""
+
+    bands: tuple[tuple[float, float], ...]
+    """Narrower intervals for the picture, as (level, half-width)."""
+
+    standard_error: float
+    """Root mean squared error."""
+
+    noise_share: float
+    """The part of the squared error that is noise added for privacy; the rest comes from asking finitely many."""
+
+    dropped_out: int
+    """How many people who were bought from did not deliver."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostFacts:
+    """What was paid, and for what."""
+
+    total: float
+    """The sum of all payments, before they are rounded to coins."""
+
+    compensation: float
+    """What the privacy given up cost the people themselves, at the prices they named."""
+
+    rent: float
+    """What people gain because only they know their price."""
+
+    error_term: float
+    """What people are paid, or pay, because they too value the estimate; 0 if user weights are 0."""
+
+    rounding: float | None
+    """What rounding to coins added; None if unknown."""
+
+    payers: int
+    """How many people pay instead of being paid."""
+
+    total_loss: float
+    """The sum of all privacy losses."""
+
+    objective: float
+    """Error weight times squared error plus virtual payments: what the purchase minimises."""
+
+    lower_bound: float
+    """No truthful purchase has a lower objective."""
+
+    incentive_error: float
+    """No misreport gains more than this."""
+
+    spending_ceiling: float | None
+    """What the campaign was allowed to spend."""
+
+    @property
+    def paid(self) -> float:
+        """What is really paid."""
+        return self.total + (self.rounding or 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Privacy loss and payment against what a person reports."""
+
+    name: str
+    """The group the curve is for; empty if it is everybody's."""
+
+    reports: tuple[float, ...]
+    """Reported sensitivities, ascending, on a grid that is nobody's."""
+
+    privacy_loss: tuple[float, ...]
+    """At each report."""
+
+    compensation: tuple[float, ...]
+    """Report times privacy loss."""
+
+    rent: tuple[float, ...]
+    """Information rent."""
+
+    other: tuple[float, ...]
+    """The rest of the payment, from valuing the estimate."""
+
+    kind: Literal["exact", "average", "expected"]
+    """Through everybody's decision; averages over neighbouring reports; or simulated before anybody reported."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacyFacts:
+    """Who gave up how much."""
+
+    largest: float
+    """Nobody loses more than this (rounded up)."""
+
+    unlimited: int
+    """How many people are promised nothing: an infinite loss."""
+
+    cap: float | None
+    """The cap on everybody's loss."""
+
+    levels: tuple[float, ...]
+    """The levels of ``quantiles``."""
+
+    quantiles: tuple[float, ...] | None
+    """Of the losses of those bought from; None if they are too few."""
+
+    histogram: Histogram | None
+    """Of the losses of those bought from; None if they are too few."""
+
+    curves: tuple[Curve, ...]
+    """The schedule; empty if people are too few."""
+
+    withheld: str
+    """Why charts are missing; empty if none is."""
+
+    checked: tuple[int, int, int] | None
+    """For how many people the promise was verified before release: in integers, in fractions, by the sampler."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionFacts:
+    """How far the estimate would move if prices and data were related; see :mod:`hushbid.report.selection`."""
+
+    spread: float
+    """The declared standard deviation of the data."""
+
+    half_width: float
+    """Half the interval: the move in question."""
+
+    shift_per_correlation: float
+    """How far a correlation of 1 between weight and datum moves the estimate."""
+
+    effective_people: float
+    """How many equally weighted people would be as precise."""
+
+    weight_cost_correlation: float | None
+    """Between weight and reported sensitivity; None if one of them is the same for all."""
+
+    any_shape: float | None
+    """The correlation of weight and datum that moves the estimate by ``half_width``; None if nothing does."""
+
+    linear: float | None
+    """The correlation of sensitivity and datum that does, if the datum depends on it in a straight line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingFacts:
+    """One way of buying the same data."""
+
+    name: str
+    """What it is called in tables."""
+
+    bought_from: int
+    """People with a positive privacy loss."""
+
+    largest_loss: float
+    """Nobody loses more (rounded up)."""
+
+    standard_error: float
+    """Root mean squared error of the estimate."""
+
+    half_width: float
+    """Half the interval."""
+
+    total: float
+    """All payments."""
+
+    objective: float
+    """Error weight times squared error plus virtual payments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonFacts:
+    """Central against local, on the same reports."""
+
+    settings: tuple[SettingFacts, ...]
+    """The chosen one first."""
+
+    missing: str
+    """Why there is no comparison; empty if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapFacts:
+    """What capping everybody's privacy loss costs."""
+
+    capped: SettingFacts | None
+    """The campaign as it is; None without a cap."""
+
+    uncapped: SettingFacts | None
+    """The same campaign without its cap."""
+
+    reached: int
+    """How many people would have lost more without the cap."""
+
+    curve: tuple[tuple[float, float, float], ...]
+    """For other caps: (cap, standard error, objective); empty if people are too few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLine:
+    """One attack on our own claims, and what came of it."""
+
+    title: str
+    """What was attacked."""
+
+    verdict: Verdict
+    """"failed" is proof; "clear" is not; "weak" means that a fault could easily have been missed."""
+
+    finding: str
+    """What was found, in a sentence."""
+
+    samples: str
+    """How many samples of what."""
+
+    power: float | None
+    """How likely the planted fault would have been found; None if not known."""
+
+    power_against: str
+    """Which planted fault."""
+
+    bar: tuple[float, float] | None = None
+    """What was found and what is allowed, to be drawn; None if it is not that kind of audit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something the numbers rest on."""
+
+    title: str
+    """In a few words."""
+
+    text: str
+    """In full."""
+
+    if_wrong: str
+    """What follows if it does not hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A campaign, as it may be shown to somebody outside."""
+
+    campaign_name: str
+    quantity: str
+    """What was estimated, as it stands in a sentence: "the mean blood pressure"."""
+
+    unit: str
+    currency: Currency | None
+    date: str
+    notices: tuple[str, ...]
+    """Sentences that must not be overlooked: that data are made up, that a prior was fitted on participants."""
+
+    setting: str
+    prior: str
+    """The prior in words of `Prior.to_text`, shortened; a prior made of a sample is described, not shown."""
+
+    people: int
+    bought_from: int
+    estimate: EstimateFacts
+    cost: CostFacts
+    privacy: PrivacyFacts
+    groups: tuple[GroupRow, ...] | None
+    """None if no groups were given; empty if they are all too small."""
+
+    selection: SelectionFacts
+    comparison: ComparisonFacts
+    cap: CapFacts
+    audits: tuple[AuditLine, ...]
+    assumptions: tuple[Assumption, ...]
+    record_name: str
+    record_hash: str | None
+    versions: tuple[tuple[str, str], ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether an audit proved one of our claims wrong."""
+        return any(audit.verdict == "failed" for audit in self.audits)

@@ -1,0 +1,183 @@
+"""The page: one file, no script, no request, and a policy that forbids both."""
+
+import base64
+import hashlib
+import math
+from collections.abc import Callable
+from importlib.resources import files
+
+from hushbid.report.charts import people
+from hushbid.report.formats import NBSP, count, interval, money, number, percent, with_unit
+from hushbid.report.html import Markup, element, join, style_element
+from hushbid.report.model import Report
+from hushbid.report.sections import (
+    cost_section,
+    estimate_section,
+    groups_section,
+    privacy_section,
+    selection_section,
+)
+from hushbid.report.sections_checks import (
+    assumptions_section,
+    audits_section,
+    cap_section,
+    comparison_section,
+    verify_section,
+)
+
+SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup]], ...] = (
+    ("estimate", "The estimate", estimate_section),
+    ("cost", "What it cost, and why", cost_section),
+    ("privacy", "Who gave up how much privacy", privacy_section),
+    ("people", "Who was bought from", groups_section),
+    ("selection", "Could prices mislead?", selection_section),
+    ("settings", "Central against local", comparison_section),
+    ("cap", "What a cap costs", cap_section),
+    ("audits", "Audits", audits_section),
+    ("assumptions", "Assumptions", assumptions_section),
+    ("verify", "How to verify", verify_section),
+)
+
+
+def render_report(report: Report) -> str:
+    """The whole page as text."""
+    style = stylesheet("theme.css", "page.css", "chart.css")
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy(style)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="generator", content="Hushbid"),
+        element("title", f"{report.campaign_name} · Hushbid report"),
+        style_element(style),
+    )
+    body = element(
+        "body", element("a", "Skip to the report", href="#estimate", class_="skip"), _top(report), _main(report)
+    )
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
+def stylesheet(*names: str) -> str:
+    """Our own style sheets, one after the other."""
+    return "\n".join(files("hushbid.report").joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def policy(style: str) -> str:
+    """Nothing may be loaded or run; this very style sheet may style."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _top(report: Report) -> Markup:
+    facts = [f"{report.setting} setting", *([report.date] if report.date else [])]
+    return element(
+        "header",
+        element(
+            "p",
+            element("b", "Hushbid"),
+            element("span", "Campaign report"),
+            *[element("span", one) for one in facts],
+            class_="brand",
+        ),
+        element("h1", report.campaign_name),
+        _warning(report),
+        [element("p", notice, class_="notice") for notice in report.notices],
+        element("p", _lede(report), class_="lede"),
+        _key_figures(report),
+        element(
+            "nav",
+            element("ol", [element("li", element("a", title, href=f"#{name}")) for name, title, _ in SECTIONS]),
+            aria_label="Sections",
+        ),
+        class_="top",
+    )
+
+
+def _warning(report: Report) -> Markup | None:
+    if not report.failed:
+        return None
+    failed = sum(audit.verdict == "failed" for audit in report.audits)
+    return element(
+        "p",
+        element("b", "An audit failed. " if failed == 1 else f"{failed} audits failed. "),
+        "At least one promise on this page is proved to be broken. Do not rely on it; see ",
+        element("a", "the audits", href="#audits"),
+        ".",
+        class_="alarm",
+        role="alert",
+    )
+
+
+def _lede(report: Report) -> Markup:
+    facts, cost = report.estimate, report.cost
+    if report.bought_from == 0:
+        return join([f"Nothing was bought: none of {people(report.people)} reported within the range of the prior."])
+    bought = f"{money(cost.paid, report.currency)}, paid to {count(report.bought_from)} of {people(report.people)}"
+    loses = f"Nobody loses more than ε{NBSP}={NBSP}{number(report.privacy.largest)} of privacy."
+    if math.isinf(report.privacy.largest):
+        loses = f"{people(report.privacy.unlimited)} accepted an unlimited loss of privacy."
+    if facts.value is None:
+        return join(
+            [f"Data for estimating {report.quantity} were bought for {bought}. {loses} Nothing is released yet."]
+        )
+    text, low, high = interval(facts.value, facts.half_width)
+    return join(
+        [
+            f"We estimate {report.quantity} at ",
+            element("b", with_unit(text, report.unit)),
+            f", with {percent(facts.level)} confidence between {low} and {high}. It cost {bought}. {loses}",
+        ]
+    )
+
+
+def _key_figures(report: Report) -> Markup:
+    facts, cost = report.estimate, report.cost
+    figures: list[tuple[str, str, str]] = []
+    if facts.value is not None:
+        text, low, high = interval(facts.value, facts.half_width)
+        figures.append(("Estimate", with_unit(text, report.unit), f"{low} to {high}"))
+    elif math.isfinite(facts.half_width):
+        figures.append(("Standard error", with_unit(number(facts.standard_error), report.unit), "expected"))
+    rent = cost.rent / ((cost.compensation + cost.rent) or 1.0)
+    figures += [
+        ("Paid", money(cost.paid, report.currency), f"{percent(rent)} of it information rent" if cost.rent else ""),
+        ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
+    ]
+    if report.bought_from:
+        figures.append(("Privacy loss", f"ε{NBSP}≤{NBSP}{number(report.privacy.largest)}", "for everybody"))
+    figures.append(("Audits", *_audit_figure(report)))
+    items = [
+        element("div", element("dt", name), element("dd", value, class_="value"), element("dd", note, class_="note"))
+        for name, value, note in figures
+    ]
+    return element("dl", items, class_="key" + (" failed" if report.failed else ""))
+
+
+def _audit_figure(report: Report) -> tuple[str, str]:
+    if not report.audits:
+        return "None", "no audit was run"
+    failed = sum(audit.verdict == "failed" for audit in report.audits)
+    weak = sum(audit.verdict == "weak" for audit in report.audits)
+    if failed:
+        return "Failed", f"{failed} of {len(report.audits)}"
+    return "No fault", f"in {len(report.audits)}" + (f", {weak} weak" if weak else "")
+
+
+def _main(report: Report) -> Markup:
+    sections = [
+        element(
+            "section",
+            element(
+                "div",
+                element("p", str(place), class_="place", aria_hidden="true"),
+                element("h2", title, id=f"{name}-heading"),
+                class_="side",
+            ),
+            element("div", render(report), class_="text"),
+            id=name,
+            aria_labelledby=f"{name}-heading",
+        )
+        for place, (name, title, render) in enumerate(SECTIONS, start=1)
+    ]
+    return element("main", sections)

@@ -1,0 +1,473 @@
+"""The sections of a report about what was learnt, what it cost and who gave what: facts in, elements out."""
+
+import math
+
+from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.charts import (
+    Part,
+    curve_legend,
+    estimate_chart,
+    legend,
+    loss_chart,
+    parts_chart,
+    payment_chart,
+    people,
+    schedule_chart,
+)
+from hushbid.report.charts_compare import groups_chart, selection_chart
+from hushbid.report.formats import NBSP, count, decimals_for, fixed, interval, money, number, percent, with_unit
+from hushbid.report.html import Child, Markup, element, join
+from hushbid.report.model import Curve, Report
+from hushbid.report.svg import Table, figure, numbers, plain_table
+
+_TABLE_ROWS = 13
+
+
+def paragraph(*words: Child, class_: str | None = None) -> Markup:
+    """A paragraph."""
+    return element("p", *words, class_=class_)
+
+
+def withheld(reason: str) -> Markup:
+    """What stands in the place of a chart that is not shown."""
+    return element("p", element("b", "Not shown. "), reason, class_="withheld")
+
+
+def bold(text: str) -> Markup:
+    """What a hurried reader should see."""
+    return element("b", text)
+
+
+# -- 1 ---------------------------------------------------------------------------------------------------------------
+
+
+def estimate_section(report: Report) -> Markup:
+    """The estimate with its interval, and where the uncertainty comes from."""
+    facts, unit = report.estimate, report.unit
+    if not math.isfinite(facts.half_width):
+        return paragraph("Nothing was bought, so there is no estimate: nobody reported within the range of the prior.")
+    half = with_unit(_rounded_up(facts.half_width), unit)
+    if facts.value is None:
+        opening = paragraph(
+            "No estimate has been released yet. If everybody who was bought from delivers, it will come with an"
+            f" interval of ±{NBSP}",
+            bold(half),
+            f" at {percent(facts.level)} confidence.",
+        )
+        return join([opening, _uncertainty(report)])
+    text, low, high = interval(facts.value, facts.half_width)
+    description = (
+        f"A number line. The estimate is {with_unit(text, unit)}; the {percent(facts.level)} interval goes from {low} to"
+        f" {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
+    )
+    rows = [(f"{percent(level)} interval", *interval(facts.value, width)[1:]) for level, width in facts.bands]
+    rows += [(f"{percent(facts.level)} interval", low, high), ("All digits released", repr(facts.value), "")]
+    chart = figure(
+        lambda width: estimate_chart(facts, unit, width),
+        name="estimate",
+        title=f"{report.quantity[:1].upper()}{report.quantity[1:]}, and how far off the estimate may be",
+        description=description,
+        caption=_bands_caption(report),
+        table=Table(head=("", "from", "to"), rows=tuple(rows)),
+    )
+    meaning = paragraph(
+        "Were the whole campaign repeated, intervals made like this one would contain ",
+        report.quantity,
+        f" at least {percent(facts.level)} of the time, at this sample size and whatever the data look like, as long as"
+        " the ",
+        element("a", "assumptions", href="#assumptions"),
+        " hold. The estimate is not squeezed into the public range, since that would bias it.",
+    )
+    return join([chart, meaning, _dropped_out(report), _uncertainty(report)])
+
+
+def _bands_caption(report: Report) -> str:
+    levels = [percent(level) for level, _ in sorted(report.estimate.bands)] + [percent(report.estimate.level)]
+    return f"From dark to light: where the truth lies with {', '.join(levels[:-1])} and {levels[-1]} confidence."
+
+
+def _dropped_out(report: Report) -> Markup | None:
+    missing = report.estimate.dropped_out
+    if not missing:
+        return None
+    told = f"{count(missing)} people" if missing >= SMALLEST_CHART else f"Fewer than {SMALLEST_CHART} people"
+    return paragraph(
+        f"{told} who were bought from did not deliver their data. Everything shown about the estimate accounts for that."
+    )
+
+
+def _uncertainty(report: Report) -> Markup:
+    noise = report.estimate.noise_share
+    parts: list[Part] = [
+        ("Noise, added for privacy", noise, "s1", percent(noise)),
+        ("Chance, from asking only some people", 1.0 - noise, "s2", percent(1.0 - noise)),
+    ]
+    chart = figure(
+        lambda width: parts_chart(parts, width),
+        name="uncertainty",
+        title="Where the uncertainty comes from",
+        description=f"Of the squared error, {parts[0][3]} is noise added for privacy and {parts[1][3]} is chance.",
+        caption=legend(parts),
+    )
+    return join(
+        [
+            chart,
+            paragraph(
+                "The standard error is ",
+                bold(with_unit(number(report.estimate.standard_error), report.unit)),
+                ". It follows from the declared variance and the noise, never from the data.",
+            ),
+        ]
+    )
+
+
+def _rounded_up(half_width: float) -> str:
+    decimals = decimals_for(half_width)
+    return fixed(math.ceil(half_width * 10.0**decimals) / 10.0**decimals, decimals)
+
+
+# -- 2 ---------------------------------------------------------------------------------------------------------------
+
+
+def cost_section(report: Report) -> Markup:
+    """What was paid, divided into compensation and rent, and why no truthful purchase costs less."""
+    cost, currency = report.cost, report.currency
+    if report.bought_from == 0:
+        return paragraph("Nothing was bought and nobody is paid.")
+    parts: list[Part] = [
+        ("Compensation for privacy given up", cost.compensation, "s1", money(cost.compensation, currency)),
+        ("Information rent", cost.rent, "s2", money(cost.rent, currency)),
+    ]
+    if cost.error_term:
+        parts.append(("Because people value the estimate too", cost.error_term, "s4", money(cost.error_term, currency)))
+    if cost.rounding:
+        parts.append(("Rounding up to whole coins", cost.rounding, "s3", money(cost.rounding, currency)))
+    listed = ", ".join(f"{name.lower()} {words}" for name, _, _, words in parts)
+    chart = figure(
+        lambda width: parts_chart(parts, width),
+        name="cost",
+        title=f"{money(cost.paid, currency)} in all, and what it is for",
+        description=f"A bar divided into: {listed}.",
+        caption=legend(parts),
+    )
+    why = paragraph(
+        element("b", "Compensation"),
+        " is what giving up privacy costs people by their own account: the price each named for a unit of ε, times the"
+        " ε bought from her. ",
+        element("b", "Information rent"),
+        " comes on top because only she knows that price. Were everybody paid just what she asks, everybody would ask"
+        " for more; the rent is exactly what makes the truth her best report, whatever the others say. No misreport can"
+        f" gain anybody more than {money(cost.incentive_error, currency)}.",
+    )
+    return join([chart, why, _signs(report), _prices(report), _certificate(report)])
+
+
+def _signs(report: Report) -> Markup | None:
+    cost, currency = report.cost, report.currency
+    if cost.error_term >= 0 and not cost.payers:
+        return None
+    paying = f"{people(report.cost.payers)} pay instead of being paid. " if cost.payers else ""
+    return paragraph(
+        f"{paying}People value the estimate as well, by the weight they were declared to have; over everybody that changes"
+        f" payments by {money(cost.error_term, currency)}. Parts below zero are not drawn in the bar."
+    )
+
+
+def _prices(report: Report) -> Markup:
+    cost, currency = report.cost, report.currency
+    finite = 0.0 < cost.total_loss < math.inf
+    rows = [
+        ("Paid in all", money(cost.paid, currency)),
+        ("Per person bought from", money(cost.paid / report.bought_from, currency)),
+        ("Per unit of ε, everything included", money(cost.paid / cost.total_loss, currency) if finite else "—"),
+        ("… of which people asked", money(cost.compensation / cost.total_loss, currency) if finite else "—"),
+        ("Rent as a share of compensation and rent", percent(cost.rent / ((cost.compensation + cost.rent) or 1.0))),
+    ]
+    if cost.spending_ceiling is not None:
+        rows.insert(1, ("Spending ceiling", money(cost.spending_ceiling, currency)))
+    return plain_table(Table(head=("Prices", ""), rows=tuple(rows)), class_="figures")
+
+
+def _certificate(report: Report) -> Markup:
+    cost, currency = report.cost, report.currency
+    gap = (cost.objective - cost.lower_bound) / cost.lower_bound if cost.lower_bound > 0 else 0.0
+    verdict = "The two agree: nothing cheaper exists." if gap < 1e-6 else f"It is {percent(gap)} above that bound"
+    if gap >= 1e-6:
+        verdict += ", because of the cap." if report.privacy.cap is not None else "."
+    return paragraph(
+        element("b", "Why these people and not others. "),
+        "A unit of somebody's privacy costs the buyer her price and the rent it causes. The purchase minimises that cost"
+        " together with the cost of error, as the buyer values it: ",
+        money(cost.objective, currency),
+        ". A bound that is computed without looking at the answer says that no truthful purchase has less than ",
+        money(cost.lower_bound, currency),
+        f". {verdict}",
+    )
+
+
+# -- 3 ---------------------------------------------------------------------------------------------------------------
+
+
+def privacy_section(report: Report) -> Markup:
+    """The distribution of privacy losses and the schedule."""
+    facts = report.privacy
+    if report.bought_from == 0:
+        return paragraph("Nobody gives up any privacy.")
+    shown = [_meaning(report), _losses(report), *_schedule(report)]
+    if facts.checked:
+        everybody, fractions, sampler = facts.checked
+        more = f"; for {people(sampler)} the sampler's own bound was compared as well" if sampler else ""
+        shown.append(
+            paragraph(
+                f"Before any noise was drawn, every promise ({people(everybody)}) was checked in whole-number arithmetic,"
+                f" and {count(fractions)} of them again with exact fractions{more}. None was exceeded."
+            )
+        )
+    return join(shown)
+
+
+def _meaning(report: Report) -> Markup:
+    largest = report.privacy.largest
+    if math.isinf(largest):
+        return paragraph(
+            bold(f"{people(report.privacy.unlimited)} accepted an unlimited privacy loss: "),
+            "the promise protects them from nothing.",
+        )
+    return paragraph(
+        f"{people(report.people - report.bought_from)} of {count(report.people)} lose nothing at all. Nobody loses more"
+        " than ",
+        bold(f"ε{NBSP}={NBSP}{number(largest)}"),
+        f": whatever anybody believed about a person, seeing the estimate changes the odds by a factor of at most"
+        f" {number(math.exp(min(largest, 700.0)))}. At ε{NBSP}={NBSP}0.1 that factor is 1.1, at ε{NBSP}={NBSP}1 it is 2.7;"
+        f" from about ε{NBSP}={NBSP}5 on, the word privacy is generous.",
+    )
+
+
+def _losses(report: Report) -> Markup:
+    facts = report.privacy
+    if facts.histogram is None or facts.quantiles is None:
+        return withheld(facts.withheld)
+    bars, median = facts.histogram, facts.quantiles[facts.levels.index(0.5)]
+    quantile_rows = [
+        (f"{percent(level)} lose at most", number(value), f"×{NBSP}{number(math.exp(value))}")
+        for level, value in zip(facts.levels, facts.quantiles, strict=True)
+    ]
+    quantile_rows.append(("Nobody loses more than", number(facts.largest), f"×{NBSP}{number(math.exp(facts.largest))}"))
+    rows = [
+        (f"{number(first)} to {number(last)}", count(inside))
+        for first, last, inside in zip(bars.edges, bars.edges[1:], bars.counts, strict=False)
+    ]
+    chart = figure(
+        lambda width: loss_chart(bars, median, facts.cap, width),
+        name="losses",
+        title=f"Privacy loss of the {people(report.bought_from)} bought from",
+        description=(
+            f"A histogram. Half of those bought from lose less than {number(median)}; nobody loses more than"
+            f" {number(facts.largest)}."
+        ),
+        caption=f"Areas are people. Every bar stands for at least {SMALLEST_CELL}, so bars differ in width.",
+        table=Table(head=("Privacy loss ε", "People"), rows=tuple(rows)),
+    )
+    head = ("Of those bought from", "ε", "Odds change by at most")
+    return join([chart, plain_table(Table(head=head, rows=tuple(quantile_rows)), class_="figures")])
+
+
+def _schedule(report: Report) -> list[Child]:
+    curves, currency = report.privacy.curves, report.currency
+    if not curves:
+        return [element("h3", "The schedule"), withheld(report.privacy.withheld or _NO_CURVE)]
+    first = curves[0]
+    ends = f"from {number(first.privacy_loss[0])} at {number(first.reports[0])}, falling with what is asked"
+    kinds = {
+        "exact": "One curve prices everybody: the same report, the same decision.",
+        "average": "Averages over neighbouring reports, because people differ in more than what they report.",
+        "expected": (
+            "Simulated from the prior, before anybody reported: fewer than 20 people were bought from, so the real"
+            " schedule is not shown."
+        ),
+    }
+    several = len(curves) > 1
+    table = _schedule_table(curves, report)
+    loss = figure(
+        lambda width: schedule_chart(curves, currency, width),
+        name="schedule-loss",
+        title="The more a person asks, the less is bought from her",
+        description=f"Privacy loss against the reported price: {ends}.",
+        caption=[kinds[first.kind] if not several else "One curve per group.", curve_legend(curves)],
+    )
+    parts: list[Part] = [
+        ("compensation: her price times her ε", 0.0, "s1", ""),
+        ("information rent", 0.0, "s2", ""),
+    ]
+    note = "The line is the payment, which also counts what the estimate is worth to her." if any(first.other) else None
+    pay = figure(
+        lambda width: payment_chart(curves, currency, width),
+        name="schedule-payment",
+        title="What she is paid, and what for",
+        description="Payment against the reported price: compensation, and information rent on top of it.",
+        caption=[curve_legend(curves) if several else legend(parts), note],
+        table=table,
+    )
+    return [element("h3", "The schedule"), loss, pay]
+
+
+_NO_CURVE = "No group has enough people for a curve that would not show what one of them reported."
+
+
+def _schedule_table(curves: tuple[Curve, ...], report: Report) -> Table:
+    rows = []
+    for curve in curves:
+        step = max((len(curve.reports) - 1) // (_TABLE_ROWS - 1), 1)
+        for k in range(0, len(curve.reports), step):
+            name = f"{curve.name}: " if curve.name else ""
+            total = curve.compensation[k] + curve.rent[k] + curve.other[k]
+            figures = (curve.privacy_loss[k], total, curve.compensation[k], curve.rent[k])
+            rows.append((f"{name}{number(curve.reports[k])}", *(number(value) for value in figures)))
+    head = ("Asked per unit of ε", "ε", "Payment", "Compensation", "Rent")
+    return Table(head=head, rows=tuple(rows))
+
+
+# -- 4, 5 ------------------------------------------------------------------------------------------------------------
+
+
+def groups_section(report: Report) -> Markup:
+    """Who was bought from, by group."""
+    opening = paragraph(
+        "Data were bought from ",
+        bold(f"{count(report.bought_from)} of {people(report.people)}"),
+        f" ({percent(report.bought_from / report.people)}). The estimate counts people by how much was bought from them:"
+        f" it is as precise as one in which {number(report.selection.effective_people)} people count the same.",
+    )
+    if report.groups is None:
+        return join([opening, paragraph("No groups were recorded, so nothing can be said about who they are.")])
+    if not report.groups:
+        return join([opening, withheld(f"All groups together have too few people: a group needs {SMALLEST_CHART}.")])
+    rows = report.groups
+    hidden = any(row.share_of_weight is None for row in rows)
+    head = (
+        "Group",
+        "People",
+        "Bought from",
+        "Share of people",
+        "Share of the estimate",
+        "Share of payments",
+        "ε per person",
+    )
+    table = Table(
+        head=head,
+        rows=tuple(
+            (
+                row.name,
+                count(row.people),
+                f"{count(row.bought_from)} ({percent(row.bought_from / row.people)})",
+                percent(row.share_of_people),
+                *(_or_withheld(share) for share in (row.share_of_weight, row.share_of_payment)),
+                "withheld" if row.mean_loss is None else number(row.mean_loss),
+            )
+            for row in rows
+        ),
+    )
+    caption: list[Child] = [
+        "Hollow: the group's share of all who reported. Filled: its share of the estimate. Where they are far apart, the"
+        " group speaks louder, or more quietly, than its number."
+    ]
+    if hidden:
+        caption.append(f" Amounts are withheld where fewer than {SMALLEST_CELL} people are behind them.")
+    chart = figure(
+        lambda width: groups_chart(rows, width),
+        name="groups",
+        title="Who the estimate listens to",
+        description="For each group its share of people and its share of the estimate; the table has the numbers.",
+        caption=caption,
+    )
+    return join(
+        [
+            opening,
+            chart,
+            element(
+                "div",
+                plain_table(table, class_="wide-table"),
+                class_="scroll",
+                tabindex="0",
+                role="region",
+                aria_label="Groups",
+            ),
+        ]
+    )
+
+
+def _or_withheld(share: float | None) -> str:
+    return "withheld" if share is None else percent(share)
+
+
+def selection_section(report: Report) -> Markup:
+    """Which correlation between price and datum would move the estimate by half an interval."""
+    facts, unit = report.selection, report.unit
+    if not facts.shift_per_correlation:
+        return paragraph("Everybody has the same weight in the estimate, so prices cannot mislead it.")
+    half = with_unit(number(facts.half_width, 2), unit)
+    opening = paragraph(
+        "People who ask little count more. That is harmless unless what they ask has to do with what their data say: if"
+        " those who ask much are ill more often, the estimate is too rosy. Nothing in a campaign can measure this, since"
+        " the data of those who were not bought from are never seen. What can be said is how strong the relation would"
+        " have to be.",
+    )
+    if facts.any_shape is None:
+        return join(
+            [opening, paragraph(bold(f"No relation whatever could move the estimate by half an interval ({half})."))]
+        )
+    linear = (
+        [
+            "A correlation of ",
+            bold(f"±{NBSP}{number(facts.linear, 2)}"),
+            f" between what people ask and what their data say would move the estimate by half an interval ({half}).",
+        ]
+        if facts.linear is not None
+        else [
+            f"No straight-line relation between what people ask and their data could move it by half an interval ({half})."
+        ]
+    )
+    answer = paragraph(
+        linear,
+        " If the relation is not a straight line, it is the correlation between a person's weight and her datum that"
+        f" counts, and ±{NBSP}",
+        bold(number(facts.any_shape, 2)),
+        " of that is enough. For comparison: 0.1 is usually called weak, 0.3 moderate, 0.5 strong.",
+        class_="answer",
+    )
+    parts: list[Part] = [
+        ("a straight-line relation with the price", 0, "s1", ""),
+        ("a relation of any shape, by weight", 0, "s2", ""),
+    ]
+    chart = figure(
+        lambda width: selection_chart(facts, unit, width),
+        name="selection",
+        title="How far a relation between price and datum would move the estimate",
+        description=(
+            f"Two lines through zero. The interval's half-width, {half}, is reached at a correlation of"
+            f" {number(facts.any_shape, 2)} between weight and datum"
+            + (f" and at {number(facts.linear, 2)} between price and datum." if facts.linear is not None else ".")
+        ),
+        caption=legend(parts if facts.linear is not None else parts[1:]),
+    )
+    formula = numbers(
+        Table(
+            head=("Bias = n · cov(weight, datum)", ""),
+            rows=(
+                ("Standard deviation of the data (declared)", with_unit(number(facts.spread), unit)),
+                ("People reporting, n", count(report.people)),
+                ("People as if all counted the same, 1 / Σ w²", number(facts.effective_people)),
+                (
+                    "Unevenness of the weights, √(n Σ w² − 1)",
+                    number(facts.shift_per_correlation / facts.spread if facts.spread else 0.0),
+                ),
+                (
+                    "Correlation of weight and price",
+                    "—" if facts.weight_cost_correlation is None else number(facts.weight_cost_correlation),
+                ),
+                ("Half the interval", half),
+            ),
+        ),
+        summary="How this is computed",
+    )
+    return join([opening, answer, chart, formula])

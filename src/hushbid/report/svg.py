@@ -1,0 +1,209 @@
+"""Just enough SVG for our charts: scales, axes, marks, and a figure that is also text.
+
+A chart is a function of a width, drawn twice: wide for screens and paper, narrow for phones; the style sheet shows one.
+Colours are classes (``s1`` … filled, ``l1`` … stroked), so that light, dark and print are the style sheet's business.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hushbid.report.aggregates import round_step
+from hushbid.report.formats import number
+from hushbid.report.html import Child, Markup, element
+
+WIDE, NARROW = 704.0, 344.0
+_LETTER = 7.1
+"""The width of a letter, roughly, at the size of chart text."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """The inside of a chart."""
+
+    width: float
+    height: float
+    marks: tuple[Child, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The numbers behind a picture."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A straight line from values to places."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        span = self.high - self.low
+        return self.start + (value - self.low) / span * (self.end - self.start) if span > 0.0 else self.start
+
+    def ticks(self, wanted: int = 5) -> tuple[float, ...]:
+        """About so many round values."""
+        if not self.high > self.low:
+            return (self.low,)
+        step = round_step((self.high - self.low) / max(wanted, 1))
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return tuple(float(f"{k * step:.10g}") for k in range(first, last + 1))
+
+
+def round_scale(values: Sequence[float], start: float, end: float, *, from_zero: bool = True, wanted: int = 5) -> Scale:
+    """A scale with room for all values that begins and ends at a round one."""
+    low, high = min(values), max(values)
+    if from_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if not high > low:
+        high = low + (abs(low) or 1.0)
+    step = round_step((high - low) / wanted)
+    return Scale(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, start, end)
+
+
+def line(points: Sequence[Point], class_: str) -> Markup:
+    """A line through points."""
+    return element("path", d=_path(points), class_=f"line {class_}")
+
+
+def area(upper: Sequence[Point], lower: Sequence[Point], class_: str) -> Markup:
+    """What lies between two lines."""
+    return element("path", d=_path([*upper, *reversed(lower)]) + "Z", class_=class_)
+
+
+def rule(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    """A straight line from one place to another."""
+    return element("line", x1=_n(x1), y1=_n(y1), x2=_n(x2), y2=_n(y2), class_=class_)
+
+
+def box(x: float, y: float, width: float, height: float, class_: str, *, radius: float = 0.0) -> Markup:
+    """A rectangle."""
+    rounded = _n(radius) if radius else None
+    return element(
+        "rect", x=_n(x), y=_n(y), width=_n(max(width, 0.0)), height=_n(max(height, 0.0)), rx=rounded, class_=class_
+    )
+
+
+def dot(x: float, y: float, radius: float, class_: str) -> Markup:
+    """A circle."""
+    return element("circle", cx=_n(x), cy=_n(y), r=_n(radius), class_=class_)
+
+
+def label(x: float, y: float, text: str, class_: str = "", *, anchor: str = "start") -> Markup:
+    """Text at a place."""
+    return element(
+        "text", text, x=_n(x), y=_n(y), class_=class_ or None, text_anchor=None if anchor == "start" else anchor
+    )
+
+
+def text_width(text: str) -> float:
+    """How wide a text will be, roughly."""
+    return _LETTER * len(text)
+
+
+def shortened(text: str, width: float) -> str:
+    """A text that fits."""
+    room = max(int(width / _LETTER), 4)
+    return text if len(text) <= room else text[: room - 1].rstrip() + "…"
+
+
+def axis_x(
+    scale: Scale,
+    y: float,
+    title: str,
+    *,
+    wanted: int = 6,
+    write: Callable[[float], str] = number,
+    top: float | None = None,
+) -> list[Child]:
+    """Ticks, their values and a title below; thin lines up to ``top`` if given."""
+    marks: list[Child] = [rule(scale.start, y, scale.end, y, "axis")]
+    for tick in scale.ticks(wanted):
+        x = scale(tick)
+        if top is not None:
+            marks.append(rule(x, y, x, top, "grid"))
+        marks += [rule(x, y, x, y + 4, "axis"), label(x, y + 18, write(tick), "tick", anchor="middle")]
+    marks.append(label((scale.start + scale.end) / 2, y + 38, title, "title", anchor="middle"))
+    return marks
+
+
+def axis_y(
+    scale: Scale, x: float, right: float, title: str, *, wanted: int = 5, write: Callable[[float], str] = number
+) -> list[Child]:
+    """Values at the left with thin lines across, and a title above the first."""
+    marks: list[Child] = [label(0, scale.end - 14, title, "title")]
+    for tick in scale.ticks(wanted):
+        y = scale(tick)
+        marks += [rule(x, y, right, y, "grid"), label(x - 7, y + 4, write(tick), "tick", anchor="end")]
+    return marks
+
+
+def margin_for(scale: Scale, *, wanted: int = 5, write: Callable[[float], str] = number) -> float:
+    """How much room the values of a vertical axis need."""
+    return 12.0 + max(text_width(write(tick)) for tick in scale.ticks(wanted))
+
+
+def figure(
+    draw: Callable[[float], Drawing],
+    *,
+    name: str,
+    title: str,
+    description: str,
+    caption: Child = None,
+    table: Table | None = None,
+) -> Markup:
+    """A chart in both widths, with a title and a description for those who cannot see it, and its numbers."""
+    return element(
+        "figure",
+        element("p", title, class_="chart-title"),
+        picture(draw(WIDE), name=f"{name}-wide", title=title, description=description, class_="wide"),
+        picture(draw(NARROW), name=f"{name}-narrow", title=title, description=description, class_="narrow"),
+        element("figcaption", caption) if caption else None,
+        numbers(table) if table else None,
+    )
+
+
+def picture(drawing: Drawing, *, name: str, title: str, description: str, class_: str = "") -> Markup:
+    """One SVG element."""
+    return element(
+        "svg",
+        element("title", title, id=f"{name}-title"),
+        element("desc", description, id=f"{name}-desc"),
+        *drawing.marks,
+        class_=f"chart {class_}".strip(),
+        viewBox=f"0 0 {_n(drawing.width)} {_n(drawing.height)}",
+        role="img",
+        aria_labelledby=f"{name}-title {name}-desc",
+    )
+
+
+def numbers(table: Table, summary: str = "The numbers behind this picture") -> Markup:
+    """A table that opens on request."""
+    return element("details", element("summary", summary), element("div", plain_table(table), class_="scroll"))
+
+
+def plain_table(table: Table, class_: str = "") -> Markup:
+    """A table: the first column names the row, the others are numbers."""
+    head = element("tr", [element("th", cell, scope="col") for cell in table.head])
+    body = [
+        element("tr", element("th", first, scope="row"), [element("td", cell) for cell in cells])
+        for first, *cells in table.rows
+    ]
+    return element("table", element("thead", head), element("tbody", body), class_=class_ or None)
+
+
+def _path(points: Sequence[Point]) -> str:
+    return "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
