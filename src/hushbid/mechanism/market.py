@@ -227,12 +227,16 @@ class Market:
         bought = np.flatnonzero(loss > 0.0)
         paying = bought[reports[bought] > 0.0]
         price[paying] = reports[paying] * loss[paying]
-        rent, error = self._rents(reports, costs, bought, price, cap, tie_key)
         mse *= self.width**2
         outside = self._outside_errors(costs, allocation)
-        payments = price + rent.estimate
-        if np.any(self.user_weight):
-            payments += np.asarray(self.user_weight) * (mse - outside)
+        share = np.asarray(self.user_weight) * (mse - outside) if np.any(self.user_weight) else 0.0
+        rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance)
+        payments = price + rent.estimate + share
+        largest = float(np.abs(payments).max())
+        if error > self.tolerance * largest:  # what people pay for the estimate has eaten up part of the payments
+            part = max(0.9 * largest / float((price + rent.estimate).max()), 0.01)
+            rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance)
+            payments = price + rent.estimate + share
         return Outcome(
             market=self,
             reports=reports,
@@ -275,6 +279,7 @@ class Market:
         price: FloatArray,
         cap: float,
         tie_key: Sequence[Any] | NDArray[Any] | None,
+        tolerance: float,
     ) -> tuple[Rents, float]:
         """Everybody's information rent, zero for those who are not bought from; and the largest possible error."""
         n = reports.size
@@ -294,7 +299,7 @@ class Market:
                 cap=cap,
                 alike=alike,
                 paid_besides=price[rows],
-                tolerance=self.tolerance,
+                tolerance=tolerance,
             )
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
             evaluations += found.evaluations
