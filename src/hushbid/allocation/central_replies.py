@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Sums, best_of_pieces, contenders
+from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
 from hushbid.allocation.replies import Replies, Rows
 from hushbid.allocation.solution import FloatArray
 
@@ -121,57 +121,9 @@ class CentralReplies:
 
     def _follow(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The one minimum of each pair, by active-set iteration from the present optimum."""
-        sums = self._sums
-        value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
-        todo = np.arange(rows.size)
         assert self._window is not None
-        first_one = self._window[0]
-        near_level = sums.offset[first_one : self._window[1]]
-        own, mass = self._own(rows) - sums.base, self._mass(rows)
-        to = np.minimum(moved - sums.base, 1e300)
-        level, root = np.full(rows.size, self._best.level), np.full(rows.size, self._best.root)
-        for round_ in range(10):
-            if round_ == 9:  # the few that go to and fro between two neighbouring pieces
-                level = self._level(own, mass, to)
-            count = near_level.searchsorted(level, side="right")
-            present = to < level
-            index, removed, added = count + (first_one - 1), mass * (own <= level), mass * present
-            near = np.where(present, to, 0.0)
-            total = sums.total[index] - removed + added
-            first = sums.first[index] - removed * own + added * near
-            mean = first / total
-            spread = sums.second[index] - removed * own * own + added * near * near - first * mean
-            np.maximum(spread, 0.0, out=spread)
-            root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)
-            level = mean + (3.0 / KAPPA) * root / total
-            done = (near_level.searchsorted(level, side="right") == count) & ((to < level) == present) | (round_ == 9)
-            square, which = root * root, todo[done]
-            best = 1.0 / total + (KAPPA * KAPPA / 9.0) * spread / square + KAPPA * square
-            share = added * np.maximum(level - near, 0.0) * (KAPPA / 3.0) / root
-            value[which], loss[which] = best[done], (share * CUBE_ROOT_4 / root)[done]
-            mse[which] = (best - (2.0 * KAPPA / 3.0) * square)[done]
-            if which.size == todo.size:
-                break
-            left = ~done
-            todo, own, mass, to, level, root = (x[left] for x in (todo, own, mass, to, level, root))
-        return value, loss, mse
-
-    def _level(self, own: FloatArray, mass: FloatArray, to: FloatArray) -> FloatArray:
-        """The level at which ``κ·G = 3·a^{1/3}``, by bisection in the window, where the difference increases."""
-        sums = self._sums
-        assert self._window is not None
-        last = min(self._window[1], sums.offset.size - 1)
-        low, high = np.full(own.size, sums.offset[self._window[0]]), np.full(own.size, sums.offset[last])
-        for _ in range(70):
-            level = 0.5 * (low + high)
-            index = sums.offset.searchsorted(level, side="right") - 1
-            out, into = mass * np.maximum(level - own, 0.0), mass * np.maximum(level - to, 0.0)
-            gain = sums.total[index] * level - sums.first[index] - out + into
-            inner = level * sums.first[index] - sums.second[index] - out * own + np.where(into > 0.0, into * to, 0.0)
-            falling = _SLOPE * gain**4 <= sums.base * gain + inner
-            low, high = np.where(falling, level, low), np.where(falling, high, level)
-        middle: FloatArray = 0.5 * (low + high)
-        return middle
+        base = self._sums.base
+        return follow(self._sums, self._window, self._best, self._own(rows) - base, self._mass(rows), moved - base)
 
     def _everywhere(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The best over all pieces of each pair; a matrix row is the sorted population with one cost replaced."""
@@ -215,6 +167,62 @@ class CentralReplies:
         people[here, place[rows]], mass[here, place[rows]] = moved, own_mass
         order = people.argsort(axis=1, kind="stable")
         return np.take_along_axis(people, order, axis=1), np.take_along_axis(mass, order, axis=1), own_mass
+
+
+def follow(
+    sums: Sums, window: tuple[int, int], start: Optimum, own: FloatArray, mass: FloatArray, moved: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Value, loss and error when ``mass`` moves from ``own`` to ``moved`` (offsets from the base), for every entry.
+
+    The level must be known to stay between the costs of the people ``window``.
+    """
+    value, loss, mse = np.empty(own.size), np.empty(own.size), np.empty(own.size)
+    todo = np.arange(own.size)
+    first_one = window[0]
+    near_level = sums.offset[first_one : window[1]]
+    to = np.minimum(moved, 1e300)
+    level, root = np.full(own.size, start.level), np.full(own.size, start.root)
+    for round_ in range(10):
+        if round_ == 9:  # the few that go to and fro between two neighbouring pieces
+            level = _level(sums, window, own, mass, to)
+        count = near_level.searchsorted(level, side="right")
+        present = to < level
+        index, removed, added = count + (first_one - 1), mass * (own <= level), mass * present
+        near = np.where(present, to, 0.0)
+        total = sums.total[index] - removed + added
+        first = sums.first[index] - removed * own + added * near
+        mean = first / total
+        spread = sums.second[index] - removed * own * own + added * near * near - first * mean
+        np.maximum(spread, 0.0, out=spread)
+        root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)
+        level = mean + (3.0 / KAPPA) * root / total
+        done = (near_level.searchsorted(level, side="right") == count) & ((to < level) == present) | (round_ == 9)
+        square, which = root * root, todo[done]
+        best = 1.0 / total + (KAPPA * KAPPA / 9.0) * spread / square + KAPPA * square
+        share = added * np.maximum(level - near, 0.0) * (KAPPA / 3.0) / root
+        value[which], loss[which] = best[done], (share * CUBE_ROOT_4 / root)[done]
+        mse[which] = (best - (2.0 * KAPPA / 3.0) * square)[done]
+        if which.size == todo.size:
+            break
+        left = ~done
+        todo, own, mass, to, level, root = (x[left] for x in (todo, own, mass, to, level, root))
+    return value, loss, mse
+
+
+def _level(sums: Sums, window: tuple[int, int], own: FloatArray, mass: FloatArray, to: FloatArray) -> FloatArray:
+    """The level at which ``κ·G = 3·a^{1/3}``, by bisection in the window, where the difference increases."""
+    last = min(window[1], sums.offset.size - 1)
+    low, high = np.full(own.size, sums.offset[window[0]]), np.full(own.size, sums.offset[last])
+    for _ in range(70):
+        level = 0.5 * (low + high)
+        index = sums.offset.searchsorted(level, side="right") - 1
+        out, into = mass * np.maximum(level - own, 0.0), mass * np.maximum(level - to, 0.0)
+        gain = sums.total[index] * level - sums.first[index] - out + into
+        inner = level * sums.first[index] - sums.second[index] - out * own + np.where(into > 0.0, into * to, 0.0)
+        falling = _SLOPE * gain**4 <= sums.base * gain + inner
+        low, high = np.where(falling, level, low), np.where(falling, high, level)
+    middle: FloatArray = 0.5 * (low + high)
+    return middle
 
 
 def _larger_root(mean: FloatArray, constant: FloatArray, start: FloatArray) -> FloatArray:
