@@ -3,7 +3,8 @@
 A privacy loss or a payment tells what somebody reported, so a report that leaves the house holds none. Three rules:
 
 1. A chart or a list of quantiles is drawn from at least `SMALLEST_CHART` people, or not at all.
-2. A bar of a histogram stands for at least `SMALLEST_CELL` people; bars with fewer are joined to their neighbours.
+2. A bar of a histogram stands for at least `SMALLEST_CELL` people, bars with fewer are joined to their neighbours; and
+   a quantile has as many on either side.
 3. A group has at least `SMALLEST_CHART` people; smaller ones are pooled, together with the smallest large one if the
    pool would be too small. Amounts of a group in which fewer than `SMALLEST_CELL` people were bought from are
    withheld, and those of a second group if the first could be had by subtraction.
@@ -28,8 +29,8 @@ SMALLEST_CHART = 20
 SMALLEST_CELL = 5
 """No bar and no group's amount is shown that fewer people are behind."""
 
-POOLED = "Smaller groups, pooled"
 NOT_STATED = "Not stated"
+_LONGEST_POOL = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +108,12 @@ def round_step(size: float) -> float:
     return next(step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if step * power >= size * (1 - 1e-9))
 
 
-def quantiles(values: FloatArray, levels: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9)) -> tuple[float, ...] | None:
-    """Quantiles of many people's numbers; None for too few."""
+def quantiles(values: FloatArray, levels: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """(level, quantile) of many people's numbers, for the levels with enough people on both sides; () for too few."""
     if values.size < SMALLEST_CHART or not np.isfinite(values).all():
-        return None
-    return tuple(np.quantile(values, levels).tolist())
+        return ()
+    safe = [level for level in levels if min(level, 1.0 - level) * values.size >= SMALLEST_CELL]
+    return tuple((level, float(np.quantile(values, level))) for level in safe)
 
 
 def as_labels(groups: Sequence[object] | NDArray[np.generic], people: int) -> NDArray[np.str_]:
@@ -132,10 +134,15 @@ def group_rows(outcome: Outcome, labels: NDArray[np.str_]) -> tuple[GroupRow, ..
         if pooled.all() and names.size > 1:
             return ()
         place = np.where(pooled[place], names.size, place)
-        names = np.append(names, POOLED)
+        names = np.append(names, _pool_name(names[pooled].tolist()))
     shown = [index for index in range(names.size) if np.any(place == index)]
     rows = [_row(outcome, str(names[index]), place == index) for index in shown]
-    return tuple(sorted(_withheld(rows), key=lambda row: (row.name == POOLED, -row.people, row.name)))
+    return tuple(sorted(_withheld(rows), key=lambda row: (-row.people, row.name)))
+
+
+def _pool_name(names: list[str]) -> str:
+    joined = ", ".join(names)
+    return f"{joined} (pooled)" if len(joined) <= _LONGEST_POOL else f"{len(names)} smaller groups, pooled"
 
 
 def _missing(value: object) -> bool:

@@ -125,13 +125,13 @@ def _variance(market: Market) -> Assumption:
         title="A declared variance",
         text=f"The variance of the data around their mean {said} (standard deviation"
         f" {number(float(np.sqrt(declared.mean())), 4)}). It was declared, never computed from the data.",
-        if_wrong="If the true one is larger, the interval is too narrow"
+        if_wrong="A larger one makes the interval too narrow"
         + (", and lying or staying out may pay." if weighted else "; payments and privacy are not affected."),
     )
 
 
 def _prior(market: Market, from_participants: bool) -> Assumption:
-    text = f"Sensitivities are independent draws from a known distribution: {prior_words(market.prior)}."
+    text = f"Sensitivities are independent draws from a known distribution ({prior_words(market.prior)})."
     if from_participants:
         return Assumption(
             title="A prior fitted on participants",

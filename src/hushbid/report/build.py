@@ -167,13 +167,14 @@ def _lower_bound(outcome: Outcome) -> float:
 def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> PrivacyFacts:
     losses = outcome.privacy_loss[outcome.privacy_loss > 0.0]
     finite = losses[losses < math.inf]
+    levels = quantiles(finite, _LEVELS)
     enough = finite.size >= SMALLEST_CHART
     return PrivacyFacts(
         largest=at_most(float(losses.max(initial=0.0))),
         unlimited=losses.size - finite.size,
         cap=outcome.market.max_privacy_loss,
-        levels=_LEVELS,
-        quantiles=quantiles(finite, _LEVELS),
+        quantiles=levels,
+        median=dict(levels).get(0.5),
         histogram=histogram(finite),
         curves=curves_of(outcome, menu),
         withheld=""
@@ -208,7 +209,11 @@ def _comparison(outcome: Outcome, other: Outcome | Literal["compute", "omit"], l
             return ComparisonFacts(settings=(here,), missing=f"The {setting} setting cannot be computed: {problem}")
     if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
         raise InputError("comparison must be the outcome of the other setting on the same reports.")
-    return ComparisonFacts(settings=(here, _setting_facts(other, other.market.setting, level)), missing="")
+    settings = [here, _setting_facts(other, other.market.setting, level)]
+    if other.market.max_privacy_loss is not None:
+        free = _again(other, max_privacy_loss=None)
+        settings.append(_setting_facts(free, f"{other.market.setting}, no cap", level))
+    return ComparisonFacts(settings=tuple(settings), missing="")
 
 
 def _again(outcome: Outcome, **changes: object) -> Outcome:

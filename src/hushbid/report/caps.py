@@ -13,12 +13,13 @@ from hushbid.estimation import best_weights
 from hushbid.mechanism import Outcome
 from hushbid.report.aggregates import SMALLEST_CHART
 
-_POINTS = 25
-_LOWEST = 0.05
+_POINTS = 60
+_DEAREST = 0.5
+"""Caps that add more than this part of the cost are left out: they would flatten the rest of the curve."""
 
 
 def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
-    """(cap, standard error, objective) for caps up to the largest loss without one; empty for too few people."""
+    """(cap, standard error, objective), caps ascending to the largest loss without one; empty for too few people."""
     market = outcome.market
     allocation = outcome.allocation
     if allocation is None:
@@ -34,10 +35,12 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     spread = np.asarray(market.stated_variance) / unit
     variance = spread[used] if spread.ndim else float(spread)
     weight = market.error_weight(outcome.reports.size) * unit
-    points = []
-    for part in np.linspace(_LOWEST, 1.0, _POINTS).tolist():
+    points: list[tuple[float, float, float]] = []
+    for part in np.linspace(1.0, 0.0, _POINTS, endpoint=False).tolist():
         clipped = np.minimum(losses, part * float(losses.max()))
         mse = float(best_weights(clipped, setting=market.setting, variance=variance).mse)
         objective = weight * mse + float(costs @ clipped)
+        if points and objective > (1.0 + _DEAREST) * points[0][2]:
+            break
         points.append((part * float(losses.max()), math.sqrt(mse * unit), objective))
-    return tuple(points)
+    return tuple(reversed(points))

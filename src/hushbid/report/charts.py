@@ -115,17 +115,17 @@ def loss_chart(bars: Histogram, median: float | None, cap: float | None, width: 
     for first, last, height in zip(bars.edges, bars.edges[1:], bars.heights, strict=False):
         marks.append(box(x(first), y(height), x(last) - x(first), y(0) - y(height), "s1 gap"))
     if median is not None:
-        marks += _flag(x(median), y, width, f"median {number(median)}", "mark")
+        marks += _flag(x(median), y, width, f"median {number(median)}", "mark", row=0)
     if cap is not None and cap <= bars.edges[-1] * (1 + 1e-9):
-        marks += _flag(x(cap), y, width, f"cap {number(cap)}", "dash")
+        marks += _flag(x(cap), y, width, f"cap {number(cap)}", "dash", row=1)
     marks += axis_x(x, 240, "privacy loss ε of those bought from", wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=286, marks=tuple(marks))
 
 
-def _flag(x: float, y: Scale, width: float, text: str, class_: str) -> list[Child]:
-    """A vertical line with words at its top, on whichever side there is room."""
+def _flag(x: float, y: Scale, width: float, text: str, class_: str, *, row: int) -> list[Child]:
+    """A vertical line with words at its top, on whichever side there is room, in a row of their own."""
     fits = x + 6 + text_width(text) < width
-    words = label(x + 6 if fits else x - 6, y.end + 2, text, "halo", anchor="start" if fits else "end")
+    words = label(x + 6 if fits else x - 6, y.end + 2 + 17 * row, text, "halo", anchor="start" if fits else "end")
     return [rule(x, y.start, x, y.end - 8, class_), words]
 
 

@@ -32,7 +32,7 @@ def groups_chart(rows: Sequence[GroupRow], width: float) -> Drawing:
     """Each group's share of people against its share of the estimate."""
     narrow = width == NARROW
     step = 50.0 if narrow else 36.0
-    left = 8.0 if narrow else 190.0
+    left = 8.0 if narrow else min(max(text_width(row.name) for row in rows) + 20.0, 270.0)
     shares = [share for row in rows for share in (row.share_of_people, row.share_of_weight) if share is not None]
     bottom = 26.0 + step * len(rows)
     scale = round_scale(shares, left, width - 26, wanted=4 if narrow else 6)
@@ -54,7 +54,8 @@ def selection_chart(facts: SelectionFacts, unit: str, width: float) -> Drawing:
     slope, half = facts.shift_per_correlation, facts.half_width
     linear = abs(facts.weight_cost_correlation or 0.0) * slope
     reach = min(1.0, 2.2 * half / (linear or slope))
-    y = round_scale([-1.15 * max(reach * slope, half), 1.15 * max(reach * slope, half)], 240, 34, wanted=5)
+    most = 1.1 * max(reach * slope, half)
+    y = Scale(-most, most, 240, 34)
     left = margin_for(y)
     x = Scale(-reach, reach, left, width - 14)
     marks = axis_y(y, left, width - 14, f"how far the estimate moves{f', {unit}' if unit else ''}")
@@ -63,11 +64,13 @@ def selection_chart(facts: SelectionFacts, unit: str, width: float) -> Drawing:
     marks.append(line([(x(-reach), y(-reach * slope)), (x(reach), y(reach * slope))], "l2 thin"))
     if linear:
         marks.append(line([(x(-reach), y(-reach * linear)), (x(reach), y(reach * linear))], "l1"))
-    for correlation in (facts.any_shape, facts.linear):
+    for correlation, side in ((facts.any_shape, "end"), (facts.linear, "start")):
         if correlation is not None and correlation <= reach:
+            away = -7 if side == "end" else 7
             marks += [
                 rule(x(correlation), y(half), x(correlation), y.start, "dash"),
                 dot(x(correlation), y(half), 5, "point"),
+                label(x(correlation) + away, y.start - 8, number(correlation, 2), "halo strong", anchor=side),
             ]
     title = "correlation" if width == NARROW else "correlation between price and datum"
     marks += axis_x(x, 240, title, wanted=4 if width == NARROW else 8, write=lambda v: number(v, 2))
@@ -135,6 +138,9 @@ def audit_chart(lines: Sequence[AuditLine], width: float) -> Drawing:
             box(scale(0), y + 8, scale(found) - scale(0), 18, "bad" if verdict == "failed" else "s1", radius=2),
             rule(scale(promised), y, scale(promised), y + 34, "promise"),
         ]
+        words = f"proved {number(found, 3)}"
+        if scale(found) > text_width(words) + 12:
+            marks.append(label(scale(found) - 8, y + 22, words, "on-s1 strong", anchor="end"))
     end = scale(bars[0][0][1])
     side = "end" if end > width / 2 else "start"
     marks.append(label(end, 16, "promised: no more than this", "quiet", anchor=side))

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from hushbid.mechanism import Menu, Outcome
 from hushbid.priors import Grouped, Prior
-from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART, round_step
 from hushbid.report.model import Curve
 
 FloatArray = NDArray[np.float64]
 
-_POINTS = 97
+_STEPS = 100
 _AVERAGES = 24
 _MOST_CURVES = 4
 
@@ -54,15 +54,15 @@ def _finite(*arrays: FloatArray) -> bool:
 
 
 def _exact(outcome: Outcome, name: str, prior: Prior, rows: NDArray[np.intp]) -> Curve:
-    """Straight lines through everybody's decision, read off on an even grid that ends beyond the last purchase."""
+    """Straight lines through everybody's decision, read off at round reports and ending beyond the last purchase."""
     reports, first = np.unique(outcome.reports[rows], return_index=True)
     rows = rows[first]
-    bought = reports[outcome.privacy_loss[rows] > 0.0]
-    low, high = prior.support
-    low = min(low, float(reports[0]))
-    last = float(bought[-1])
-    end = min(high, last + 0.25 * (last - low)) if last > low else min(high, 2.0 * last)
-    grid = np.linspace(low, max(end, last), _POINTS)
+    low, last = float(reports[0]), float(reports[outcome.privacy_loss[rows] > 0.0][-1])
+    end = min(float(reports[-1]), prior.support[1], last + 0.25 * (last - low))
+    step = round_step((end - low) / _STEPS if end > low else (low or 1.0) / _STEPS)
+    grid: FloatArray = step * np.arange(
+        math.ceil(low / step - 1e-9), math.floor(end / step + 1e-9) + 1, dtype=np.float64
+    )
     loss, rent = (np.interp(grid, reports, column[rows]) for column in (outcome.privacy_loss, outcome.information_rent))
     rest = outcome.payments[rows] - reports * outcome.privacy_loss[rows] - outcome.information_rent[rows]
     return _curve(name, grid, loss, rent, np.interp(grid, reports, rest), "exact")

@@ -124,11 +124,11 @@ class PrivacyFacts:
     cap: float | None
     """The cap on everybody's loss."""
 
-    levels: tuple[float, ...]
-    """The levels of ``quantiles``."""
+    quantiles: tuple[tuple[float, float], ...]
+    """(level, quantile) of the losses of those bought from; empty if they are too few."""
 
-    quantiles: tuple[float, ...] | None
-    """Of the losses of those bought from; None if they are too few."""
+    median: float | None
+    """Of the same; None if they are too few."""
 
     histogram: Histogram | None
     """Of the losses of those bought from; None if they are too few."""
@@ -200,7 +200,7 @@ class ComparisonFacts:
     """Central against local, on the same reports."""
 
     settings: tuple[SettingFacts, ...]
-    """The chosen one first."""
+    """The campaign's own, then the other one with the same cap, then, if there is a cap, the other one without."""
 
     missing: str
     """Why there is no comparison; empty if there is one."""

@@ -13,9 +13,7 @@ from hushbid.report.model import Report
 from hushbid.report.sections import (
     cost_section,
     estimate_section,
-    groups_section,
     privacy_section,
-    selection_section,
 )
 from hushbid.report.sections_checks import (
     assumptions_section,
@@ -24,6 +22,7 @@ from hushbid.report.sections_checks import (
     comparison_section,
     verify_section,
 )
+from hushbid.report.sections_people import groups_section, selection_section
 
 SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup]], ...] = (
     ("estimate", "The estimate", estimate_section),
@@ -141,7 +140,7 @@ def _key_figures(report: Report) -> Markup:
         figures.append(("Standard error", with_unit(number(facts.standard_error), report.unit), "expected"))
     rent = cost.rent / ((cost.compensation + cost.rent) or 1.0)
     figures += [
-        ("Paid", money(cost.paid, report.currency), f"{percent(rent)} of it information rent" if cost.rent else ""),
+        ("Paid", money(cost.paid, report.currency), f"{percent(rent)} information rent" if cost.rent else ""),
         ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
     ]
     if report.bought_from:

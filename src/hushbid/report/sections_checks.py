@@ -23,12 +23,13 @@ def comparison_section(report: Report) -> Markup:
         element("b", "Central"),
         " means that an operator who is trusted with the data adds noise once. ",
         element("b", "Local"),
-        " means that every device adds its own before anything leaves it. Trusting nobody costs accuracy, money or both."
+        " means that every device adds its own before anything leaves it. Trusting nobody costs accuracy, money or"
+        " both."
         f" This campaign is {report.setting}.",
     )
     if len(settings) < 2:
         return join([explained, withheld(report.comparison.missing)])
-    chosen, other = settings
+    chosen, other, *rest = settings
     measures = _measures(report)
     chart = figure(
         lambda width: settings_chart(settings, measures, width),
@@ -38,14 +39,19 @@ def comparison_section(report: Report) -> Markup:
         caption=f"Each block has its own scale. The {other.name} campaign was computed, not carried out.",
         table=_settings_table(settings, report, "Setting"),
     )
-    more = other.objective - chosen.objective
-    word = "more" if more >= 0 else "less"
     ending = paragraph(
-        f"Error and payments together, as this campaign values them, would cost ",
-        bold(f"{money(abs(more), report.currency)} {word}"),
-        f" in the {other.name} setting.",
+        "Error and payments together, as this campaign values them, would cost ",
+        bold(_dearer(other, chosen, report)),
+        f" in the {other.name} setting" + (", both under the cap" if rest else ""),
+        [f", and {_dearer(one, chosen, report)} there without one" for one in rest],
+        ".",
     )
     return join([explained, chart, ending])
+
+
+def _dearer(one: SettingFacts, chosen: SettingFacts, report: Report) -> str:
+    more = one.objective - chosen.objective
+    return f"{money(abs(more), report.currency)} {'more' if more >= 0 else 'less'}"
 
 
 def cap_section(report: Report) -> Markup:
@@ -62,7 +68,8 @@ def cap_section(report: Report) -> Markup:
     elif not facts.reached:
         shown.append(
             paragraph(
-                f"Nobody may lose more than ε{NBSP}={NBSP}{number(cap or 0.0)}. Nobody would have lost more without that"
+                f"Nobody may lose more than ε{NBSP}={NBSP}{number(cap or 0.0)}. Nobody would have lost more without"
+                " that"
                 " cap, so it costs nothing."
             )
         )
@@ -70,7 +77,8 @@ def cap_section(report: Report) -> Markup:
         extra = facts.capped.objective - facts.uncapped.objective
         shown += [
             paragraph(
-                f"Nobody may lose more than ε{NBSP}={NBSP}{number(cap or 0.0)}; without that cap, {people(facts.reached)}"
+                f"Nobody may lose more than ε{NBSP}={NBSP}{number(cap or 0.0)}; without that cap,"
+                f" {people(facts.reached)}"
                 " would have. It costs ",
                 bold(money(max(extra, 0.0), report.currency)),
                 " in error and payments together, as this campaign values them.",
@@ -82,7 +90,7 @@ def cap_section(report: Report) -> Markup:
     best = min(objective for _, _, objective in facts.curve)
     rows = tuple(
         (number(level), with_unit(number(error), report.unit), money(objective - best, report.currency))
-        for level, error, objective in facts.curve[::3]
+        for level, error, objective in facts.curve[:: max(len(facts.curve) // 12, 1)]
     )
     chart = figure(
         lambda width: cap_chart(facts, cap, width, lambda value: money(value, report.currency)),
@@ -107,7 +115,8 @@ def audits_section(report: Report) -> Markup:
     opening = paragraph(
         "An audit attacks a claim and tries to prove it wrong. ",
         element("b", "A failed audit is proof. "),
-        "One that found no fault proves nothing by itself, which is why each says how likely it would have caught a fault"
+        "One that found no fault proves nothing by itself, which is why each says how likely it would have caught a"
+        " fault"
         " planted on purpose.",
     )
     cards = [_audit(line) for line in report.audits]
@@ -163,7 +172,10 @@ def assumptions_section(report: Report) -> Markup:
     ]
     return join(
         [
-            paragraph("Everything above holds if what follows does. Nothing else is assumed."),
+            paragraph(
+                "Everything above rests on what follows. Under each assumption stands what happens where it does not"
+                " hold."
+            ),
             element("dl", items, class_="assumptions"),
         ]
     )
@@ -172,36 +184,40 @@ def assumptions_section(report: Report) -> Markup:
 def verify_section(report: Report) -> Markup:
     """How a reader checks it without trusting us."""
     fingerprint = (
-        [
-            paragraph("2. Compare its fingerprint (SHA-256) with this one:"),
-            element("p", element("code", report.record_hash), class_="hash"),
-        ]
+        ["Compare its fingerprint (SHA-256) with this one:", element("code", report.record_hash, class_="hash")]
         if report.record_hash
-        else [paragraph("2. No fingerprint of the record was given to this report; ask for it along with the record.")]
+        else ["No fingerprint of the record was given to this page; ask for it along with the record."]
     )
     versions = ", ".join(f"{name} {version}" for name, version in report.versions)
     return join(
         [
             paragraph(
-                "This page is a summary. The record behind it holds every report and decision; it is confidential, but a"
+                "This page is a summary. The record behind it holds every report and decision. It is confidential,"
+                " but a"
                 " supervisor can ask for it and compute everything again:"
             ),
             element(
-                "div",
-                paragraph("1. Obtain the record, ", element("code", report.record_name), ", from the operator."),
-                *fingerprint,
-                paragraph(
-                    f"3. Install Hushbid (version {__version__}), which is free software, and let it compute every privacy"
-                    " loss, weight and payment again from the reports, and check every promise:"
+                "ol",
+                element("li", "Obtain the record, ", element("code", report.record_name), ", from the operator."),
+                element("li", *fingerprint),
+                element(
+                    "li",
+                    f"Install Hushbid {__version__}, which is free software, and let it compute every privacy loss,"
+                    " weight"
+                    " and payment again from the reports, and check every promise:",
+                    element("pre", element("code", f"hushbid verify {report.record_name}"), tabindex="0"),
                 ),
-                element("pre", element("code", f"hushbid verify {report.record_name}"), tabindex="0"),
-                paragraph("4. Attack it yourself, on made-up data:"),
-                element("pre", element("code", "hushbid audit"), tabindex="0"),
+                element(
+                    "li",
+                    "Attack it yourself, on made-up data:",
+                    element("pre", element("code", "hushbid audit"), tabindex="0"),
+                ),
                 class_="steps",
             ),
             paragraph(
                 element("b", "What no one can verify afterwards: "),
-                "that data were true, that the noise was drawn by chance and only once, and that nobody kept a copy of the"
+                "that data were true, that the noise was drawn by chance and only once, and that nobody kept a copy"
+                " of the"
                 " data. For these the operator has to be trusted, or in the local setting each person's own device.",
             ),
             element("h3", "How this page protects people"),
@@ -210,7 +226,8 @@ def verify_section(report: Report) -> Markup:
                 element("li", "It holds no names, no data and nobody's report, payment or privacy loss."),
                 element(
                     "li",
-                    f"Charts, quantiles and groups have at least {SMALLEST_CHART} people behind them, bars at least {SMALLEST_CELL}. Smaller groups are pooled.",
+                    f"Charts, quantiles and groups have at least {SMALLEST_CHART} people behind them, bars at least"
+                    f" {SMALLEST_CELL}. Smaller groups are pooled.",
                 ),
                 element(
                     "li",
@@ -218,7 +235,8 @@ def verify_section(report: Report) -> Markup:
                 ),
                 element(
                     "li",
-                    "What it tells about prices comes from reports, not from data; ε limits what the estimate tells about data.",
+                    "What it tells about prices comes from reports, not from data; ε limits what the estimate tells"
+                    " about data.",
                 ),
             ),
             paragraph(
