@@ -32,8 +32,9 @@ from hushbid.engine.atomic import write_file
 from hushbid.report.build import build_report
 from hushbid.report.model import AuditLine, Report
 from hushbid.report.page import render_report
+from hushbid.report.prior import prior_picture
 
-__all__ = ["AuditLine", "Report", "build_report", "render_report", "write_report"]
+__all__ = ["AuditLine", "Report", "build_report", "prior_picture", "render_report", "write_report"]
 
 
 def write_report(path: str | Path, report: Report, *, force: bool = False) -> None:

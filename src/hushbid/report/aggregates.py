@@ -79,6 +79,17 @@ class GroupRow:
     """Privacy loss per person of the group, those who lose nothing included; None if withheld."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labels:
+    """Everybody's group."""
+
+    names: tuple[str, ...]
+    """The groups."""
+
+    codes: NDArray[np.intp]
+    """For each person the place of her group among the names."""
+
+
 def histogram(values: FloatArray, *, bars: int = 24) -> Histogram | None:
     """Counts in bars of round width that are joined until each has enough people; None for too few people."""
     if values.size < SMALLEST_CHART or not np.isfinite(values).all():
@@ -116,27 +127,35 @@ def quantiles(values: FloatArray, levels: Sequence[float]) -> tuple[tuple[float,
     return tuple((level, float(np.quantile(values, level))) for level in safe)
 
 
-def as_labels(groups: Sequence[object] | NDArray[np.generic], people: int) -> NDArray[np.str_]:
-    """Everybody's group as text fit to be shown; what is missing is a group of its own."""
+def as_labels(groups: Sequence[object] | NDArray[np.generic], people: int) -> Labels:
+    """Everybody's group by a name fit to be shown; what is missing is a group of its own."""
     values = list(groups.tolist() if isinstance(groups, np.ndarray) else groups)
     if len(values) != people:
         raise InputError(f"groups must have one entry per person ({people}), got {len(values)}.")
-    names = [NOT_STATED if _missing(value) else plain(value) or NOT_STATED for value in values]
-    return np.array(names, dtype=np.str_)
+    known: dict[object, int] = {}
+    names: dict[str, int] = {}
+
+    def code_of(value: object) -> int:
+        name = NOT_STATED if _missing(value) else plain(value) or NOT_STATED
+        known[value] = names.setdefault(name, len(names))
+        return known[value]
+
+    codes = [known[value] if value in known else code_of(value) for value in values]
+    return Labels(names=tuple(names), codes=np.array(codes, dtype=np.intp))
 
 
-def group_rows(outcome: Outcome, labels: NDArray[np.str_]) -> tuple[GroupRow, ...]:
+def group_rows(outcome: Outcome, labels: Labels) -> tuple[GroupRow, ...]:
     """Everybody's numbers added up by group, largest group first; empty if all would be one pool."""
-    names, place = np.unique(labels, return_inverse=True)
-    people = np.bincount(place)
-    pooled = _pool(people)
+    names, place = list(labels.names), labels.codes
+    pooled = _pool(np.bincount(place, minlength=len(names)))
+    if pooled.all() and len(names) > 1:
+        return ()
     if pooled.any():
-        if pooled.all() and names.size > 1:
-            return ()
-        place = np.where(pooled[place], names.size, place)
-        names = np.append(names, _pool_name(names[pooled].tolist()))
-    shown = [index for index in range(names.size) if np.any(place == index)]
-    rows = [_row(outcome, str(names[index]), place == index) for index in shown]
+        place = np.where(pooled[place], len(names), place)
+        names.append(_pool_name(sorted(name for name, inside in zip(names, pooled, strict=True) if inside)))
+    total = outcome.total_payment if (outcome.payments >= 0.0).all() else 0.0
+    shown = np.flatnonzero(np.bincount(place, minlength=len(names))).tolist()
+    rows = [_row(outcome, names[index], place == index, total) for index in shown]
     return tuple(sorted(_withheld(rows), key=lambda row: (-row.people, row.name)))
 
 
@@ -160,17 +179,15 @@ def _pool(people: NDArray[np.intp]) -> NDArray[np.bool_]:
     return np.asarray(pooled)
 
 
-def _row(outcome: Outcome, name: str, inside: NDArray[np.bool_]) -> GroupRow:
+def _row(outcome: Outcome, name: str, inside: NDArray[np.bool_], total: float) -> GroupRow:
     people, loss = int(inside.sum()), outcome.privacy_loss[inside]
-    total = outcome.total_payment
-    one_sign = bool((outcome.payments >= 0).all()) and total > 0
     return GroupRow(
         name=name,
         people=people,
         bought_from=int(np.count_nonzero(loss)),
         share_of_people=people / outcome.reports.size,
         share_of_weight=float(outcome.weights[inside].sum()),
-        share_of_payment=float(outcome.payments[inside].sum()) / total if one_sign else None,
+        share_of_payment=float(outcome.payments[inside].sum()) / total if total > 0.0 else None,
         mean_loss=float(loss.mean()),
     )
 

@@ -13,7 +13,7 @@ from hushbid.estimation import best_weights
 from hushbid.mechanism import Outcome
 from hushbid.report.aggregates import SMALLEST_CHART
 
-_POINTS = 60
+_POINTS = 40
 _DEAREST = 0.5
 """Caps that add more than this part of the cost are left out: they would flatten the rest of the curve."""
 
@@ -35,12 +35,13 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     spread = np.asarray(market.stated_variance) / unit
     variance = spread[used] if spread.ndim else float(spread)
     weight = market.error_weight(outcome.reports.size) * unit
+    largest = float(losses.max())
     points: list[tuple[float, float, float]] = []
     for part in np.linspace(1.0, 0.0, _POINTS, endpoint=False).tolist():
-        clipped = np.minimum(losses, part * float(losses.max()))
+        clipped = np.minimum(losses, part * largest)
         mse = float(best_weights(clipped, setting=market.setting, variance=variance).mse)
         objective = weight * mse + float(costs @ clipped)
         if points and objective > (1.0 + _DEAREST) * points[0][2]:
             break
-        points.append((part * float(losses.max()), math.sqrt(mse * unit), objective))
+        points.append((part * largest, math.sqrt(mse * unit), objective))
     return tuple(reversed(points))

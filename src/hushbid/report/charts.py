@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hushbid.engine.money import Currency
 from hushbid.report.aggregates import Histogram
-from hushbid.report.formats import NBSP, count, interval, number, percent, with_unit
+from hushbid.report.formats import NBSP, interval, number, percent, with_unit
 from hushbid.report.html import Child, Markup, element
 from hushbid.report.model import Curve, EstimateFacts
 from hushbid.report.svg import (
@@ -29,11 +29,9 @@ Part = tuple[str, float, str, str]
 """One part of a bar: name, size, class, and the size in words."""
 
 
-def estimate_chart(facts: EstimateFacts, unit: str, width: float) -> Drawing:
+def estimate_chart(value: float, facts: EstimateFacts, unit: str, width: float) -> Drawing:
     """The estimate on a line with nested intervals; a narrow one is enlarged below the whole range."""
-    if facts.value is None:
-        raise ValueError("there is no estimate to draw")
-    value, (low, high) = facts.value, facts.bounds
+    low, high = facts.bounds
     edge = 10.0
     whole = Scale(min(low, value - facts.half_width), max(high, value + facts.half_width), edge, width - edge)
     zoomed = facts.half_width < _ZOOM_BELOW * (whole.high - whole.low)
@@ -191,8 +189,3 @@ def curve_legend(curves: Sequence[Curve]) -> Markup | None:
         )
         items.append(element("li", key, element("span", curve.name)))
     return element("ul", items, class_="legend")
-
-
-def people(n: int) -> str:
-    """So many people, in words."""
-    return "1 person" if n == 1 else f"{count(n)} people"

@@ -55,10 +55,12 @@ def _finite(*arrays: FloatArray) -> bool:
 
 def _exact(outcome: Outcome, name: str, prior: Prior, rows: NDArray[np.intp]) -> Curve:
     """Straight lines through everybody's decision, read off at round reports and ending beyond the last purchase."""
+    everybody, bought = outcome.reports[rows], outcome.privacy_loss[rows] > 0.0
+    low, last = float(everybody.min()), float(everybody[bought].max())
+    end = min(float(everybody.max()), prior.support[1], last + 0.25 * (last - low))
+    rows = rows[everybody <= end]
     reports, first = np.unique(outcome.reports[rows], return_index=True)
     rows = rows[first]
-    low, last = float(reports[0]), float(reports[outcome.privacy_loss[rows] > 0.0][-1])
-    end = min(float(reports[-1]), prior.support[1], last + 0.25 * (last - low))
     step = round_step((end - low) / _STEPS if end > low else (low or 1.0) / _STEPS)
     grid: FloatArray = step * np.arange(
         math.ceil(low / step - 1e-9), math.floor(end / step + 1e-9) + 1, dtype=np.float64

@@ -106,3 +106,8 @@ def count(people: int) -> str:
 def with_unit(text: str, unit: str) -> str:
     """A number and its unit, which stay together."""
     return f"{text}{NBSP}{unit}" if unit else text
+
+
+def people(n: int) -> str:
+    """So many people, in words."""
+    return "1 person" if n == 1 else f"{count(n)} people"

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from importlib.resources import files
 
-from hushbid.report.charts import people
-from hushbid.report.formats import NBSP, count, interval, money, number, percent, with_unit
+from hushbid.report.formats import NBSP, count, interval, money, number, people, percent, with_unit
 from hushbid.report.html import Markup, element, join, style_element
 from hushbid.report.model import Report
 from hushbid.report.sections import (
@@ -113,6 +112,10 @@ def _lede(report: Report) -> Markup:
     if report.bought_from == 0:
         return join([f"Nothing was bought: none of {people(report.people)} reported within the range of the prior."])
     bought = f"{money(cost.paid, report.currency)}, paid to {count(report.bought_from)} of {people(report.people)}"
+    if cost.payers:  # then payments go both ways
+        bought = f"{money(cost.paid, report.currency)} on balance, bought from {count(report.bought_from)} of" + (
+            f" {people(report.people)} and paid for in part by {people(cost.payers)} who value it"
+        )
     loses = f"Nobody loses more than ε{NBSP}={NBSP}{number(report.privacy.largest)} of privacy."
     if math.isinf(report.privacy.largest):
         loses = f"{people(report.privacy.unlimited)} accepted an unlimited loss of privacy."

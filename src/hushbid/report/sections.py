@@ -11,10 +11,9 @@ from hushbid.report.charts import (
     loss_chart,
     parts_chart,
     payment_chart,
-    people,
     schedule_chart,
 )
-from hushbid.report.formats import NBSP, count, decimals_for, fixed, interval, money, number, percent, with_unit
+from hushbid.report.formats import NBSP, count, decimals_for, fixed, interval, money, number, people, percent, with_unit
 from hushbid.report.html import Child, Markup, element, join
 from hushbid.report.model import Curve, Report
 from hushbid.report.svg import Table, figure, plain_table
@@ -54,16 +53,17 @@ def estimate_section(report: Report) -> Markup:
             f" at {percent(facts.level)} confidence.",
         )
         return join([opening, _uncertainty(report)])
-    text, low, high = interval(facts.value, facts.half_width)
+    value = facts.value
+    text, low, high = interval(value, facts.half_width)
     description = (
         f"A number line. The estimate is {with_unit(text, unit)}; the {percent(facts.level)} interval goes from {low}"
         " to"
         f" {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
     )
-    rows = [(f"{percent(level)} interval", *interval(facts.value, width)[1:]) for level, width in facts.bands]
-    rows += [(f"{percent(facts.level)} interval", low, high), ("All digits released", repr(facts.value), "")]
+    rows = [(f"{percent(level)} interval", *interval(value, width)[1:]) for level, width in facts.bands]
+    rows += [(f"{percent(facts.level)} interval", low, high), ("All digits released", repr(value), "")]
     chart = figure(
-        lambda width: estimate_chart(facts, unit, width),
+        lambda width: estimate_chart(value, facts, unit, width),
         name="estimate",
         title=f"{report.quantity[:1].upper()}{report.quantity[1:]}, and how far off the estimate may be",
         description=description,

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 from hushbid import __version__
 from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
-from hushbid.report.charts import people
 from hushbid.report.charts_compare import Measure, audit_chart, cap_chart, settings_chart
-from hushbid.report.formats import NBSP, count, money, number, percent, with_unit
+from hushbid.report.formats import NBSP, count, money, number, people, percent, with_unit
 from hushbid.report.html import Markup, element, join
 from hushbid.report.model import AuditLine, Report, SettingFacts
 from hushbid.report.sections import bold, paragraph, withheld
@@ -27,6 +26,8 @@ def comparison_section(report: Report) -> Markup:
         " both."
         f" This campaign is {report.setting}.",
     )
+    if report.bought_from == 0:
+        return join([explained, paragraph("Nothing was bought, in either setting.")])
     if len(settings) < 2:
         return join([explained, withheld(report.comparison.missing)])
     chosen, other, *rest = settings
@@ -57,6 +58,8 @@ def _dearer(one: SettingFacts, chosen: SettingFacts, report: Report) -> str:
 def cap_section(report: Report) -> Markup:
     """What the cap costs, and what others would."""
     facts, cap = report.cap, report.privacy.cap
+    if report.bought_from == 0:
+        return paragraph("Nothing was bought, so there is nothing to cap.")
     shown = []
     if facts.capped is None or facts.uncapped is None:
         shown.append(
@@ -114,7 +117,7 @@ def audits_section(report: Report) -> Markup:
         )
     opening = paragraph(
         "An audit attacks a claim and tries to prove it wrong. ",
-        element("b", "A failed audit is proof. "),
+        element("b", "A failed audit is proof, up to the confidence stated. "),
         "One that found no fault proves nothing by itself, which is why each says how likely it would have caught a"
         " fault"
         " planted on purpose.",

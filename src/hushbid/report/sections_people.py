@@ -1,9 +1,9 @@
 """The sections of a report about who was bought from and whether that misleads: facts in, elements out."""
 
 from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
-from hushbid.report.charts import Part, legend, people
+from hushbid.report.charts import Part, legend
 from hushbid.report.charts_compare import groups_chart, selection_chart
-from hushbid.report.formats import NBSP, count, number, percent, with_unit
+from hushbid.report.formats import NBSP, count, number, people, percent, with_unit
 from hushbid.report.html import Child, Markup, element, join
 from hushbid.report.model import Report
 from hushbid.report.sections import bold, paragraph, withheld
@@ -85,6 +85,8 @@ def _or_withheld(share: float | None) -> str:
 def selection_section(report: Report) -> Markup:
     """Which correlation between price and datum would move the estimate by half an interval."""
     facts, unit = report.selection, report.unit
+    if report.bought_from == 0:
+        return paragraph("Nothing was bought, so nothing can mislead.")
     if not facts.shift_per_correlation:
         return paragraph("Everybody has the same weight in the estimate, so prices cannot mislead it.")
     half = with_unit(number(facts.half_width, 2), unit)
