@@ -1,5 +1,17 @@
 """Rivals, one file each, all scored by the same formulas: what "optimal" is measured against.
 
+Whole mechanisms, all of one form (:mod:`~hushbid.baselines.rival`) and priced by one piece of code:
+
+- :mod:`~hushbid.baselines.uniform_loss`: the same privacy loss for all, with truthful payments
+- :mod:`~hushbid.baselines.posted_price`: take it or leave it, at the best price for the prior
+- :mod:`~hushbid.baselines.fixed_accuracy`: the auction of Ghosh and Roth (2011)
+- :mod:`~hushbid.baselines.first_best`: sensitivities known, no rent
+- :mod:`~hushbid.baselines.no_privacy`: data taken as they are
+- :mod:`~hushbid.baselines.near_optimal`: the paper's near-optimal estimators on our losses
+- :mod:`~hushbid.baselines.comparison`: all of them on the same people
+
+The paper's own algorithms:
+
 - :mod:`~hushbid.baselines.paper_central`: [F] Algorithm 1, corrected, and with each misprint kept
 - :mod:`~hushbid.baselines.paper_local`: [F] Algorithm 2, corrected, and with its misprints kept
 - :mod:`~hushbid.baselines.paper_payments`: [F]'s mesh method for payments
@@ -8,6 +20,11 @@
 shows it, is listed in docs/explanation/errata.md.
 """
 
+from hushbid.baselines.comparison import RIVALS, Comparison, ComparisonRow, compare
+from hushbid.baselines.first_best import FirstBest
+from hushbid.baselines.fixed_accuracy import FixedAccuracy
+from hushbid.baselines.near_optimal import NearOptimal, Optimal
+from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.paper_central import (
     algorithm_1,
     algorithm_1_as_printed,
@@ -20,11 +37,26 @@ from hushbid.baselines.paper_local import (
     algorithm_2_with_free_multiplier,
 )
 from hushbid.baselines.paper_payments import MeshPayments, mesh_payments
+from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.protocol import RivalAllocation
+from hushbid.baselines.rival import Rival, RivalOutcome
+from hushbid.baselines.uniform_loss import UniformLoss
 
 __all__ = [
+    "RIVALS",
+    "Comparison",
+    "ComparisonRow",
+    "FirstBest",
+    "FixedAccuracy",
     "MeshPayments",
+    "NearOptimal",
+    "NoPrivacy",
+    "Optimal",
+    "PostedPrice",
+    "Rival",
     "RivalAllocation",
+    "RivalOutcome",
+    "UniformLoss",
     "algorithm_1",
     "algorithm_1_as_printed",
     "algorithm_1_with_printed_argmax",
@@ -32,5 +64,6 @@ __all__ = [
     "algorithm_2",
     "algorithm_2_as_printed",
     "algorithm_2_with_free_multiplier",
+    "compare",
     "mesh_payments",
 ]

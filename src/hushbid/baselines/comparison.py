@@ -1,0 +1,356 @@
+"""What the same accuracy would have cost elsewhere, and what accuracy the same money would have bought.
+
+`compare` runs our mechanism and every rival on the same people: given reports, or several populations drawn from the
+prior. Two questions are asked of each rival:
+
+1. *Same accuracy.* What would it have paid for our mean squared error?
+2. *Same money.* What error would our total payment have bought from it?
+
+A rival is a family indexed by its error weight, how much it values accuracy; a larger one buys a smaller error for
+more money. The weight is moved until the answer fits. Where a rival's choice jumps (its number of sellers, say), the
+last step is made by scaling its common loss, or, if it has none, stays on the side that is accurate enough or within
+the money. With several populations, errors and payments are means over them. On one given population our mechanism need
+not be the cheapest: it is optimal in expectation over the prior. And a rival's weight is chosen here by looking at the
+reports: this is hindsight, not a mechanism.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hushbid.baselines.first_best import FirstBest
+from hushbid.baselines.fixed_accuracy import FixedAccuracy
+from hushbid.baselines.near_optimal import NearOptimal, Optimal
+from hushbid.baselines.no_privacy import NoPrivacy
+from hushbid.baselines.posted_price import PostedPrice
+from hushbid.baselines.rival import Rival, common_variance
+from hushbid.baselines.uniform_loss import UniformLoss
+from hushbid.errors import InputError, MarketError
+from hushbid.mechanism import Market
+from hushbid.priors import Grouped
+
+__all__ = ["RIVALS", "Comparison", "ComparisonRow", "compare"]
+
+FloatArray = NDArray[np.float64]
+
+RIVALS: tuple[type[Rival], ...] = (FirstBest, NearOptimal, PostedPrice, FixedAccuracy, UniformLoss, NoPrivacy)
+"""Every rival, in the order of tables."""
+
+_CLOSE = 1e-7
+"""How close, relatively, an error or a payment must come to ours."""
+
+_FAR = 1e3
+_REACH, _STEPS = 16.0, 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """One mechanism in the comparison; money and squared data units."""
+
+    name: str
+    """What it is called."""
+
+    truthful: bool
+    """Whether it claims that the truth is everybody's best report."""
+
+    voluntary: bool
+    """Whether it claims that nobody is worse off for joining."""
+
+    mse: float
+    """Its mean squared error, with its own parameters chosen for the prior."""
+
+    total_payment: float
+    """What it pays in all."""
+
+    cost: float
+    """Buyer weight times error plus payments: what the platform minimises."""
+
+    cost_error: float
+    """Standard error of ``cost`` over the populations; 0 for one population."""
+
+    payment_for_same_error: float
+    """What it pays for our error; infinite if it cannot reach it."""
+
+    error_for_same_payment: float
+    """The mean squared error it reaches with our money; infinite if it cannot run on it."""
+
+    note: str
+    """What a reader should know about it; may be empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Our mechanism against every rival on the same people."""
+
+    market: Market
+    """The market they compete in."""
+
+    people: int
+    """How many people there are."""
+
+    populations: int
+    """How many populations were looked at; 1 if reports were given."""
+
+    ours: ComparisonRow
+    """Our mechanism."""
+
+    rivals: tuple[ComparisonRow, ...]
+    """Everybody else."""
+
+    def row(self, name: str) -> ComparisonRow:
+        """The row of that name, ours included."""
+        for row in (self.ours, *self.rivals):
+            if row.name == name:
+                return row
+        raise InputError(f"no mechanism in this comparison is called {name!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; what cannot be reached is None."""
+        return {
+            "people": self.people,
+            "populations": self.populations,
+            "rows": [
+                {key: None if value == math.inf else value for key, value in asdict(row).items()}
+                for row in (self.ours, *self.rivals)
+            ],
+        }
+
+    def table(self) -> str:
+        """The comparison as text, in columns."""
+        head = (
+            "mechanism",
+            "truthful",
+            "voluntary",
+            "standard error",
+            "paid",
+            "paid for our error",
+            "error for our pay",
+        )
+        lines = [head, *(_cells(row) for row in (self.ours, *self.rivals))]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(pairs)
+            )
+            for pairs in (list(zip(line, widths, strict=True)) for line in lines)
+        )
+
+
+def compare(
+    market: Market,
+    reports: ArrayLike | None = None,
+    *,
+    people: int | None = None,
+    rng: np.random.Generator | None = None,
+    populations: int = 20,
+    rivals: Sequence[type[Rival]] = RIVALS,
+) -> Comparison:
+    """Our mechanism and its rivals on given ``reports``, or on ``populations`` of ``people`` drawn from the prior.
+
+    >>> from hushbid.priors import Uniform
+    >>> market = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=10_000.0)
+    >>> found = compare(market, np.linspace(1, 2, 50))
+    >>> for row in found.rivals[2:5]:
+    ...     print(f"{row.name}: {row.payment_for_same_error:.2f} instead of {found.ours.total_payment:.2f}")
+    a posted price: 53.85 instead of 52.65
+    a fixed-accuracy auction: 53.85 instead of 52.65
+    the same loss for all: 53.85 instead of 52.65
+    """
+    drawn = _populations(market, reports, people, rng, populations)
+    n = drawn[0].size
+    common_variance(market)
+    ours = _measure(Optimal.best(market, n), drawn)
+    if not math.isfinite(ours.mse):
+        raise MarketError("nothing is bought from these people, so there is no accuracy to compare.")
+    target = replace(_row(Optimal, market, ours), payment_for_same_error=ours.payment, error_for_same_payment=ours.mse)
+    found = tuple(_compared(rival, market, drawn, ours) for rival in rivals)
+    return Comparison(market=market, people=n, populations=len(drawn), ours=target, rivals=found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Means over the populations."""
+
+    mse: float
+    payment: float
+    errors: FloatArray
+    payments: FloatArray
+
+
+def _populations(
+    market: Market, reports: ArrayLike | None, people: int | None, rng: np.random.Generator | None, populations: int
+) -> list[FloatArray]:
+    if reports is not None:
+        if people is not None or rng is not None:
+            raise InputError("give reports, or people and rng, not both.")
+        return [np.atleast_1d(np.asarray(reports, dtype=np.float64))]
+    if people is None or rng is None or people < 1 or populations < 2:
+        raise InputError(
+            f"without reports, people (at least 1), rng and populations (at least 2) are needed, got people={people},"
+            f" populations={populations}."
+        )
+    if isinstance(market.prior, Grouped):
+        return [market.prior.sample(rng=rng) for _ in range(populations)]
+    return [np.asarray(market.prior.sample(people, rng=rng)) for _ in range(populations)]
+
+
+def _measure(rival: Rival, populations: list[FloatArray]) -> _Measured:
+    outcomes = [rival.acquire(reports) for reports in populations]
+    errors = np.array([outcome.mse for outcome in outcomes])
+    payments = np.array([outcome.total_payment for outcome in outcomes])
+    return _Measured(float(errors.mean()), float(payments.mean()), errors, payments)
+
+
+def _row(kind: type[Rival], market: Market, found: _Measured | None, note: str = "") -> ComparisonRow:
+    weight = market.buyer_weight
+    costs = np.array([np.inf]) if found is None else weight * found.errors + found.payments
+    finite = bool(np.isfinite(costs).all())
+    return ComparisonRow(
+        name=kind.name,
+        truthful=kind.truthful,
+        voluntary=kind.voluntary,
+        mse=math.inf if found is None else found.mse,
+        total_payment=math.inf if found is None else found.payment,
+        cost=float(costs.mean()),
+        cost_error=float(costs.std(ddof=1) / math.sqrt(costs.size)) if costs.size > 1 and finite else 0.0,
+        payment_for_same_error=math.inf,
+        error_for_same_payment=math.inf,
+        note=note,
+    )
+
+
+def _compared(kind: type[Rival], market: Market, populations: list[FloatArray], ours: _Measured) -> ComparisonRow:
+    n = populations[0].size
+    try:
+        rival = kind.best(market, n)
+    except MarketError as problem:
+        return _row(kind, market, None, note=str(problem))
+    found = _measure(rival, populations)
+    if not kind.voluntary:
+        row = _row(kind, market, found, note="Nobody who minds would join.")
+        reached = found.mse <= ours.mse
+        return replace(
+            row, payment_for_same_error=found.payment if reached else math.inf, error_for_same_payment=found.mse
+        )
+    cheaper = _at_same_error(kind, market, populations, ours.mse)
+    richer = _at_same_payment(kind, market, populations, ours.payment)
+    nothing = isinstance(rival, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
+    return replace(
+        _row(kind, market, found, note="Guessing the middle of the range beats every price." if nothing else ""),
+        payment_for_same_error=math.inf if cheaper is None else _measure(cheaper, populations).payment,
+        error_for_same_payment=math.inf if richer is None else _measure(richer, populations).mse,
+    )
+
+
+def _at_same_error(kind: type[Rival], market: Market, populations: list[FloatArray], target: float) -> Rival | None:
+    """The rival with the mean error ``target``, or less if it cannot do worse; None if it never gets that accurate."""
+    n, width = populations[0].size, market.width
+
+    def missing(rival: Rival) -> float:
+        mean = float(np.mean([rival.error(reports) for reports in populations])) * width**2
+        return math.log(mean / target) if math.isfinite(mean) else _FAR
+
+    start = market.error_weight(n)
+    found = _solve(lambda weight: kind.best(market, n, error_weight=weight), missing, start, 0.0, enough=True)
+    return None if found.missing > _CLOSE else found.rival
+
+
+def _at_same_payment(kind: type[Rival], market: Market, populations: list[FloatArray], target: float) -> Rival | None:
+    """The rival with the mean payment ``target``; None if it cannot pay so little."""
+    n = populations[0].size
+    start = market.error_weight(n)
+
+    def missing(rival: Rival) -> float:
+        paid = _measure(rival, populations).payment
+        scale = max(abs(target), abs(paid))
+        return _FAR if not math.isfinite(paid) else 0.0 if scale == 0 else (target - paid) / scale
+
+    least = start - market.buyer_weight  # with less the buyer would pay for a larger error
+    found = _solve(lambda weight: kind.best(market, n, error_weight=weight), missing, start, least, enough=False)
+    return None if found.missing < -_CLOSE else found.rival
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    rival: Rival | None
+    missing: float
+
+
+def _solve(
+    family: Callable[[float], Rival],
+    missing: Callable[[Rival], float],
+    start: float,
+    least: float,
+    *,
+    enough: bool,
+) -> _Found:
+    """The member of a family at which nothing is missing.
+
+    ``missing`` falls as the error weight rises. Where even the least weight buys too much, that member is returned;
+    where it jumps over zero, the member above the jump if it must be ``enough``, else the one below.
+    """
+    from scipy.optimize import brentq
+
+    value = missing(family(start))
+    if abs(value) <= _CLOSE:
+        return _Found(family(start), value)
+    ends = _bracket(family, missing, start, value, least)
+    if ends is None:
+        return _Found(None, value)
+    low, high = ends
+    if low == high:
+        return _Found(family(low), missing(family(low)))
+    weight = math.exp(
+        brentq(lambda x: missing(family(math.exp(x))), math.log(low), math.log(high), xtol=1e-9, rtol=1e-12)
+    )
+    rival = family(weight)
+    value = missing(rival)
+    if abs(value) > _CLOSE and isinstance(rival, (FixedAccuracy, PostedPrice, UniformLoss)):
+        common = rival
+        if missing(common.scaled(1e-3)) > 0 > missing(common.scaled(1e3)):
+            factor = brentq(lambda x: missing(common.scaled(math.exp(x))), math.log(1e-3), math.log(1e3), xtol=1e-10)
+            rival = common.scaled(math.exp(factor))
+            value = missing(rival)
+    step = 4e-9
+    while abs(value) > _CLOSE and (value > 0) == enough and step < 1.0:
+        rival = family(weight * (1.0 + step if enough else 1.0 - step))
+        value, step = missing(rival), 2.0 * step
+    return _Found(rival, value)
+
+
+def _bracket(
+    family: Callable[[float], Rival], missing: Callable[[Rival], float], start: float, value: float, least: float
+) -> tuple[float, float] | None:
+    """Two error weights, with too little and with too much bought; twice the least if that buys too much already."""
+    floor = max(least, start * _REACH**-_STEPS)
+    low = high = start
+    if value < 0:
+        while missing(family(low)) < 0:
+            if low <= floor:
+                return low, low
+            low, high = max(low / _REACH, floor), low
+        return low, high
+    for _ in range(_STEPS):
+        low, high = high, high * _REACH
+        if missing(family(high)) <= 0:
+            return low, high
+    return None
+
+
+def _cells(row: ComparisonRow) -> tuple[str, ...]:
+    def shown(value: float, digits: int) -> str:
+        return "-" if not math.isfinite(value) else f"{value:.{digits}g}"
+
+    return (
+        row.name,
+        "yes" if row.truthful else "no",
+        "yes" if row.voluntary else "no",
+        shown(math.sqrt(row.mse), 3),
+        shown(row.total_payment, 4),
+        shown(row.payment_for_same_error, 4),
+        shown(math.sqrt(row.error_for_same_payment), 3),
+    )

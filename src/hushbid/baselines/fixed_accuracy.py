@@ -1,0 +1,117 @@
+"""An auction for a fixed accuracy, in the manner of Ghosh and Roth (*Selling privacy at auction*, EC 2011).
+
+The number of sellers k and their common loss ε, hence the accuracy, are fixed beforehand. The k lowest reports sell,
+each at the (k+1)-st lowest, the threshold price: the highest report with which she would still have sold. Nobody is
+paid more than the top of the prior's support (a reserve). Ghosh and Roth estimate a count and take ``ε = 1/(n − k)``;
+here k and ε minimise the expected cost for our error,
+
+    A·MSE + k·ε·E[c_(k+1)],      MSE = 2/(kε)² + V/k central,  (V + 2/ε²)/k local.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.baselines.rival import (
+    Decision,
+    FloatArray,
+    Pool,
+    Rival,
+    best_common_loss,
+    common_variance,
+    step_rents,
+    unit_error_weight,
+)
+from hushbid.errors import MarketError
+from hushbid.mechanism import Market
+
+__all__ = ["FixedAccuracy", "expected_threshold"]
+
+_CANDIDATES = 80
+_NODES, _REACH = 31, 6.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedAccuracy(Rival):
+    """The k lowest reports sell the same loss at the (k+1)-st lowest price."""
+
+    name: ClassVar[str] = "a fixed-accuracy auction"
+    truthful: ClassVar[bool] = True
+    voluntary: ClassVar[bool] = True
+
+    sellers: int
+    """How many people sell."""
+
+    loss: float
+    """The privacy loss of each."""
+
+    @classmethod
+    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+        """The number of sellers and their loss of least expected cost."""
+        weight = unit_error_weight(market, people, error_weight)
+        pool, variance = Pool.of(market), common_variance(market)
+        central = market.setting == "central"
+        most = people if pool.top < np.inf else people - 1
+        if most < 1:
+            raise MarketError(
+                "a fixed-accuracy auction needs a second person to set the price: the prior has no largest sensitivity."
+            )
+
+        def costs(sellers: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+            expense = sellers * expected_threshold(pool, people, sellers)
+            noise = 1.0 / sellers**2 if central else 1.0 / sellers
+            loss = np.cbrt(4.0 * weight * noise / expense)
+            loss = np.minimum(loss, np.inf if market.max_privacy_loss is None else market.max_privacy_loss)
+            return weight * (2.0 * noise / loss**2 + variance / sellers) + expense * loss, expense
+
+        tried = np.unique(np.geomspace(1, most, _CANDIDATES).astype(np.int64))
+        while True:
+            place = int(np.argmin(costs(tried)[0]))
+            low, high = int(tried[max(place - 1, 0)]), int(tried[min(place + 1, tried.size - 1)])
+            finer = np.unique(np.linspace(low, high, _CANDIDATES).astype(np.int64))
+            if finer.size <= 3 or np.array_equal(finer, tried):
+                break
+            tried = finer
+        sellers = int(tried[place])
+        expense = float(costs(tried)[1][place])
+        noise = 1.0 / sellers**2 if central else 1.0 / sellers
+        loss = best_common_loss(weight, noise, expense, market.max_privacy_loss)
+        return cls(market=market, people=people, sellers=sellers, loss=loss)
+
+    def decide(self, reports: FloatArray) -> Decision:
+        order = np.argsort(reports, kind="stable")
+        reserve = Pool.of(self.market).top
+        threshold = float(reports[order[self.sellers]]) if self.sellers < self.people else reserve
+        threshold = min(threshold, reserve)
+        losses = np.zeros(reports.size)
+        losses[order[: self.sellers]] = self.loss
+        losses[reports > threshold] = 0.0
+        return Decision(privacy_loss=losses, rent=step_rents(reports, losses, threshold), mse=self.error_of(losses))
+
+    def scaled(self, factor: float) -> Self:
+        """The same rival buying ``factor`` times the loss from each seller."""
+        return replace(self, loss=self.loss * factor)
+
+
+def expected_threshold(pool: Pool, people: int, sellers: NDArray[np.int64]) -> FloatArray:
+    """The expected (k+1)-st lowest of ``people`` sensitivities for every k in ``sellers``; the top for k = people.
+
+    Its place in the distribution is beta distributed; the expectation is taken over that.
+    """
+    return np.array(_thresholds(pool, people, tuple(sellers.tolist())))
+
+
+@lru_cache(maxsize=256)
+def _thresholds(pool: Pool, people: int, sellers: tuple[int, ...]) -> tuple[float, ...]:
+    from scipy.special import betaincinv, ndtr
+
+    # The trapezoidal rule in a normal variable: its error falls faster than any power of the step.
+    normal = np.linspace(-_REACH, _REACH, _NODES)
+    weights = np.exp(-0.5 * normal**2)
+    inner = np.minimum(np.array(sellers, dtype=np.float64), people - 1.0)
+    levels = betaincinv(inner[:, None] + 1.0, people - inner[:, None], ndtr(normal)[None, :])
+    expected = pool.quantile(levels.ravel()).reshape(levels.shape) @ (weights / weights.sum())
+    return tuple(np.where(np.array(sellers) < people, expected, pool.top).tolist())

@@ -1,0 +1,50 @@
+"""No privacy: everybody's datum is taken as it is, without noise and without pay.
+
+The estimate is the plain mean, with error V/n. It is what data sets that were not bought look like, and no report
+changes anything in it; but a person who minds at all loses without limit, so nobody would join who had the choice.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hushbid.baselines.rival import Decision, FloatArray, Rival, RivalOutcome, unit_error_weight
+from hushbid.mechanism import Market
+
+__all__ = ["NoPrivacy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoPrivacy(Rival):
+    """Everybody's plain datum, for nothing."""
+
+    name: ClassVar[str] = "no privacy (data taken)"
+    truthful: ClassVar[bool] = True
+    voluntary: ClassVar[bool] = False
+
+    @classmethod
+    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+        """There is nothing to choose."""
+        unit_error_weight(market, people, error_weight)
+        return cls(market=market, people=people)
+
+    def decide(self, reports: FloatArray) -> Decision:
+        return Decision(
+            privacy_loss=np.full(reports.size, np.inf),
+            rent=np.zeros(reports.size),
+            mse=self.unit_variance / reports.size,
+        )
+
+    def acquire(self, reports: ArrayLike) -> RivalOutcome:
+        """Nobody is asked and nobody is paid, whatever she thinks the estimate is worth."""
+        priced = Rival.acquire(self, reports)
+        return RivalOutcome(
+            name=priced.name,
+            reports=priced.reports,
+            privacy_loss=priced.privacy_loss,
+            payments=np.zeros(priced.reports.size),
+            information_rent=np.zeros(priced.reports.size),
+            mse=priced.mse,
+        )

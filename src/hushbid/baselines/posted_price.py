@@ -1,0 +1,122 @@
+"""A posted price: everybody may sell the loss ε for the price ``p·ε``, take it or leave it.
+
+Whoever's sensitivity is at most p sells. With N the number of sellers, binomial under the prior,
+
+    expected cost = A·E[MSE] + p·ε·E[N],      MSE = 2/(Nε)² + V/N central,  (V + 2/ε²)/N local.
+
+For a given p the best ε is a cube root, so the optimum is a one-dimensional search over p. If nobody sells, the
+estimate is the middle of the range, wrong by at most half its width, and MSE is counted as the square of that.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Self
+
+import numpy as np
+
+from hushbid.baselines.rival import (
+    Decision,
+    FloatArray,
+    Pool,
+    Rival,
+    best_common_loss,
+    common_variance,
+    step_rents,
+    unit_error_weight,
+)
+from hushbid.estimation import WORST_VARIANCE
+from hushbid.mechanism import Market
+
+__all__ = ["PostedPrice", "Sales", "expected_sales"]
+
+_POINTS = 33
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sales:
+    """How many of ``people`` sell, when each does with the same chance."""
+
+    none: float
+    """The chance that nobody does."""
+
+    inverse: float
+    """``E[1/N; N ≥ 1]``."""
+
+    inverse_square: float
+    """``E[1/N²; N ≥ 1]``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedPrice(Rival):
+    """Take it or leave it, at a price chosen for the prior."""
+
+    name: ClassVar[str] = "a posted price"
+    truthful: ClassVar[bool] = True
+    voluntary: ClassVar[bool] = True
+
+    price: float
+    """Money per unit of privacy loss."""
+
+    loss: float
+    """The privacy loss on offer."""
+
+    @classmethod
+    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+        """The price and loss of least expected cost."""
+        weight = unit_error_weight(market, people, error_weight)
+        pool, variance = Pool.of(market), common_variance(market)
+        low, high = 0.0, 1.0
+        best, found = np.inf, cls(market=market, people=people, price=float(pool.quantile(0.0)[0]), loss=0.0)
+        for _ in range(_ROUNDS):
+            place = 0
+            for j, (price, chance) in enumerate(_offers(pool, low, high)):
+                if not (0.0 < price < np.inf and chance > 0.0):
+                    continue
+                sales = expected_sales(people, chance)
+                noise = sales.inverse_square if market.setting == "central" else sales.inverse
+                expense = price * people * chance
+                loss = best_common_loss(weight, noise, expense, market.max_privacy_loss)
+                error = 2.0 * noise / loss**2 + variance * sales.inverse + WORST_VARIANCE * sales.none
+                cost = weight * error + expense * loss
+                if cost < best:
+                    best, place = cost, j
+                    found = cls(market=market, people=people, price=price, loss=loss)
+            levels = np.linspace(low, high, _POINTS)
+            low, high = float(levels[max(place - 1, 0)]), float(levels[min(place + 1, _POINTS - 1)])
+        return found
+
+    def decide(self, reports: FloatArray) -> Decision:
+        losses = np.where(reports <= self.price, self.loss, 0.0)
+        return Decision(privacy_loss=losses, rent=step_rents(reports, losses, self.price), mse=self.error_of(losses))
+
+    def scaled(self, factor: float) -> Self:
+        """The same rival buying ``factor`` times the loss from each seller."""
+        return replace(self, loss=self.loss * factor)
+
+
+@lru_cache(maxsize=256)
+def _offers(pool: Pool, low: float, high: float) -> tuple[tuple[float, float], ...]:
+    """Prices between two quantiles of the pool, each with the chance that somebody accepts it."""
+    prices = pool.quantile(np.linspace(low, high, _POINTS))
+    return tuple(zip(prices.tolist(), pool.accepting(prices).tolist(), strict=True))
+
+
+@lru_cache(maxsize=4096)
+def expected_sales(people: int, chance: float) -> Sales:
+    """The moments of a binomial number of sellers, over all numbers within twelve standard deviations of the mean.
+
+    >>> expected_sales(2, 0.5)
+    Sales(none=0.25, inverse=0.625, inverse_square=0.5625)
+    """
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    spread = 12.0 * np.sqrt(people * chance * (1.0 - chance)) + 12.0
+    first = max(1, int(people * chance - spread))
+    number = np.arange(first, min(people, int(people * chance + spread)) + 1, dtype=np.float64)
+    log_chance = gammaln(people + 1.0) - gammaln(number + 1.0) - gammaln(people - number + 1.0)
+    log_chance += xlogy(number, chance) + xlog1py(people - number, -chance)
+    weight = np.exp(log_chance)
+    none = float(np.exp(xlog1py(float(people), -chance)))
+    weight *= (1.0 - none) / weight.sum()
+    return Sales(none, float((weight / number).sum()), float((weight / number**2).sum()))

@@ -1,0 +1,225 @@
+"""What every rival mechanism looks like, and the one place that prices it.
+
+A rival turns everybody's reported sensitivity into privacy losses, payments and an error, like a market does. It
+decides two things, the losses and everybody's *rent*, what she keeps beyond her cost; the rest is common:
+
+    t_i = β_i·(MSE − V_i) + c_i·ε_i + rent_i,
+
+with the market's own user weights β and variances V ([F] Prop. 1). For a rule under which person i's loss is constant
+up to a *critical report* and 0 above it, the rent that makes the truth best is a rectangle, `step_rents`. What a rival
+claims, that the truth is best (`truthful`) and that nobody is worse off for joining (`voluntary`), is there to be
+audited: `hushbid.audit.check_incentives` takes a rival like any other rule.
+
+A rival's own parameters (its ε, its price, its number of sellers) are chosen beforehand, optimally for the prior and
+the number of people, at a given *error weight*: the money that one squared unit of error costs everybody together.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hushbid.errors import InputError
+from hushbid.estimation import WORST_VARIANCE, best_weights
+from hushbid.mechanism import Market
+from hushbid.priors import Grouped, Prior
+
+__all__ = ["Decision", "Pool", "Rival", "RivalOutcome", "step_rents"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Decision:
+    """What a rival decides before payments are worked out."""
+
+    privacy_loss: FloatArray
+    """Everybody's promised loss."""
+
+    rent: FloatArray
+    """What each person is paid beyond her cost."""
+
+    mse: float
+    """Mean squared error on a data range of width 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RivalOutcome:
+    """What a rival buys and pays, in the market's units."""
+
+    name: str
+    """The rival."""
+
+    reports: FloatArray
+    """Everybody's reported sensitivity."""
+
+    privacy_loss: FloatArray
+    """Everybody's promised loss."""
+
+    payments: FloatArray
+    """What each person is paid."""
+
+    information_rent: FloatArray
+    """What each person gains over staying out."""
+
+    mse: float
+    """Mean squared error of the estimate in squared data units."""
+
+    @property
+    def total_payment(self) -> float:
+        """The sum of all payments."""
+        return float(self.payments.sum())
+
+    @property
+    def active(self) -> int:
+        """How many people sell."""
+        return int(np.count_nonzero(self.privacy_loss))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival(ABC):
+    """A whole mechanism to compare ours with; its parameters are fixed before anybody reports."""
+
+    name: ClassVar[str]
+    """What it is called in tables."""
+
+    truthful: ClassVar[bool]
+    """Whether it claims that the truth is everybody's best report."""
+
+    voluntary: ClassVar[bool]
+    """Whether it claims that nobody is worse off for joining."""
+
+    market: Market
+    """The market it competes in."""
+
+    people: int
+    """How many people take part."""
+
+    @classmethod
+    @abstractmethod
+    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+        """The rival with its parameters chosen for the market's prior; ``error_weight`` replaces the market's."""
+
+    @abstractmethod
+    def decide(self, reports: FloatArray) -> Decision:
+        """Losses and rents for reports that have been checked."""
+
+    def error(self, reports: FloatArray) -> float:
+        """The error alone, on a data range of width 1: quicker than a decision where rents take work."""
+        return self.decide(reports).mse
+
+    def acquire(self, reports: ArrayLike) -> RivalOutcome:
+        """Losses, payments and error for everybody's reports."""
+        stated = np.atleast_1d(np.asarray(reports, dtype=np.float64))
+        self.market.prior.virtual_cost(stated)  # refuses what the market would refuse, by row
+        if stated.shape != (self.people,):
+            raise InputError(f"reports must have one entry per person ({self.people}), got shape {stated.shape}.")
+        made = self.decide(stated)
+        mse = made.mse * self.market.width**2
+        weight = np.asarray(self.market.user_weight, dtype=np.float64)
+        payments = made.rent.copy()
+        sold = (made.privacy_loss > 0) & (made.privacy_loss < np.inf)
+        payments[sold] += stated[sold] * made.privacy_loss[sold]
+        if (weight > 0).any():
+            payments = payments + weight * (mse - np.asarray(self.market.stated_variance))
+        return RivalOutcome(
+            name=self.name,
+            reports=stated,
+            privacy_loss=made.privacy_loss,
+            payments=payments,
+            information_rent=made.rent,
+            mse=mse,
+        )
+
+    @property
+    def unit_variance(self) -> float:
+        """The common variance on a data range of width 1."""
+        return common_variance(self.market)
+
+    def error_of(self, privacy_loss: FloatArray) -> float:
+        """The error of the best estimator for given losses, on a data range of width 1.
+
+        If nobody sells, the estimate is the middle of the range, wrong by at most half its width.
+        """
+        if not privacy_loss.any():
+            return WORST_VARIANCE
+        return best_weights(privacy_loss, setting=self.market.setting, variance=self.unit_variance).mse
+
+
+def common_variance(market: Market) -> float:
+    """The one variance of a market, for a range of width 1; rivals are not defined for several."""
+    if isinstance(market.stated_variance, np.ndarray):
+        raise InputError("variance must be one number to compare with rivals, got one per person.")
+    if market.outside_option != "own_data" and np.any(np.asarray(market.user_weight) > 0):
+        raise InputError(
+            f"outside_option must be 'own_data' to compare with rivals while user_weight is not 0,"
+            f" got {market.outside_option!r}."
+        )
+    return market.stated_variance / market.width**2
+
+
+def unit_error_weight(market: Market, people: int, error_weight: float | None) -> float:
+    """The error weight for a data range of width 1."""
+    common_variance(market)
+    if people < 1:
+        raise InputError(f"people must be at least 1, got {people}.")
+    weight = market.error_weight(people) if error_weight is None else error_weight
+    if not 0.0 < weight < np.inf:
+        raise InputError(f"error_weight must be positive and finite, got {error_weight}.")
+    return weight * market.width**2
+
+
+def step_rents(reports: FloatArray, privacy_loss: FloatArray, critical: ArrayLike) -> FloatArray:
+    """The rents of people whose loss is constant up to their critical report and 0 above it: rectangles."""
+    rent = np.zeros(reports.size)
+    sold = privacy_loss > 0
+    rent[sold] = privacy_loss[sold] * (np.broadcast_to(np.asarray(critical), reports.shape)[sold] - reports[sold])
+    return rent
+
+
+def best_common_loss(error_weight: float, noise: float, expense: float, cap: float | None) -> float:
+    """The ε that minimises ``error_weight·noise·2/ε² + expense·ε``, at most ``cap``."""
+    loss = float(np.cbrt(4.0 * error_weight * noise / expense))
+    return loss if cap is None else min(loss, cap)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Everybody's sensitivity as one distribution: the prior, or the mixture of the groups' priors by their size."""
+
+    parts: tuple[tuple[float, Prior], ...]
+    """(share of the people, prior)."""
+
+    @classmethod
+    def of(cls, market: Market) -> "Pool":
+        """The pool of a market's people."""
+        prior = market.prior
+        if isinstance(prior, Grouped):
+            return cls(tuple((rows.size / len(prior), part) for _, part, rows in prior.groups if rows.size))
+        return cls(((1.0, prior),))
+
+    @property
+    def top(self) -> float:
+        """The largest sensitivity anybody can have; may be infinite."""
+        return max(part.support[1] for _, part in self.parts)
+
+    def accepting(self, price: ArrayLike) -> FloatArray:
+        """The chance that a person's sensitivity is at most ``price``."""
+        prices = np.atleast_1d(np.asarray(price, dtype=np.float64))
+        shares = [share * np.asarray(part.cdf(prices)) for share, part in self.parts]
+        return np.asarray(sum(shares), dtype=np.float64)
+
+    def quantile(self, level: ArrayLike) -> FloatArray:
+        """The price that a person accepts with chance ``level``."""
+        levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
+        if len(self.parts) == 1:
+            return np.asarray(self.parts[0][1].quantile(levels))
+        each = np.stack([np.asarray(part.quantile(levels)) for _, part in self.parts])
+        low, high = each.min(axis=0), each.max(axis=0)
+        for _ in range(60):
+            middle = np.where(np.isfinite(high), 0.5 * (low + np.minimum(high, 1e300)), 2.0 * low + 1.0)
+            enough = self.accepting(middle) >= levels
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return np.asarray(high, dtype=np.float64)

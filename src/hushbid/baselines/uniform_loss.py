@@ -1,0 +1,62 @@
+"""The same privacy loss for everybody, with truthful payments.
+
+Nobody's report changes her loss, so the only truthful payment that everybody accepts is the highest price anybody could
+name, ``ε·c̄``, c̄ the top of the prior's support. The common loss minimises ``A·MSE + ε·Σ c̄_i``:
+
+    central   MSE = 2/(nε)² + V/n        ε³ = 4A / (n² Σ c̄_i),
+    local     MSE = (V + 2/ε²)/n         ε³ = 4A / (n Σ c̄_i).
+
+Under a prior without a top the price is infinite: treating everybody alike cannot be paid for.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from hushbid.baselines.rival import Decision, FloatArray, Rival, best_common_loss, step_rents, unit_error_weight
+from hushbid.errors import DivergentPayment
+from hushbid.mechanism import Market
+from hushbid.priors import Grouped
+
+__all__ = ["UniformLoss"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformLoss(Rival):
+    """Everybody sells the same loss at the highest price anybody could name."""
+
+    name: ClassVar[str] = "the same loss for all"
+    truthful: ClassVar[bool] = True
+    voluntary: ClassVar[bool] = True
+
+    loss: float
+    """The common privacy loss."""
+
+    @classmethod
+    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+        """The common loss of least cost; an error where the support has no top."""
+        weight = unit_error_weight(market, people, error_weight)
+        tops = float(np.sum(_tops(market, people)))
+        if tops == np.inf:
+            raise DivergentPayment(
+                "the same loss for all would cost an infinite amount: the prior has no largest sensitivity."
+            )
+        noise = 1.0 / people**2 if market.setting == "central" else 1.0 / people
+        return cls(market=market, people=people, loss=best_common_loss(weight, noise, tops, market.max_privacy_loss))
+
+    def decide(self, reports: FloatArray) -> Decision:
+        tops = _tops(self.market, self.people)
+        losses = np.where(reports <= tops, self.loss, 0.0)
+        return Decision(privacy_loss=losses, rent=step_rents(reports, losses, tops), mse=self.error_of(losses))
+
+    def scaled(self, factor: float) -> Self:
+        """The same rival buying ``factor`` times the loss."""
+        return replace(self, loss=self.loss * factor)
+
+
+def _tops(market: Market, people: int) -> FloatArray:
+    """Everybody's largest possible sensitivity."""
+    if isinstance(market.prior, Grouped):
+        return np.asarray(market.prior.support[1], dtype=np.float64)
+    return np.full(people, market.prior.support[1])

@@ -1,0 +1,354 @@
+"""Every rival against a case worked out by hand, its claims attacked, and the comparison against what it says."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hushbid.allocation import allocate
+from hushbid.baselines import (
+    RIVALS,
+    FirstBest,
+    FixedAccuracy,
+    NearOptimal,
+    NoPrivacy,
+    Optimal,
+    PostedPrice,
+    Rival,
+    UniformLoss,
+    compare,
+)
+from hushbid.baselines.fixed_accuracy import expected_threshold
+from hushbid.baselines.posted_price import expected_sales
+from hushbid.baselines.rival import Pool
+from hushbid.errors import DivergentPayment, InputError, MarketError, ReportError
+from hushbid.estimation import near_optimal_weights
+from hushbid.mechanism import Market
+from hushbid.payments import rent_of_rule
+from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Uniform
+
+PAPER = Market(prior=Uniform(1, 2), variance=0.25)
+BUYER = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=2000.0)
+TRUTHFUL = [rival for rival in (*RIVALS, Optimal) if rival.truthful and rival.voluntary]
+SETTINGS = ["central", "local"]
+
+
+def named(rival: type[Rival]) -> str:
+    return rival.__name__
+
+
+# Hand-computed cases
+
+
+def test_the_same_loss_for_all_on_the_papers_example_is_a_cube_root_paid_at_the_top_price() -> None:
+    rival = UniformLoss.best(PAPER, 2)
+    assert rival.loss == pytest.approx(0.75 ** (1 / 3), rel=1e-12)  # ε³ = 4·3 / (2²·(2 + 2))
+    outcome = rival.acquire([1.0, 1.7])
+    mse = 2 / (2 * rival.loss) ** 2 + 0.25 / 2
+    assert outcome.mse == pytest.approx(mse, rel=1e-12)
+    assert outcome.payments == pytest.approx([mse - 0.25 + 2 * rival.loss] * 2, rel=1e-12)
+    local = UniformLoss.best(replace(PAPER, setting="local"), 2)
+    assert local.loss == pytest.approx(1.5 ** (1 / 3), rel=1e-12)  # ε³ = 4·3 / (2·4)
+    assert local.acquire([1.0, 1.7]).mse == pytest.approx((0.25 + 2 / local.loss**2) / 2, rel=1e-12)
+
+
+def test_the_best_posted_price_for_one_person_solves_its_first_order_condition() -> None:
+    # Sensitivity uniform on [0, 1], A = 16, V = 0.05: cost 4 − 3.2 p + 6 p^(5/3), least at p^(2/3) = 0.32.
+    market = Market(prior=Uniform(0, 1), variance=0.05, buyer_weight=16.0, user_weight=0.0)
+    rival = PostedPrice.best(market, 1)
+    assert rival.price == pytest.approx(0.32**1.5, rel=1e-3)
+    assert rival.loss == pytest.approx((64 / rival.price) ** (1 / 3), rel=1e-9)
+    sold, refused = rival.acquire([0.1]), rival.acquire([0.3])
+    assert sold.payments[0] == pytest.approx(rival.price * rival.loss, rel=1e-12)
+    assert sold.mse == pytest.approx(2 / rival.loss**2 + 0.05, rel=1e-12)
+    assert refused.payments[0] == 0
+    assert refused.mse == 0.25
+
+
+def test_no_other_posted_price_has_a_lower_expected_cost() -> None:
+    for setting in SETTINGS:
+        market = replace(BUYER, setting=setting)
+        rival = PostedPrice.best(market, 12)
+
+        def cost(price: float, loss: float, setting: str = setting) -> float:
+            number = np.arange(1, 13)
+            chances = [math.comb(12, k) * (price - 1) ** k * (2 - price) ** (12 - k) for k in range(13)]
+            noise = 2 / loss**2 / number ** (2 if setting == "central" else 1)
+            error = np.dot(chances[1:], noise + 0.25 / number) + chances[0] / 4
+            return float(2000 * error + 12 * (price - 1) * price * loss)
+
+        best = cost(rival.price, rival.loss)
+        for price in np.linspace(1.01, 2, 100):
+            for loss in rival.loss * np.geomspace(0.5, 2, 60):
+                assert cost(price, loss) >= best * (1 - 1e-6)
+
+
+def test_the_auction_pays_the_k_lowest_the_next_lowest_report() -> None:
+    market = replace(BUYER, prior=Uniform(1, 2))
+    outcome = FixedAccuracy(market=market, people=4, sellers=2, loss=0.5).acquire([1.9, 1.1, 1.5, 1.2])
+    assert outcome.privacy_loss.tolist() == [0, 0.5, 0, 0.5]
+    assert outcome.payments == pytest.approx([0, 0.75, 0, 0.75], rel=1e-12)
+    assert outcome.mse == pytest.approx(2 / 1.0**2 + 0.25 / 2, rel=1e-12)
+    everybody = FixedAccuracy(market=market, people=2, sellers=2, loss=0.5).acquire([1.0, 1.5])
+    assert everybody.payments == pytest.approx([1.0, 1.0], rel=1e-12)  # the top of the support is the reserve
+
+
+def test_on_the_papers_example_the_auction_buys_from_one_person() -> None:
+    # One seller costs 3/4 + 1.5·12^(1/3)·(5/3)^(2/3) = 5.58, two cost 3/8 + 1.5·12^(1/3)·2^(2/3) = 5.83.
+    rival = FixedAccuracy.best(PAPER, 2)
+    assert rival.sellers == 1
+    assert rival.loss == pytest.approx((12 * 3 / 5) ** (1 / 3), rel=1e-9)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_no_other_number_of_sellers_has_a_lower_expected_cost(setting: str) -> None:
+    market = replace(BUYER, setting=setting)
+    found = FixedAccuracy.best(market, 300)
+    k = np.arange(1, 301)
+    price = np.where(k < 300, 1 + (k + 1) / 301, 2)
+    noise = 2 / k**2 if setting == "central" else 2 / k
+    loss = np.cbrt(2 * 2000 * noise / (k * price))
+    cost = 2000 * (noise / loss**2 + 0.25 / k) + k * price * loss
+    assert found.sellers == k[np.argmin(cost)]
+    assert found.loss == pytest.approx(loss[found.sellers - 1], rel=1e-9)
+
+
+def test_the_expected_threshold_is_an_order_statistic() -> None:
+    k = np.array([1, 3, 8, 9])
+    uniform = expected_threshold(Pool.of(BUYER), 9, k)
+    assert uniform == pytest.approx([1 + 2 / 10, 1 + 4 / 10, 1 + 9 / 10, 2], rel=1e-9)
+    exponential = expected_threshold(Pool.of(replace(BUYER, prior=Exponential(1.0))), 9, k[:2])
+    assert exponential == pytest.approx([1 / 9 + 1 / 8, 1 / 9 + 1 / 8 + 1 / 7 + 1 / 6], rel=1e-6)
+
+
+@pytest.mark.parametrize(("people", "chance"), [(2, 0.5), (7, 0.31), (40, 0.99), (40, 1.0), (3, 1e-12)])
+def test_expected_sales_are_binomial(people: int, chance: float) -> None:
+    weights = [math.comb(people, k) * chance**k * (1 - chance) ** (people - k) for k in range(people + 1)]
+    sales = expected_sales(people, chance)
+    assert sales.none == pytest.approx(weights[0], rel=1e-12)
+    assert sales.inverse == pytest.approx(sum(w / k for k, w in enumerate(weights) if k), rel=1e-9)
+    assert sales.inverse_square == pytest.approx(sum(w / k**2 for k, w in enumerate(weights) if k), rel=1e-9)
+
+
+def test_the_first_best_buys_at_cost_and_pays_no_rent() -> None:
+    market = Market(prior=Uniform(1, 2), buyer_weight=27.0, user_weight=0.0)
+    outcome = FirstBest.best(market, 1).acquire([4 / 3 + 1e-15])
+    assert outcome.privacy_loss[0] == pytest.approx((4 * 27 * 3 / 4) ** (1 / 3), rel=1e-9)
+    assert outcome.payments[0] == pytest.approx(4 / 3 * outcome.privacy_loss[0], rel=1e-9)
+    reports = np.array([1.1, 1.3, 1.8])
+    several = FirstBest.best(market, 3).acquire(reports)
+    exact = allocate(reports, error_weight=27.0)
+    assert several.privacy_loss == pytest.approx(exact.privacy_loss, rel=1e-12)
+    assert several.total_payment == pytest.approx(exact.objective - 27 * exact.mse, rel=1e-12)
+
+
+def test_without_privacy_the_error_is_the_sampling_error_and_nobody_is_paid() -> None:
+    outcome = NoPrivacy.best(PAPER, 4).acquire([1.0, 1.2, 1.5, 2.0])
+    assert outcome.mse == 0.25 / 4
+    assert outcome.payments.tolist() == [0, 0, 0, 0]
+    assert np.isinf(outcome.privacy_loss).all()
+
+
+def test_the_papers_estimators_on_our_losses_cost_what_our_losses_do_and_err_more() -> None:
+    reports = np.linspace(1, 2, 30)
+    market = replace(BUYER, setting="local")
+    ours, theirs = (rival.best(market, 30).acquire(reports) for rival in (Optimal, NearOptimal))
+    assert theirs.payments == pytest.approx(ours.payments, rel=1e-12)
+    used = ours.privacy_loss**2
+    error = np.sum((used / used.sum()) ** 2 * (0.25 + 2 / np.where(used > 0, used, np.inf)))
+    assert theirs.mse == pytest.approx(error, rel=1e-12)
+    assert theirs.mse > ours.mse
+    central = NearOptimal.best(BUYER, 30).acquire(reports)
+    expected = near_optimal_weights(central.privacy_loss, setting="central", variance=0.25).mse
+    assert central.mse == expected > Optimal.best(BUYER, 30).acquire(reports).mse
+
+
+@pytest.mark.parametrize("market", [PAPER, replace(PAPER, setting="local"), BUYER], ids=["paper", "local", "buyer"])
+def test_our_mechanism_in_the_rivals_clothes_is_the_market_itself(market: Market) -> None:
+    reports = np.array([1.05, 1.2, 1.25, 1.6, 2.0])
+    ours, market_outcome = Optimal.best(market, 5).acquire(reports), market.acquire(reports)
+    assert ours.payments == pytest.approx(market_outcome.payments, rel=1e-9)
+    assert ours.privacy_loss == pytest.approx(market_outcome.privacy_loss, rel=1e-12)
+    assert ours.mse == pytest.approx(market_outcome.mse, rel=1e-12)
+
+
+# Claims, attacked
+
+
+def gains(rival: Rival, reports: np.ndarray, row: int, grid: np.ndarray) -> np.ndarray:
+    """What person ``row`` gains over the truth by reporting each value of the grid; her true cost is her report."""
+    weight = float(np.broadcast_to(np.asarray(rival.market.user_weight), reports.shape)[row])
+    cost = reports[row]
+
+    def surplus(report: float) -> float:
+        stated = reports.copy()
+        stated[row] = report
+        outcome = rival.acquire(stated)
+        return float(outcome.payments[row] - cost * outcome.privacy_loss[row] - weight * outcome.mse)
+
+    truth = surplus(cost)
+    return np.array([surplus(report) - truth for report in grid])
+
+
+@pytest.mark.parametrize("rival", TRUTHFUL, ids=named)
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("market", [PAPER, replace(PAPER, buyer_weight=300.0)], ids=["paper", "buyer"])
+def test_no_misreport_pays_where_a_rival_claims_so(rival: type[Rival], setting: str, market: Market) -> None:
+    reports = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
+    mechanism = rival.best(replace(market, setting=setting), 5)
+    price = getattr(mechanism, "price", 1.5)
+    grid = np.unique(np.clip([*np.linspace(1, 2, 41), *reports, *(reports + 1e-6), price, price + 1e-9], 1, 2))
+    for row in range(5):
+        assert gains(mechanism, reports, row, grid).max() <= 1e-9
+
+
+def test_overstating_pays_where_prices_are_taken_at_their_word() -> None:
+    reports = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
+    assert gains(FirstBest.best(BUYER, 5), reports, 0, np.linspace(1, 2, 41)).max() > 0.1
+
+
+@pytest.mark.parametrize("rival", TRUTHFUL, ids=named)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_nobody_loses_by_joining_where_a_rival_claims_so(rival: type[Rival], setting: str) -> None:
+    mechanism = rival.best(replace(PAPER, setting=setting), 6)
+    for seed in range(20):
+        reports = np.random.default_rng(seed).uniform(1, 2, 6)
+        outcome = mechanism.acquire(reports)
+        surplus = outcome.payments - reports * outcome.privacy_loss - (outcome.mse - 0.25)
+        assert surplus == pytest.approx(outcome.information_rent, abs=1e-12)
+        assert (outcome.information_rent >= -1e-12).all()
+
+
+@pytest.mark.parametrize("rival", TRUTHFUL, ids=named)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_rent_is_the_integral_that_the_common_payment_code_finds(rival: type[Rival], setting: str) -> None:
+    mechanism = rival.best(replace(BUYER, setting=setting), 5)
+    reports = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
+    outcome = mechanism.acquire(reports)
+
+    def own_loss(z: np.ndarray, row: int) -> np.ndarray:
+        return np.array([mechanism.acquire(np.where(np.arange(5) == row, x, reports)).privacy_loss[row] for x in z])
+
+    for row in range(5):
+        jumps = np.array([getattr(mechanism, "price", 1.5), *np.delete(reports, row)])
+        rent = rent_of_rule(
+            lambda z, row=row: own_loss(z, row), reports[row], 2.0, breaks=jumps, tolerance=1e-2, most_evaluations=400
+        )
+        assert rent.lower[0] - 1e-9 <= outcome.information_rent[row] <= rent.upper[0] + 1e-9
+
+
+# The comparison
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_in_expectation_no_truthful_rival_that_people_join_is_cheaper(setting: str) -> None:
+    for prior in (Uniform(1, 2), LogNormal(0, 0.5), Empirical([1, 1.1, 1.5, 3])):
+        market = Market(prior=prior, user_weight=0.0, buyer_weight=3000.0, setting=setting)
+        rng = np.random.default_rng(7)
+        populations = [np.asarray(prior.sample(15, rng=rng)) for _ in range(12)]
+
+        def costs(rival: type[Rival], market: Market = market, drawn: list = populations) -> np.ndarray:
+            mechanism = rival.best(market, 15)
+            found = [mechanism.acquire(reports) for reports in drawn]
+            return np.array([market.buyer_weight * outcome.mse + outcome.total_payment for outcome in found])
+
+        ours = costs(Optimal)
+        for rival in (PostedPrice, FixedAccuracy, UniformLoss, NearOptimal):
+            try:
+                excess = costs(rival) - ours
+            except DivergentPayment:
+                assert rival is UniformLoss
+                assert prior.support[1] == np.inf
+                continue
+            assert excess.mean() >= -3 * excess.std() / math.sqrt(excess.size)
+        assert costs(FirstBest).mean() < ours.mean()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_same_accuracy_and_same_money_are_met(setting: str) -> None:
+    market = replace(BUYER, setting=setting)
+    reports = np.linspace(1, 2, 40)
+    found = compare(market, reports)
+    ours = market.acquire(reports)
+    assert found.ours.mse == pytest.approx(ours.mse, rel=1e-12)
+    assert found.ours.total_payment == pytest.approx(ours.total_payment, rel=1e-9)
+    same = found.row("the same loss for all")
+    # By hand: n people at a common loss, all paid the top price 2.
+    noise = ours.mse - 0.25 / 40 if setting == "central" else 40 * ours.mse - 0.25
+    loss = math.sqrt(2 / noise) / 40 if setting == "central" else math.sqrt(2 / noise)
+    assert same.payment_for_same_error == pytest.approx(40 * 2 * loss, rel=1e-6)
+    loss = ours.total_payment / 80
+    error = 2 / (40 * loss) ** 2 + 0.25 / 40 if setting == "central" else (0.25 + 2 / loss**2) / 40
+    assert same.error_for_same_payment == pytest.approx(error, rel=1e-6)
+    assert found.row("the first best (prices known)").payment_for_same_error < ours.total_payment
+    assert found.row("no privacy (data taken)").payment_for_same_error == 0
+
+
+def test_a_comparison_on_simulated_people_states_its_uncertainty_and_prints_every_row() -> None:
+    found = compare(BUYER, people=10, rng=np.random.default_rng(3), populations=4)
+    assert found.people == 10
+    assert found.populations == 4
+    assert all(row.cost_error > 0 for row in (found.ours, *found.rivals) if row.voluntary)
+    assert [line.split("  ")[0] for line in found.table().splitlines()[1:]] == [
+        "Hushbid",
+        *(rival.name for rival in RIVALS),
+    ]
+    assert [row["name"] for row in found.to_dict()["rows"]] == ["Hushbid", *(rival.name for rival in RIVALS)]
+
+
+def test_a_rival_that_cannot_be_paid_for_says_why() -> None:
+    market = replace(BUYER, prior=Exponential(1.0))
+    with pytest.raises(DivergentPayment, match="no largest sensitivity"):
+        UniformLoss.best(market, 5)
+    row = compare(market, [0.5, 1.0, 3.0]).row("the same loss for all")
+    assert row.payment_for_same_error == math.inf
+    assert "no largest sensitivity" in row.note
+    with pytest.raises(MarketError, match="second person"):
+        FixedAccuracy.best(market, 1)
+
+
+def test_groups_with_priors_of_their_own_are_compared_too() -> None:
+    prior = Grouped({"calm": Uniform(0.5, 1), "careful": Uniform(1, 4)}, ["calm"] * 10 + ["careful"] * 10)
+    market = replace(BUYER, prior=prior)
+    pool = Pool.of(market)
+    assert pool.accepting(pool.quantile([0.1, 0.5, 0.75])) == pytest.approx([0.1, 0.5, 0.75], abs=1e-9)
+    reports = prior.sample(rng=np.random.default_rng(1))
+    found = compare(market, reports)
+    assert found.row("the same loss for all").payment_for_same_error > found.ours.total_payment
+    assert math.isfinite(found.row("a posted price").payment_for_same_error)
+
+
+def test_a_cap_binds_the_rivals_as_well() -> None:
+    market = replace(BUYER, buyer_weight=1e6, max_privacy_loss=0.5)
+    for rival in RIVALS:
+        if rival.voluntary:
+            assert rival.best(market, 8).acquire(np.linspace(1, 2, 8)).privacy_loss.max() <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: compare(BUYER), "without reports"),
+        (lambda: compare(BUYER, [1.5], people=3), "not both"),
+        (lambda: compare(replace(BUYER, variance=[0.25, 0.2]), [1.5, 1.2]), "one per person"),
+        (lambda: compare(replace(PAPER, outside_option="estimate"), [1.5, 1.2]), "own_data"),
+        (lambda: UniformLoss.best(BUYER, 0), "at least 1"),
+        (lambda: UniformLoss.best(BUYER, 2, error_weight=-1.0), "positive and finite"),
+        (lambda: UniformLoss.best(BUYER, 2).acquire([1.5]), "one entry per person"),
+        (lambda: compare(BUYER, [1.2, 1.3], rivals=()).row("nobody"), "no mechanism"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_sentence(call: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()  # type: ignore[operator]
+
+
+def test_a_report_below_the_support_is_named_by_its_row() -> None:
+    with pytest.raises(ReportError, match="row 1"):
+        PostedPrice.best(BUYER, 2).acquire([1.5, 0.5])
+
+
+def test_if_nothing_is_bought_there_is_no_accuracy_to_compare() -> None:
+    with pytest.raises(MarketError, match="no accuracy"):
+        compare(BUYER, [2.5, 3.0])
