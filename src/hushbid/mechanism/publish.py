@@ -47,4 +47,8 @@ def plan_of(outcome: Outcome) -> ReleasePlan:
 
 def outcome_key(outcome: Outcome) -> str:
     """The content hash of an outcome: what a claim on its one release is keyed by."""
-    return hashlib.sha256(json.dumps(outcome.to_dict(), sort_keys=True, allow_nan=False).encode()).hexdigest()
+    head = {"outcome": 1, "market": outcome.market.to_dict(), "people": int(outcome.reports.size)}
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True, allow_nan=False).encode())
+    for column in outcome.columns().values():
+        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+    return digest.hexdigest()
