@@ -31,6 +31,7 @@ SMALLEST_CELL = 5
 
 NOT_STATED = "Not stated"
 _LONGEST_POOL = 40
+_FEWEST_BARS, _MOST_BARS = 8, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +91,11 @@ class Labels:
     """For each person the place of her group among the names."""
 
 
-def histogram(values: FloatArray, *, bars: int = 24) -> Histogram | None:
+def histogram(values: FloatArray) -> Histogram | None:
     """Counts in bars of round width that are joined until each has enough people; None for too few people."""
     if values.size < SMALLEST_CHART or not np.isfinite(values).all():
         return None
+    bars = min(max(round(math.sqrt(values.size)), _FEWEST_BARS), _MOST_BARS)
     low, high = float(values.min()), float(values.max())
     width = round_step((high - low) / bars if high > low else max(abs(high), 1.0) / bars)
     first = math.floor(low / width + 1e-9)
@@ -148,7 +150,7 @@ def group_rows(outcome: Outcome, labels: Labels) -> tuple[GroupRow, ...]:
     """Everybody's numbers added up by group, largest group first; empty if all would be one pool."""
     names, place = list(labels.names), labels.codes
     pooled = _pool(np.bincount(place, minlength=len(names)))
-    if pooled.all() and len(names) > 1:
+    if pooled.all():
         return ()
     if pooled.any():
         place = np.where(pooled[place], len(names), place)

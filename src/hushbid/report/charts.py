@@ -77,18 +77,21 @@ def _locator(whole: Scale, scale: Scale, facts: EstimateFacts) -> list[Child]:
 
 
 def parts_chart(parts: Sequence[Part], width: float) -> Drawing:
-    """One bar divided into parts, each with its share if there is room."""
-    total = sum(max(size, 0.0) for _, size, _, _ in parts)
+    """A bar divided into parts, each with its share if there is room; parts below zero in a bar of their own."""
+    gains = [(size, class_) for _, size, class_, _ in parts if size > 0.0]
+    losses = [(-size, class_) for _, size, class_, _ in parts if size < 0.0]
+    whole = max(sum(size for size, _ in gains), sum(size for size, _ in losses)) or 1.0
     marks: list[Child] = []
-    place = 0.0
-    for _, size, class_, _ in parts:
-        share = max(size, 0.0) / total if total > 0.0 else 0.0
-        span = share * width
-        marks.append(box(place, 0, span, 36, f"{class_} gap", radius=2))
-        if span > text_width(percent(share)) + 14:
-            marks.append(label(place + span / 2, 23, percent(share), f"on-{class_} strong", anchor="middle"))
-        place += span
-    return Drawing(width=width, height=36, marks=tuple(marks))
+    for row, bar in enumerate(bar for bar in (gains, losses) if bar):
+        place, top = 0.0, 46.0 * row
+        for size, class_ in bar:
+            span = size / whole * width
+            marks.append(box(place, top, span, 36, f"{class_} gap", radius=2))
+            words = percent(size / whole) if not losses else "below zero" if bar is losses else ""
+            if words and span > text_width(words) + 14:
+                marks.append(label(place + span / 2, top + 23, words, f"on-{class_} strong", anchor="middle"))
+            place += span
+    return Drawing(width=width, height=82 if gains and losses else 36, marks=tuple(marks))
 
 
 def legend(parts: Sequence[Part]) -> Markup:

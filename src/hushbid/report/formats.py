@@ -78,6 +78,16 @@ def at_most(value: float, digits: int = 2) -> float:
     return float(written.quantize(Decimal(1).scaleb(written.adjusted() - digits + 1), ROUND_CEILING))
 
 
+def money_at_most(amount: float, currency: Currency | None) -> str:
+    """An upper bound on an amount: two digits, rounded up, however small.
+
+    >>> money_at_most(0.0100011, Currency.of("EUR"))
+    'EUR\xa00.011'
+    """
+    code = "" if currency is None or currency == NO_CURRENCY else f"{currency.code}{NBSP}"
+    return f"{code}{number(at_most(amount), 2)}"
+
+
 def decimals_for(half_width: float) -> int:
     """How many decimals a number deserves whose uncertainty is this: two digits of it."""
     if not 0 < half_width < math.inf:

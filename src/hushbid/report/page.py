@@ -108,28 +108,32 @@ def _warning(report: Report) -> Markup | None:
 
 
 def _lede(report: Report) -> Markup:
-    facts, cost = report.estimate, report.cost
+    facts = report.estimate
     if report.bought_from == 0:
         return join([f"Nothing was bought: none of {people(report.people)} reported within the range of the prior."])
-    bought = f"{money(cost.paid, report.currency)}, paid to {count(report.bought_from)} of {people(report.people)}"
-    if cost.payers:  # then payments go both ways
-        bought = f"{money(cost.paid, report.currency)} on balance, bought from {count(report.bought_from)} of" + (
-            f" {people(report.people)} and paid for in part by {people(cost.payers)} who value it"
-        )
     loses = f"Nobody loses more than ε{NBSP}={NBSP}{number(report.privacy.largest)} of privacy."
     if math.isinf(report.privacy.largest):
         loses = f"{people(report.privacy.unlimited)} accepted an unlimited loss of privacy."
     if facts.value is None:
-        return join(
-            [f"Data for estimating {report.quantity} were bought for {bought}. {loses} Nothing is released yet."]
-        )
+        return join([f"Data on {report.quantity} have been bought. {_price(report)} {loses} Nothing is released yet."])
     text, low, high = interval(facts.value, facts.half_width)
     return join(
         [
             f"We estimate {report.quantity} at ",
             element("b", with_unit(text, report.unit)),
-            f", with {percent(facts.level)} confidence between {low} and {high}. It cost {bought}. {loses}",
+            f", with {percent(facts.level)} confidence between {low} and {high}. {_price(report)} {loses}",
         ]
+    )
+
+
+def _price(report: Report) -> str:
+    cost, whom = report.cost, f"{count(report.bought_from)} of {people(report.people)}"
+    if not cost.payers:
+        return f"It cost {money(cost.paid, report.currency)}, paid to {whom}."
+    verb = "cost" if cost.paid >= 0.0 else "brought in"
+    return (
+        f"On balance it {verb} {money(abs(cost.paid), report.currency)}: data were bought from {whom}, and"
+        f" {people(cost.payers)} pay for an estimate they value."
     )
 
 
@@ -143,7 +147,11 @@ def _key_figures(report: Report) -> Markup:
         figures.append(("Standard error", with_unit(number(facts.standard_error), report.unit), "expected"))
     rent = cost.rent / ((cost.compensation + cost.rent) or 1.0)
     figures += [
-        ("Paid", money(cost.paid, report.currency), f"{percent(rent)} information rent" if cost.rent else ""),
+        (
+            "Paid",
+            money(cost.paid, report.currency),
+            f"{people(cost.payers)} pay" if cost.payers else f"{percent(rent)} information rent" if cost.rent else "",
+        ),
         ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
     ]
     if report.bought_from:

@@ -13,7 +13,19 @@ from hushbid.report.charts import (
     payment_chart,
     schedule_chart,
 )
-from hushbid.report.formats import NBSP, count, decimals_for, fixed, interval, money, number, people, percent, with_unit
+from hushbid.report.formats import (
+    NBSP,
+    count,
+    decimals_for,
+    fixed,
+    interval,
+    money,
+    money_at_most,
+    number,
+    people,
+    percent,
+    with_unit,
+)
 from hushbid.report.html import Child, Markup, element, join
 from hushbid.report.model import Curve, Report
 from hushbid.report.svg import Table, figure, plain_table
@@ -158,7 +170,7 @@ def cost_section(report: Report) -> Markup:
         element("b", "Information rent"),
         " comes on top because only she knows that price. Were everybody paid just what she asks, everybody would ask"
         " for more; the rent is exactly what makes the truth her best report, whatever the others say. No misreport can"
-        f" gain anybody more than {money(cost.incentive_error, currency)}.",
+        f" gain anybody more than {money_at_most(cost.incentive_error, currency)}.",
     )
     return join([chart, why, _signs(report), _prices(report), _certificate(report)])
 
@@ -171,7 +183,7 @@ def _signs(report: Report) -> Markup | None:
     return paragraph(
         f"{paying}People value the estimate as well, by the weight they were declared to have; over everybody that"
         " changes"
-        f" payments by {money(cost.error_term, currency)}. Parts below zero are not drawn in the bar."
+        f" payments by {money(cost.error_term, currency)}. Parts below zero have a bar of their own."
     )
 
 

@@ -12,6 +12,8 @@ from hushbid.report.svg import Table, figure, numbers, plain_table
 
 def groups_section(report: Report) -> Markup:
     """Who was bought from, by group."""
+    if report.bought_from == 0:
+        return paragraph("Nobody.")
     opening = paragraph(
         "Data were bought from ",
         bold(f"{count(report.bought_from)} of {people(report.people)}"),
@@ -22,7 +24,9 @@ def groups_section(report: Report) -> Markup:
     if report.groups is None:
         return join([opening, paragraph("No groups were recorded, so nothing can be said about who they are.")])
     if not report.groups:
-        return join([opening, withheld(f"All groups together have too few people: a group needs {SMALLEST_CHART}.")])
+        return join(
+            [opening, withheld(f"The groups are too small: each needs {SMALLEST_CHART} people, and they have fewer.")]
+        )
     rows = report.groups
     hidden = any(row.share_of_weight is None for row in rows)
     head = (
@@ -99,7 +103,10 @@ def selection_section(report: Report) -> Markup:
     )
     if facts.any_shape is None:
         return join(
-            [opening, paragraph(bold(f"No relation whatever could move the estimate by half an interval ({half})."))]
+            [
+                opening,
+                paragraph(bold(f"Not even a perfect relation could move the estimate by half an interval ({half}).")),
+            ]
         )
     linear = (
         [

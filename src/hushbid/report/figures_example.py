@@ -1,0 +1,156 @@
+"""Figures of the paper's two examples, and of one person's choice in the first.
+
+*The example*: two users whose sensitivities are uniform on [1, 2] (virtual cost 2c − 1), variance 1/4, everybody's
+weight on the error 1 ([F], section 6.1). *The estimation example*: most people at a loss of 1/√n, √n of them at 1 ([F],
+after Theorem 1).
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hushbid.allocation import allocate
+from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
+from hushbid.mechanism import Market
+from hushbid.priors import Uniform
+from hushbid.report.figures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    STYLES,
+    FloatArray,
+    PaperFigure,
+    labelled,
+    log_axes,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+__all__ = ["schedule", "two_users", "worked_example"]
+
+PRIOR, VARIANCE = Uniform(1.0, 2.0), 0.25
+QUANTITIES = {"mse": "mean squared error", "objective": "platform's objective", "loss": "user 1's privacy loss"}
+
+
+def two_users(quick: bool = False) -> PaperFigure:
+    """The nine panels: error, objective and user 1's loss; central, local, and local − central."""
+    points = 13 if quick else 51
+    reports = np.linspace(1.0, 2.0, points)
+    second, first = np.meshgrid(reports, reports)
+    table = {"c1": first.ravel(), "c2": second.ravel()}
+    for setting in ("central", "local"):
+        found = [
+            allocate(PRIOR.virtual_cost(np.array(pair)), setting=setting, variance=VARIANCE)
+            for pair in zip(table["c1"].tolist(), table["c2"].tolist(), strict=True)
+        ]
+        table[f"{setting}_mse"] = np.array([one.mse for one in found])
+        # The platform's objective in [F] is what is left of the reduced problem after n·V: Proposition 2.
+        table[f"{setting}_objective"] = np.array([one.objective for one in found]) - 2 * VARIANCE
+        table[f"{setting}_loss"] = np.array([one.privacy_loss[0] for one in found])
+    for quantity in QUANTITIES:
+        table[f"difference_{quantity}"] = table[f"local_{quantity}"] - table[f"central_{quantity}"]
+
+    def draw(canvas: "Canvas") -> None:
+        axes = canvas.subplots(3, 3, sharex=True, sharey=True)
+        for row, (quantity, words) in enumerate(QUANTITIES.items()):
+            both = np.concatenate([table[f"{setting}_{quantity}"] for setting in STYLES])
+            for column, kind in enumerate(("central", "local", "difference")):
+                panel = axes[row, column]
+                values = table[f"{kind}_{quantity}"].reshape(points, points).T
+                if kind == "difference":
+                    reach = float(np.abs(values).max())
+                    shown = panel.pcolormesh(reports, reports, values, cmap="PuOr_r", vmin=-reach, vmax=reach)
+                else:
+                    shown = panel.pcolormesh(reports, reports, values, cmap="cividis", vmin=both.min(), vmax=both.max())
+                canvas.colorbar(shown, ax=panel, shrink=0.9)
+                panel.set_title(f"{words},\n{'local − central' if kind == 'difference' else kind}")
+                panel.set_aspect("equal")
+                if row == 2:
+                    panel.set_xlabel("$c_1$")
+                if column == 0:
+                    panel.set_ylabel("$c_2$")
+
+    return PaperFigure(
+        name="two-users",
+        title="Two users, sensitivities uniform on [1, 2], variance 1/4: error, objective and user 1's privacy loss.",
+        table=table,
+        draw=draw,
+        size=(9.0, 8.4),
+    )
+
+
+def worked_example(quick: bool = False) -> PaperFigure:
+    """n times the error of four ways to weigh people, most of whom allow 1/√n and √n of whom allow 1."""
+    sizes = np.unique(np.round(np.geomspace(4, 1e4 if quick else 1e6, 9 if quick else 21)))
+    table = {"n": sizes} | {
+        name: np.empty(sizes.size) for name in ("all_active", "equal_weights", "capped", "best", "lower_bound")
+    }
+    for j, size in enumerate(sizes.tolist()):
+        n = int(size)
+        losses = np.where(np.arange(n) < int(n - np.sqrt(n)), 1 / np.sqrt(n), 1.0)
+        errors = {
+            "all_active": mse_of(losses / losses.sum(), losses, setting="central", variance=VARIANCE),
+            "equal_weights": mse_of(np.full(n, 1 / n), losses, setting="central", variance=VARIANCE),
+            "capped": near_optimal_weights(losses, setting="central", variance=VARIANCE).mse,
+            "best": best_weights(losses, setting="central", variance=VARIANCE).mse,
+            "lower_bound": minimax_bounds(losses, "central").lower,
+        }
+        for name, error in errors.items():
+            table[name][j] = error * n
+
+    def draw(canvas: "Canvas") -> None:
+        axes = canvas.subplots()
+        for name, words, style in (
+            ("all_active", "use all that is allowed", {"color": RED, "linestyle": "--", "marker": "s"}),
+            ("capped", "the paper's cap", {"color": ORANGE, "linestyle": "-.", "marker": "^"}),
+            ("equal_weights", "equal weights", {"color": GREEN, "linestyle": ":", "marker": "v"}),
+            ("best", "best (exact cap)", {"color": BLUE, "linestyle": "-", "marker": "o"}),
+            ("lower_bound", "no private estimator is below", {"color": BLACK, "linestyle": "-", "marker": ""}),
+        ):
+            axes.plot(sizes, table[name], label=words, **style)
+        log_axes(axes, x="people n", y="n × mean squared error", title="Who allows more should not always be used more")
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+    return PaperFigure(
+        name="worked-example",
+        title="Most people allow 1/√n, √n people allow 1: n times the error of five estimators.",
+        table=table,
+        draw=draw,
+    )
+
+
+def schedule(quick: bool = False) -> PaperFigure:
+    """What one person faces as she changes her report, the others' fixed: loss, payment and surplus."""
+    others = np.linspace(1.0, 2.0, 41)[1::2]
+    truth = 1.2
+    reports = np.linspace(1.0, 2.0, 41 if quick else 201)
+    table: dict[str, FloatArray] = {"report": reports}
+    for setting in STYLES:
+        market = Market(prior=PRIOR, setting=setting, user_weight=0.0, buyer_weight=2000.0)  # type: ignore[arg-type]
+        loss, payment = market.acquire([truth, *others]).schedule(user=0).at(reports)
+        table[f"{setting}_loss"], table[f"{setting}_payment"] = loss, payment
+        table[f"{setting}_surplus"] = payment - truth * loss
+
+    def draw(canvas: "Canvas") -> None:
+        panels = canvas.subplots(1, 3, sharex=True)
+        for panel, (name, words) in zip(
+            panels,
+            {"loss": "privacy loss", "payment": "payment", "surplus": "payment − cost, if her cost is 1.2"}.items(),
+            strict=True,
+        ):
+            for setting, style in STYLES.items():
+                panel.plot(reports, table[f"{setting}_{name}"], label=setting, **(style | {"marker": ""}))
+            labelled(panel, x="her report", y="", title=words)
+        panels[2].axvline(truth, color=BLACK, linewidth=0.8)
+        panels[2].annotate("the truth", (truth, 0.02), xytext=(truth + 0.04, 0.02), fontsize=8)
+        panels[0].legend()
+
+    return PaperFigure(
+        name="schedule",
+        title="Twenty others fixed: a higher report means less loss and less pay, and the truth is best.",
+        table=table,
+        draw=draw,
+    )
