@@ -54,6 +54,17 @@ def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_w
     return error_weight * unit * bound * (1.0 - _ROUNDING)
 
 
+def central_lower_bound_of_pieces(
+    base: float, offset: FloatArray, total: FloatArray, first: FloatArray, second: FloatArray
+) -> float:
+    """The bound in normal form over the pieces between ``base + offset``, from sums up to and with each."""
+    level = Below(level=offset, mass=total, first=first, second=second, origin=base).curve()[0]
+    left, right, total, first = level[:-1], level[1:], total[:-1], first[:-1]
+    spread = np.maximum(second[:-1] - first * first / total, 0.0)
+    pieces = _Pieces(left, np.maximum(right, left), 1.0 / total, base + first / total, spread)
+    return _bound_over(pieces, _KAPPA) * (1.0 - _ROUNDING)
+
+
 def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -> float:
     """The dual bound at its best ``P``, found by bisection on its slope; or what noise alone costs, if that is more."""
     if variance == 0.0:

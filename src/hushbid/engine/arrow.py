@@ -1,0 +1,104 @@
+"""Arrow tables in memory, and Parquet files and folders read in batches: the engine that is always there."""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hushbid.engine.boundary import BATCH_ROWS, Batch, Mapper, Reducer, Sum, fold, mapped, output_schema, pyarrow
+from hushbid.errors import InputError
+
+
+class Stream:
+    """A priced Parquet file or folder that is not written yet: every reading prices it again, in batches.
+
+    Anything that reads the Arrow stream interface takes it (``pyarrow.table``, ``polars.from_arrow``, DuckDB).
+    """
+
+    def __init__(self, dataset: Any, kernel: Mapper, *, drop: bool) -> None:
+        self._dataset, self._kernel, self._drop = dataset, kernel, drop
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow schema of the batches."""
+        return output_schema(self._dataset.schema)
+
+    def batches(self) -> Iterator[Batch]:
+        """The priced rows in the order of the files."""
+        return mapped(_batches(self._dataset), self._kernel, drop=self._drop)
+
+    def read_all(self) -> Any:
+        """The whole as one ``pyarrow.Table``."""
+        return pyarrow().Table.from_batches(self.batches(), schema=self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pyarrow().RecordBatchReader.from_batches(self.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+class ArrowEngine:
+    """A ``pyarrow.Table``, or a Parquet file or folder."""
+
+    def __init__(self, source: Any) -> None:
+        if isinstance(source, str | Path):
+            self._lazy, self._dataset = True, _open(Path(source))
+        else:
+            self._lazy, self._dataset = False, _dataset().dataset(source)
+        self.names: list[str] = list(self._dataset.schema.names)
+
+    def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
+        """The sum of the kernel's results over all batches of these columns."""
+        return fold(_batches(self._dataset, list(columns)), kernel, zero)
+
+    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool) -> Any:
+        """A table for a table, a `Stream` for files."""
+        stream = Stream(self._dataset, kernel, drop=drop)
+        return stream if self._lazy else stream.read_all()
+
+    def read_all(self) -> Any:
+        """The whole table, in memory."""
+        return self._dataset.to_table()
+
+    def distinct(self, column: str) -> int:
+        """How many different values a column has; the column is read as a whole."""
+        compute: Any = _import("pyarrow.compute")
+        values = pyarrow().chunked_array(
+            [batch.column(0) for batch in _batches(self._dataset, [column])],
+            type=self._dataset.schema.field(column).type,
+        )
+        return int(compute.count_distinct(values, mode="only_valid").as_py())
+
+    def write(self, frame: Any, path: str) -> None:
+        """Write to one Parquet file, batch by batch."""
+        parquet: Any = _import("pyarrow.parquet")
+        schema = frame.schema
+        with parquet.ParquetWriter(path, schema) as writer:
+            for batch in frame.batches() if isinstance(frame, Stream) else frame.to_batches():
+                writer.write_batch(batch)
+
+
+def _batches(dataset: Any, columns: list[str] | None = None) -> Iterator[Batch]:
+    """In order, with little read ahead."""
+    batches: Iterator[Batch] = dataset.to_batches(
+        columns=columns, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1
+    )
+    return batches
+
+
+def _open(path: Path) -> Any:
+    if not path.exists():
+        raise InputError(f"There is no file or folder {str(path)!r}.")
+    pa = pyarrow()
+    try:
+        return _dataset().dataset(path, format="parquet", exclude_invalid_files=path.is_dir())
+    except (pa.ArrowInvalid, OSError):
+        raise InputError(f"{str(path)!r} must be a Parquet file, or a folder of Parquet files alike.") from None
+
+
+def _dataset() -> Any:
+    return _import("pyarrow.dataset")
+
+
+def _import(name: str) -> Any:
+    pyarrow()
+    return import_module(name)

@@ -1,0 +1,131 @@
+"""What an engine is: two verbs over Arrow batches.
+
+*Reduce* applies a kernel to every batch and adds the results up; *map* applies a kernel to every batch and appends the
+columns it returns. A kernel is the library's own NumPy code, so what is proved in memory holds on every engine; its
+results are integers, extremes and sets, whose sum does not depend on order, batches or machines. An engine must be able
+to read its rows several times, and to ship a kernel to wherever they are (kernels can be pickled).
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
+
+from hushbid.errors import MissingExtra
+
+Batch = Any
+"""A ``pyarrow.RecordBatch``."""
+
+Frame = Any
+"""A table of whatever kind the engine works on."""
+
+OUTPUT = ("privacy_loss", "weight", "payment")
+"""The columns that pricing appends."""
+
+BATCH_ROWS = 1 << 17
+
+
+class Addable(Protocol):
+    """Something that adds up."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+Sum = TypeVar("Sum", bound=Addable)
+Reducer = Callable[[Batch, int | None], Sum]
+"""From a batch and the number of its first row (None: rows have no order) to a summary."""
+
+Mapper = Callable[[Batch], list[Any]]
+"""From a batch to the arrays of the columns to append, null in rows that are not priced."""
+
+
+class Engine(Protocol):
+    """One table, wherever it lives."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        ...
+
+    def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
+        """The sum of the kernel's results over all batches of these columns."""
+        ...
+
+    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool) -> Frame:
+        """The table with the columns `OUTPUT` appended; with ``drop``, without the rows that are not priced."""
+        ...
+
+    def distinct(self, column: str) -> int:
+        """How many different values a column has, nulls not counted."""
+        ...
+
+    def write(self, frame: Frame, path: str) -> None:
+        """Write what `map` returned as Parquet to a path where nothing is yet."""
+        ...
+
+
+def fold(batches: Iterable[Batch], kernel: Reducer[Sum], zero: Sum) -> Sum:
+    """Reduce batches that arrive in order; kernels run in threads, as NumPy lets go of the interpreter's lock."""
+    total = zero
+    for found in _in_threads(_numbered(batches, kernel)):
+        total = total + found
+    return total
+
+
+def mapped(batches: Iterable[Batch], kernel: Mapper, *, drop: bool) -> Iterator[Batch]:
+    """Every batch with its new columns, in order."""
+    return _in_threads(partial(with_output, batch, kernel, drop=drop) for batch in batches)
+
+
+def with_output(batch: Batch, kernel: Mapper, *, drop: bool) -> Batch:
+    """One batch with its new columns; the old ones stay as they are."""
+    pa = pyarrow()
+    columns = kernel(batch)
+    found = pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=output_schema(batch.schema))
+    return found.filter(columns[0].is_valid()) if drop and columns[0].null_count else found
+
+
+def output_schema(schema: Any) -> Any:
+    """An Arrow schema with the new columns appended."""
+    pa = pyarrow()
+    for name in OUTPUT:
+        schema = schema.append(pa.field(name, pa.float64()))
+    return schema
+
+
+def pyarrow() -> Any:
+    """The package, imported when it is needed."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtra("Pricing tables needs pyarrow: pip install 'hushbid[engines]'.") from None
+    return pa
+
+
+def _numbered(batches: Iterable[Batch], kernel: Reducer[Sum]) -> Iterator[Callable[[], Sum]]:
+    start = 0
+    for batch in batches:
+        yield partial(kernel, batch, start)
+        start += batch.num_rows
+
+
+T = TypeVar("T")
+
+
+def _in_threads(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """Results in order, with no more jobs waiting than there are threads: memory stays bounded."""
+    workers = max(2, min(8, os.cpu_count() or 1))
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(job))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

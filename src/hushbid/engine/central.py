@@ -1,0 +1,250 @@
+"""The central setting at any size: bound, refine, and take a small window of people to the driver.
+
+Pass 1 counts everybody in coarse buckets, and `hushbid.allocation.summed` says between which levels every minimum must
+lie. If few people are below the upper one they all go to the driver and are priced like any population in memory. If
+not, a second pass (skipped if it is not needed) places finer buckets between the levels, and the last one brings exact
+sums below a window of a few people, and these. Losses are then a formula, payments a curve in the report.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushbid.allocation.central import KAPPA
+from hushbid.allocation.exact import ExactSums
+from hushbid.allocation.summed import Bracket, SummedPopulation, bracket
+from hushbid.engine.curves import Curve, fit
+from hushbid.engine.decisions import FormulaKernel, Idle
+from hushbid.engine.histogram import Histogram
+from hushbid.engine.passes import Census, Refined, RefineKernel, Window, WindowKernel
+from hushbid.engine.people import FloatArray
+from hushbid.engine.run import Run
+from hushbid.errors import MarketError
+from hushbid.mechanism import Market
+from hushbid.payments import Rents, rents
+from hushbid.priors import Prior
+
+WINDOW = 1 << 17
+"""At most so many people are expected in the window that goes to the driver."""
+
+_SPARE = 64.0
+"""The window reaches this many times one person's influence beyond the bracket."""
+
+_CURVE_TOLERANCE = 2e-11
+_RENT_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """The central optimum and what it takes to price everybody."""
+
+    population: SummedPopulation
+    kernel: FormulaKernel
+    mse: float
+    objective: float
+    schedule_error: float
+    rent_error: float
+
+
+def normal_scale(market: Market, n: int, variance: float) -> float:
+    """What virtual costs are divided by to reach normal form."""
+    return float(market.error_weight(n) * market.width**2 * variance**1.5)
+
+
+def first_bracket(census: Census, scale: float, *, variance_ratio: float = 1.0) -> Bracket:
+    """Where all minima are, from the first pass alone; in the units of virtual costs."""
+    nobody = ExactSums({})
+    found = bracket(census.histogram.levels(scale, census.lowest, nobody), variance_ratio=variance_ratio)
+    return _in_costs(found, scale)
+
+
+def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | None:
+    """The optimum by sums; None if it cannot be shown to be the only minimum."""
+    n = census.people
+    variance = float(market.stated_variance) / market.width**2
+    scale = normal_scale(market, n, variance)
+    below, start = ExactSums({}), 0.0
+    if found.below_high - found.below_low > run.window:
+        finer = RefineKernel.over(run.people, found.low * (1.0 - 1e-9), found.high * (1.0 + 1e-9))
+        nobody = Refined(below=below, histogram=Histogram.empty(finer.shift))
+        refined = run.reduce("placing finer buckets", finer, nobody)
+        below, start = refined.below, found.low * (1.0 - 1e-9)
+        found = _in_costs(bracket(refined.histogram.levels(scale, census.lowest, below)), scale)
+    spare = _SPARE * (found.high - census.lowest) / max(found.below_high, 1.0) + 1e-9 * found.high
+    low, high = max(found.low - spare, start, 0.0), found.high + spare
+    window = run.reduce(
+        "adding up exactly",
+        WindowKernel(run.people, start, low, high),
+        Window(below=ExactSums({}), costs=np.zeros(0)),
+    )
+    population = SummedPopulation(
+        below + window.below,
+        window.costs,
+        lowest=census.lowest,
+        ends=(low, high),
+        variance=variance,
+        error_weight=market.error_weight(n) * market.width**2,
+    )
+    return _decide(run, market, census, population) if population.is_settled else None
+
+
+def _decide(run: Run, market: Market, census: Census, population: SummedPopulation) -> Solved | None:
+    width, user_weight = market.width, float(market.user_weight)  # type: ignore[arg-type]
+    cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
+    mse, objective, weight_per_loss = _capped(run, market, population, cap)
+    outside_population, outside_idle = None, float(market.stated_variance)
+    if market.outside_option == "estimate" and user_weight > 0.0:
+        if cap < math.inf:
+            raise MarketError(
+                "max_privacy_loss together with outside_option='estimate' needs one solution per person:"
+                " too many people are bought from to do that."
+            )
+        outside_population = population.with_error_weight((market.error_weight(census.people) - user_weight) * width**2)
+        if not outside_population.is_settled:
+            return None
+        outside_idle = outside_population.mse * width**2
+    rent_curves, outside_curves = [], []
+    curve_error = rent_error = largest = 0.0
+    for code, prior in enumerate(run.people.prior_list):
+        pricing = _Pricing(population, outside_population, prior, census.lowest_report.get(code, math.inf), cap)
+        rent_curves.append(pricing.rents())
+        outside_curves.append(pricing.outside(width**2, outside_idle))
+        for curve, factor in ((rent_curves[-1], 1.0), (outside_curves[-1], user_weight)):
+            curve_error = max(curve_error, 0.0 if curve is None else factor * curve.error)
+        rent_error, largest = max(rent_error, pricing.rent_error), max(largest, pricing.largest)
+    kernel = FormulaKernel(
+        people=run.people,
+        idle=Idle(user_weight=user_weight, mse=mse, outside=outside_idle),
+        scale=population.scale,
+        optimum=population.optimum,
+        level=population.level * (1.0 + 1e-12),
+        loss_per_weight=population.loss_per_weight,
+        cap=cap,
+        weight_per_loss=weight_per_loss,
+        rents=tuple(rent_curves),
+        outside=None if outside_population is None else tuple(outside_curves),
+        outside_level=0.0 if outside_population is None else outside_population.level * (1.0 + 1e-12),
+        largest_payment=largest,
+    )
+    return Solved(
+        population=population,
+        kernel=kernel,
+        mse=mse,
+        objective=objective,
+        schedule_error=curve_error,
+        rent_error=rent_error,
+    )
+
+
+class _Pricing:
+    """Rents and outside errors of one group as functions of the report."""
+
+    def __init__(
+        self,
+        population: SummedPopulation,
+        outside: SummedPopulation | None,
+        prior: Prior,
+        lowest: float,
+        cap: float,
+    ) -> None:
+        self._population, self._outside, self._prior = population, outside, prior
+        self._lowest, self._cap = lowest, cap
+        self.rent_error = self.largest = 0.0
+
+    def rents(self) -> Curve | None:
+        """What people gain over staying out."""
+        breaks = self._breaks(self._population.level)
+        if breaks is None:
+            return None
+        few = self._rents_at(np.array([breaks[0]]))
+        self.largest = float(few.estimate[0] + breaks[0] * self._losses(np.array([breaks[0]]))[0])
+        return fit(lambda reports: self._rents_at(reports).estimate, breaks, allowed=_CURVE_TOLERANCE * self.largest)
+
+    def outside(self, unit: float, idle: float) -> Curve | None:
+        """The error without each person, in data units, less the error without an idle one."""
+        if self._outside is None:
+            return None
+        population = self._outside
+        breaks = self._breaks(population.level)
+        if breaks is None:
+            return None
+
+        def without(reports: FloatArray) -> FloatArray:
+            rule = population.replies_for(np.asarray(self._prior.virtual_cost(reports)))
+            return rule.at(np.arange(reports.size), np.full(reports.size, np.inf)).mse * unit - idle
+
+        return fit(without, breaks, allowed=1e-13 * idle)
+
+    def _losses(self, reports: FloatArray) -> FloatArray:
+        costs = np.asarray(self._prior.virtual_cost(reports))
+        best = self._population.optimum
+        losses = best.weights(costs / self._population.scale - best.base, 1.0) * self._population.loss_per_weight
+        return np.minimum(losses, self._cap)
+
+    def _rents_at(self, reports: FloatArray) -> Rents:
+        rule = self._population.replies_for(np.asarray(self._prior.virtual_cost(reports)))
+        found = rents(
+            rule,
+            self._prior,
+            np.arange(reports.size),
+            reports,
+            cap=self._cap,
+            paid_besides=reports * self._losses(reports),
+            tolerance=_RENT_TOLERANCE,
+        )
+        self.rent_error = max(self.rent_error, found.error)
+        return found
+
+    def _breaks(self, level: float) -> list[float] | None:
+        """Reports from the group's lowest to the last one below the level, and where the virtual cost has corners."""
+        low, prior = self._lowest, self._prior
+        if low == math.inf or not float(prior.virtual_cost(low)) < level:
+            return None
+        high = float(prior.virtual_cost_inverse(level))
+        if not high > low:
+            high = math.nextafter(low, math.inf) * (1.0 + 1e-12) if low > 0.0 else 1e-300
+        inner = [end for part in prior.flat_parts for end in part[:2] if low < end < high]
+        return [low, *inner, high]
+
+
+def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) -> tuple[float, float, float]:
+    """Error in data units, objective and one over the sum of losses, after clipping losses at the cap.
+
+    Losses fall linearly with the cost, so everything is a matter of exact sums over those who are clipped. Clipping an
+    optimum leaves nobody with more loss than the best estimator can use, so weights stay proportional to losses.
+    """
+    best, total, scale = population.optimum, population.loss_per_weight, population.scale
+    highest, slope = float(best.weights(np.zeros(1), 1.0)[0]) * total, total * KAPPA / (3.0 * best.root)
+    if highest <= cap:
+        return population.mse * market.width**2, population.objective, 1.0 / total
+    lowest = best.base * scale
+    clip = lowest + scale * (highest - cap) / slope
+    window = run.reduce(
+        "adding up the clipped",
+        WindowKernel(run.people, 0.0, clip, clip),
+        Window(below=ExactSums({}), costs=np.zeros(0)),
+    )
+    count = window.below.count
+    first, second = (float(moment) for moment in window.below.about(lowest))
+    first, second = first / scale, second / scale**2
+    variance = float(market.stated_variance) / market.width**2
+    before = count * highest - slope * first
+    squares = count * highest**2 - 2.0 * highest * slope * first + slope**2 * second
+    weighted = best.base * before + highest * first - slope * second  # Σ cost·loss of the clipped, before
+    losses = total - before + cap * count
+    all_squares = total**2 * (best.value - KAPPA * best.root**2) - squares + cap**2 * count
+    spent = total * best.root**3 - weighted + cap * (count * best.base + first)
+    mse = (2.0 + variance * all_squares) / losses**2
+    objective = population.error_weight * mse + scale * spent
+    return mse * market.width**2, objective, 1.0 / losses
+
+
+def _in_costs(found: Bracket, scale: float) -> Bracket:
+    return Bracket(
+        low=found.low * scale,
+        high=found.high * scale,
+        below_low=found.below_low,
+        below_high=found.below_high,
+        one_basin=found.one_basin,
+    )

@@ -1,0 +1,154 @@
+"""The kernels of the writing pass: from a row to her privacy loss, weight and payment, by lookup or by formula."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.allocation.central import Optimum
+from hushbid.engine.boundary import Batch, pyarrow
+from hushbid.engine.curves import Curve
+from hushbid.engine.passes import GatherKernel
+from hushbid.engine.people import FloatArray, Keys, People, Rows, lookup_keys
+
+Decided = tuple[FloatArray, FloatArray, FloatArray]
+"""Privacy losses, weights and payments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """What people who are not bought from are paid: their user weight times what the estimate gains them."""
+
+    user_weight: float
+    mse: float
+    outside: float | None
+    """Their error outside; None if it is each one's own variance, a column of the table."""
+
+    def payments(self, rows: Rows) -> FloatArray:
+        """For every row."""
+        outside: float | FloatArray | None = self.outside if self.outside is not None else rows.variance
+        assert outside is not None
+        if self.user_weight == 0.0:
+            return np.zeros(rows.reports.size)
+        return np.broadcast_to(self.user_weight * (self.mse - outside), rows.reports.shape).copy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LookupKernel:
+    """People priced on the driver are found by their keys; all others are idle."""
+
+    gather: GatherKernel
+    idle: Idle
+    keys: Keys
+    """Ascending."""
+
+    loss: FloatArray
+    weight: FloatArray
+    payment: FloatArray
+
+    @property
+    def people(self) -> People:
+        """Which columns say what."""
+        return self.gather.people
+
+    @property
+    def largest_payment(self) -> float:
+        """The size of the largest payment, of those who are bought from."""
+        return float(np.abs(self.payment).max(initial=0.0))
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        rows = self.people.read(batch)
+        return _columns(rows, self.decide(batch, rows))
+
+    def decide(self, batch: Batch, rows: Rows) -> Decided:
+        """The decisions for the good rows of a batch."""
+        payment = self.idle.payments(rows)
+        loss, weight = np.zeros(payment.size), np.zeros(payment.size)
+        which = np.flatnonzero(rows.costs <= self.gather.cut)
+        if which.size and self.keys.size:
+            keys = lookup_keys(rows, which, self.gather.ties(batch, rows, which))
+            place = np.minimum(self.keys.searchsorted(keys), self.keys.size - 1)
+            hit = self.keys[place] == keys
+            which, place = which[hit], place[hit]
+            loss[which], weight[which], payment[which] = self.loss[place], self.weight[place], self.payment[place]
+        return loss, weight, payment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FormulaKernel:
+    """Losses by the optimum's closed formula, rents (and outside errors) by curves in the report, one per group."""
+
+    people: People
+    idle: Idle
+    scale: float
+    """From virtual costs to normal form."""
+
+    optimum: Optimum
+    level: float
+    """Nobody at or above this virtual cost has a loss."""
+
+    loss_per_weight: float
+    cap: float
+    weight_per_loss: float
+    """One over the sum of all losses, after the cap."""
+
+    rents: tuple[Curve | None, ...]
+    outside: tuple[Curve | None, ...] | None
+    """What leaving out one person does to the error, less what leaving out an idle one does."""
+
+    outside_level: float
+    """Nobody above this virtual cost matters outside."""
+
+    largest_payment: float
+    """About the largest payment for data: what somebody with the lowest report is paid."""
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        rows = self.people.read(batch)
+        return _columns(rows, self.decide(batch, rows))
+
+    def decide(self, batch: Batch, rows: Rows) -> Decided:
+        """The decisions for the good rows of a batch."""
+        payment = self.idle.payments(rows)
+        loss, weight = np.zeros(payment.size), np.zeros(payment.size)
+        which = np.flatnonzero(rows.costs < self.level)
+        reports = rows.reports[which]
+        share = self.optimum.weights(rows.costs[which] / self.scale - self.optimum.base, 1.0)
+        losses = share * self.loss_per_weight
+        if self.cap < np.inf:
+            losses = np.minimum(losses, self.cap)
+            share = losses * self.weight_per_loss
+        loss[which], weight[which] = losses, share
+        groups = None if rows.groups is None else rows.groups[which]
+        payment[which] += reports * losses + np.where(share > 0.0, _evaluate(self.rents, reports, groups), 0.0)
+        if self.outside is not None:
+            near = np.flatnonzero(rows.costs < self.outside_level)
+            groups = None if rows.groups is None else rows.groups[near]
+            payment[near] -= self.idle.user_weight * _evaluate(self.outside, rows.reports[near], groups)
+        return loss, weight, payment
+
+
+def _evaluate(curves: tuple[Curve | None, ...], reports: FloatArray, groups: NDArray[np.int64] | None) -> FloatArray:
+    found = np.zeros(reports.size)
+    for code, curve in enumerate(curves):
+        if curve is None:
+            continue
+        if groups is None:
+            return curve(reports)
+        rows = groups == code
+        found[rows] = curve(reports[rows])
+    return found
+
+
+def _columns(rows: Rows, decided: Decided) -> list[Any]:
+    """As Arrow arrays, null in the rows that cannot be priced."""
+    pa = pyarrow()
+    good = rows.good
+    if good is None:
+        return [pa.array(values) for values in decided]
+    columns = []
+    for values in decided:
+        column = np.zeros(good.size)
+        column[good] = values
+        columns.append(pa.array(column, mask=~good))
+    return columns

@@ -1,0 +1,122 @@
+"""Populations of which only a few people matter: these are taken to the driver and priced like any others in memory.
+
+Everybody else, however many, enters only through the error weight, so the few form a market of their own in which the
+buyer also carries the others' weight. In the local setting these are the cheapest few √n people; in the central setting
+everybody below the level past which no minimum lies.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hushbid.allocation.local import WORTHWHILE
+from hushbid.engine.decisions import Idle, LookupKernel
+from hushbid.engine.passes import Census, Gathered, GatherKernel
+from hushbid.engine.run import Run
+from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
+from hushbid.mechanism import Market, Outcome
+from hushbid.priors import Grouped
+
+MOST = 1 << 22
+"""More people than this are not taken to the driver."""
+
+_AT_LEAST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """The few, priced."""
+
+    outcome: Outcome | None
+    kernel: LookupKernel
+
+
+def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most: int = MOST) -> Priced:
+    """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them."""
+    spread = market.stated_variance
+    by_identity = market.setting == "local" or not np.all(spread) or census.variance[0] == 0.0
+    if by_identity and run.people.id is None:
+        raise InputError("id must name a column: who is bought from among equals is decided by identity.")
+    enough = min(_AT_LEAST, census.histogram.people)
+    kernel = GatherKernel(run.people, max(cut, census.histogram.cut_after(enough)), max(most, enough), by_identity)
+    people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
+    small = _market_of(run, market, census, people)
+    outcome = small.acquire(people.reports, tie_key=people.ties if by_identity else None)
+    user_weight = float(market.user_weight)  # type: ignore[arg-type]
+    idle = Idle(user_weight=user_weight, mse=outcome.mse, outside=_outside_of_idle(run, small, outcome, census))
+    order = np.argsort(people.keys, kind="stable")
+    return Priced(
+        outcome=outcome,
+        kernel=LookupKernel(
+            gather=kernel,
+            idle=idle,
+            keys=people.keys[order],
+            loss=outcome.privacy_loss[order],
+            weight=outcome.weights[order],
+            payment=outcome.payments[order],
+        ),
+    )
+
+
+def price_nobody(run: Run, market: Market) -> Priced:
+    """Every report is above the support: nothing is bought, and nobody is paid if nobody cares about the estimate."""
+    user_weight = float(market.user_weight)  # type: ignore[arg-type]
+    if user_weight > 0.0:
+        raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
+    none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
+    kernel = LookupKernel(
+        gather=GatherKernel(run.people, -1.0, 0, False),
+        idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0),
+        keys=keys,
+        loss=none,
+        weight=none,
+        payment=none,
+    )
+    return Priced(outcome=None, kernel=kernel)
+
+
+def cheapest_few(market: Market, census: Census) -> tuple[float, int]:
+    """In the local setting: a cost below which everybody is who can matter, and how many of the cheapest do.
+
+    With ``k ≥ 2`` active, each supplies at least ``q = 1/4`` of ``1/V``, so ``Λ ≥ k/(4V)``; and everybody who is
+    active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(WORTHWHILE/ψ_1)``, also when
+    any one person stays away. Four times as many are taken, for the dual bound too.
+    """
+    n, variance = census.people, float(market.stated_variance) / market.width**2
+    scale = market.error_weight(n) * market.width**2 * variance**1.5
+    few = math.inf
+    if census.lowest > 0.0 and variance > 0.0:
+        few = 4.0 * math.sqrt(WORTHWHILE * scale / census.lowest) + 2.0
+    most = int(min(4.0 * few + _AT_LEAST, MOST))
+    if 2.0 * few > most and census.histogram.people > most and variance > 0.0:
+        raise MarketError(
+            f"More than {MOST} of the cheapest people could matter: the error weight is too large, or the smallest"
+            " virtual cost too small, for the local setting at this size."
+        )
+    return census.histogram.cut_after(most), most
+
+
+def _market_of(run: Run, market: Market, census: Census, people: Gathered) -> Market:
+    """The market of the few: same error weight, priors by row where there are groups."""
+    others = census.people - people.costs.size
+    user_weight = float(market.user_weight)  # type: ignore[arg-type]
+    changes: dict[str, object] = {"buyer_weight": market.buyer_weight + others * user_weight}
+    names = list(run.people.priors)
+    if run.people.group is not None:
+        changes["prior"] = Grouped(run.people.priors, [names[code] for code in people.groups.tolist()])
+    if run.people.variance is not None:
+        changes["variance"] = people.variance
+    return replace(market, **changes)  # type: ignore[arg-type]
+
+
+def _outside_of_idle(run: Run, small: Market, outcome: Outcome, census: Census) -> float | None:
+    """The error outside of somebody whose absence changes nothing but the error weight."""
+    user_weight = float(small.user_weight)  # type: ignore[arg-type]
+    if small.outside_option == "own_data":
+        return None if run.people.variance is not None else float(small.stated_variance)
+    if census.people == outcome.reports.size or user_weight == 0.0:
+        return 0.0
+    without = replace(small, buyer_weight=small.buyer_weight - user_weight)
+    allocation = without.allocation(outcome.virtual_costs)
+    return without.capped(allocation.privacy_loss, allocation)[2] * small.width**2

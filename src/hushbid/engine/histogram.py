@@ -1,0 +1,105 @@
+"""Counts and moments of costs in buckets of equal leading bits: sparse, additive, in 64-bit integers.
+
+As in :mod:`hushbid.allocation.moments` a cost's bucket is its bit pattern shifted right and its place inside, rounded
+down to `OFFSET_BITS`, an integer. Here the buckets that hold nobody are left out, so no range need be known before.
+Overflow cannot happen: squares of offsets have 28 bits, and 2**34 people's fit in 62.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.allocation.exact import ExactSums
+from hushbid.allocation.summed import Levels
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+OFFSET_BITS = 14
+COARSE = 46
+"""With so many low bits in a bucket there are 64 buckets per power of two."""
+
+MOST_PEOPLE = 1 << 34
+_BLOCK = 1 << 16
+_EMPTY = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """Per bucket that holds somebody: how many, and the sums of their offsets and of the squares of them."""
+
+    shift: int
+    keys: IntArray
+    count: IntArray
+    first: IntArray
+    second: IntArray
+
+    @classmethod
+    def empty(cls, shift: int) -> "Histogram":
+        """Nobody yet."""
+        return cls(shift, _EMPTY, _EMPTY, _EMPTY, _EMPTY)
+
+    @classmethod
+    def of(cls, costs: FloatArray, shift: int) -> "Histogram":
+        """The histogram of one array of finite costs."""
+        found = cls.empty(shift)
+        for start in range(0, costs.size, _BLOCK):
+            place = np.ascontiguousarray(costs[start : start + _BLOCK]).view(np.int64) >> (shift - OFFSET_BITS)
+            index = place >> OFFSET_BITS
+            lowest = int(index.min())
+            index -= lowest
+            offset = (place & ((1 << OFFSET_BITS) - 1)).astype(np.float64)
+            count = np.bincount(index)
+            keys = np.flatnonzero(count)
+            first = np.bincount(index, offset)[keys].astype(np.int64)
+            offset *= offset
+            second = np.bincount(index, offset)[keys].astype(np.int64)
+            found = found + cls(shift, keys + lowest, count[keys], first, second)
+        return found
+
+    def __add__(self, other: "Histogram") -> "Histogram":
+        """The histogram of both populations together."""
+        if not self.keys.size or not other.keys.size:
+            return other if other.keys.size else self
+        keys, places = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        sums = np.zeros((3, keys.size), dtype=np.int64)
+        here, there = places[: self.keys.size], places[self.keys.size :]
+        for row, name in zip(sums, ("count", "first", "second"), strict=True):
+            row[here] = getattr(self, name)
+            row[there] += getattr(other, name)
+        return Histogram(self.shift, keys, *sums)
+
+    @property
+    def people(self) -> int:
+        """How many there are."""
+        return int(self.count.sum())
+
+    def cut_after(self, people: int) -> float:
+        """The lowest bucket edge with at least so many people below it, or the highest edge."""
+        last = int(np.searchsorted(np.cumsum(self.count), people))
+        return float(self._edges(1)[min(last, self.keys.size - 1)])
+
+    def levels(self, scale: float, lowest: float, below: ExactSums) -> Levels:
+        """Sums at the buckets' edges, in normal form; ``below`` are the people below the first bucket."""
+        origin = lowest / scale
+        left, right = self._edges(0) / scale, self._edges(1) / scale
+        before, grain = left - origin, (right - left) / (1 << OFFSET_BITS)
+        count, first, second = (x.astype(float) for x in (self.count, self.first, self.second))
+        exact = below.about(lowest)
+        start = (float(below.count), float(exact[0]) / scale, float(exact[1]) / scale**2, 0.0)
+        terms = (
+            count,
+            count * before + grain * first,
+            count * before**2 + 2.0 * before * grain * first + grain**2 * second,
+            count * grain,
+        )
+        mass, one, two, rounding = (
+            begin + np.concatenate([[0.0], np.cumsum(term)]) for begin, term in zip(start, terms, strict=True)
+        )
+        level = np.unique(np.maximum(np.concatenate([left, right]), origin))
+        at = np.searchsorted(right, level, side="right")
+        return Levels(level=level, mass=mass[at], first=one[at], second=two[at], rounding=rounding[at], origin=origin)
+
+    def _edges(self, side: int) -> FloatArray:
+        return ((self.keys + side) << self.shift).view(np.float64)

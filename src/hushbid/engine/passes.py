@@ -1,0 +1,265 @@
+"""The kernels of the solving passes, and the summaries they add up to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.allocation.exact import ExactSums
+from hushbid.engine.boundary import Batch
+from hushbid.engine.histogram import COARSE, Histogram
+from hushbid.engine.people import PROBLEMS, FloatArray, Keys, People, Rows, lookup_keys
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """What the first pass finds: who is there, what is wrong, and where the costs are."""
+
+    rows: int = 0
+    """All rows, good and bad."""
+
+    problems: Mapping[int, int] = field(default_factory=dict)
+    """How many rows have each problem."""
+
+    examples: tuple[tuple[int, str], ...] = ()
+    """The first few bad rows: a number to sort them by, and what to call them."""
+
+    infinite: int = 0
+    """How many can be priced but are above the support, so that nothing is bought from them."""
+
+    histogram: Histogram = field(default_factory=lambda: Histogram.empty(COARSE))
+    """The finite virtual costs."""
+
+    lowest: float = np.inf
+    """The smallest virtual cost."""
+
+    lowest_report: Mapping[int, float] = field(default_factory=dict)
+    """The smallest report of each group."""
+
+    variance: tuple[float, float] = (np.inf, 0.0)
+    """The smallest and the largest variance of anybody with a finite cost."""
+
+    def __add__(self, other: "Census") -> "Census":
+        """Both populations together."""
+        problems, reports = dict(self.problems), dict(self.lowest_report)
+        for code, count in other.problems.items():
+            problems[code] = problems.get(code, 0) + count
+        for group, report in other.lowest_report.items():
+            reports[group] = min(reports.get(group, np.inf), report)
+        return Census(
+            rows=self.rows + other.rows,
+            problems=problems,
+            examples=tuple(sorted(self.examples + other.examples)[:_SHOWN]),
+            infinite=self.infinite + other.infinite,
+            histogram=self.histogram + other.histogram,
+            lowest=min(self.lowest, other.lowest),
+            lowest_report=reports,
+            variance=(min(self.variance[0], other.variance[0]), max(self.variance[1], other.variance[1])),
+        )
+
+    @property
+    def bad(self) -> int:
+        """How many rows cannot be priced."""
+        return sum(self.problems.values())
+
+    @property
+    def people(self) -> int:
+        """How many rows can be priced."""
+        return self.rows - self.bad
+
+
+@dataclass(frozen=True, slots=True)
+class CensusKernel:
+    """Pass 1."""
+
+    people: People
+
+    def __call__(self, batch: Batch, start: int | None) -> Census:
+        rows = self.people.read(batch)
+        costs = rows.costs
+        problems: dict[int, int] = {}
+        examples: tuple[tuple[int, str], ...] = ()
+        if rows.problem is not None:
+            codes, counts = np.unique(rows.problem[rows.problem > 0], return_counts=True)
+            problems = dict(zip((codes - 1).tolist(), counts.tolist(), strict=True))
+            examples = self._examples(batch, rows.problem, start)
+        finite = costs < np.inf
+        infinite = costs.size - int(np.count_nonzero(finite))
+        if infinite:
+            costs = costs[finite]
+        variance = rows.variance[finite] if rows.variance is not None else np.zeros(0)
+        return Census(
+            rows=batch.num_rows,
+            problems=problems,
+            examples=examples,
+            infinite=infinite,
+            histogram=Histogram.of(costs, COARSE),
+            lowest=float(costs.min(initial=np.inf)),
+            lowest_report=self._lowest_reports(rows),
+            variance=(float(variance.min(initial=np.inf)), float(variance.max(initial=0.0))),
+        )
+
+    def _lowest_reports(self, rows: Rows) -> dict[int, float]:
+        if rows.reports.size == 0:
+            return {}
+        if rows.groups is None:
+            return {0: float(rows.reports.min())}
+        lowest = np.full(len(self.people.priors), np.inf)
+        np.minimum.at(lowest, rows.groups, rows.reports)
+        return {code: float(lowest[code]) for code in np.unique(rows.groups).tolist()}
+
+    def _examples(self, batch: Batch, problem: NDArray[np.int8], start: int | None) -> tuple[tuple[int, str], ...]:
+        """By number where rows have an order, else by id."""
+        bad = np.flatnonzero(problem)[:_SHOWN]
+        found = []
+        for row in bad.tolist():
+            what = PROBLEMS[int(problem[row]) - 1]
+            if start is not None:
+                found.append((start + row, f"row {start + row} is {what}"))
+            elif self.people.id is not None:
+                found.append((0, f"the row with {self.people.id} = {batch.column(self.people.id)[row]} is {what}"))
+            else:
+                found.append((0, f"a row is {what}"))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refined:
+    """Exact sums below a range of costs, and a finer histogram of the range."""
+
+    below: ExactSums
+    histogram: Histogram
+
+    def __add__(self, other: "Refined") -> "Refined":
+        """Both populations together."""
+        return Refined(below=self.below + other.below, histogram=self.histogram + other.histogram)
+
+
+@dataclass(frozen=True, slots=True)
+class RefineKernel:
+    """Pass 2, of a population too large to take the range to the driver."""
+
+    people: People
+    low: float
+    high: float
+    shift: int
+
+    @classmethod
+    def over(cls, people: People, low: float, high: float, *, buckets: int = 1 << 12) -> "RefineKernel":
+        """Between two costs, with at most so many buckets."""
+        first, last = (int(np.float64(end).view(np.int64)) for end in (low, high))
+        shift = 16
+        while (last >> shift) - (first >> shift) >= buckets:
+            shift += 1
+        return cls(people, low, high, shift)
+
+    def __call__(self, batch: Batch, start: int | None) -> Refined:
+        costs = self.people.read(batch).costs
+        costs = costs[costs <= self.high]
+        within = costs >= self.low
+        return Refined(below=ExactSums.of(costs[~within]), histogram=Histogram.of(costs[within], self.shift))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Window:
+    """Exact sums below a window of costs, and everybody's cost inside."""
+
+    below: ExactSums
+    costs: FloatArray
+
+    def __add__(self, other: "Window") -> "Window":
+        """Both populations together."""
+        return Window(below=self.below + other.below, costs=np.concatenate([self.costs, other.costs]))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowKernel:
+    """The last solving pass: the sums of costs from ``start`` to ``low``, and the costs from ``low`` to ``high``."""
+
+    people: People
+    start: float
+    low: float
+    high: float
+
+    def __call__(self, batch: Batch, start: int | None) -> Window:
+        costs = self.people.read(batch).costs
+        costs = costs[(costs >= self.start) & (costs <= self.high)]
+        within = costs >= self.low
+        return Window(below=ExactSums.of(costs[~within]), costs=costs[within])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Gathered:
+    """People taken to the driver: at most ``most`` of them, the cheapest first, equals by their tie keys."""
+
+    most: int
+    costs: FloatArray
+    reports: FloatArray
+    groups: NDArray[np.int64]
+    variance: FloatArray
+    ties: Keys
+    keys: Keys
+
+    @classmethod
+    def nobody(cls, most: int) -> "Gathered":
+        """Where to start adding."""
+        none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
+        return cls(
+            most=most, costs=none, reports=none, groups=np.zeros(0, np.int64), variance=none, ties=keys, keys=keys
+        )
+
+    def __add__(self, other: "Gathered") -> "Gathered":
+        """The cheapest of both; more than enough are kept until `settled`."""
+        names = ("costs", "reports", "groups", "variance", "ties", "keys")
+        both = Gathered(
+            most=self.most, **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        )
+        return both.settled() if both.costs.size > 2 * self.most else both
+
+    def settled(self) -> "Gathered":
+        """In an order that does not depend on how they arrived, and not too many."""
+        order = np.lexsort((self.keys, self.ties, self.costs))[: self.most]
+        names = ("costs", "reports", "groups", "variance", "ties", "keys")
+        return Gathered(most=self.most, **{name: getattr(self, name)[order] for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class GatherKernel:
+    """Everybody with a cost of at most ``cut``, or the cheapest ``most`` of them."""
+
+    people: People
+    cut: float
+    most: int
+    by_identity: bool
+    """Whether identity decides between equals, so that ids are read."""
+
+    def __call__(self, batch: Batch, start: int | None) -> Gathered:
+        rows = self.people.read(batch)
+        which = np.flatnonzero(rows.costs <= self.cut)
+        ties = self.ties(batch, rows, which)
+        keys = lookup_keys(rows, which, ties)
+        return Gathered(
+            most=self.most,
+            costs=rows.costs[which],
+            reports=rows.reports[which],
+            groups=np.zeros(which.size, np.int64) if rows.groups is None else rows.groups[which],
+            variance=np.zeros(which.size) if rows.variance is None else rows.variance[which],
+            ties=np.zeros(which.size, np.uint64) if ties is None else ties,
+            keys=keys,
+        )
+
+    def ties(self, batch: Batch, rows: Rows, which: NDArray[np.intp]) -> Keys | None:
+        """The tie keys of some rows, if identity matters."""
+        if not self.by_identity or self.people.id is None:
+            return None
+        places = which if rows.good is None else np.flatnonzero(rows.good)[which]
+        return self.people.tie_keys(batch.column(self.people.id).take(_indices(places)))
+
+
+def _indices(places: NDArray[np.intp]) -> object:
+    from hushbid.engine.boundary import pyarrow
+
+    return pyarrow().array(places)

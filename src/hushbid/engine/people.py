@@ -1,0 +1,153 @@
+"""Who is in a table: from a batch of rows to reports, virtual costs and what is wrong with them."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.engine.boundary import Batch
+from hushbid.errors import InputError
+from hushbid.priors import Prior
+
+FloatArray = NDArray[np.float64]
+Keys = NDArray[np.uint64]
+PROBLEMS = (
+    "missing or not a number",
+    "negative",
+    "below the prior's support",
+    "in no known group",
+    "without a variance",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """The people of one batch; rows with a problem are left out of all arrays but ``problem``."""
+
+    reports: FloatArray
+    costs: FloatArray
+    groups: NDArray[np.int64] | None
+    variance: FloatArray | None
+    problem: NDArray[np.int8] | None
+    """For every row of the batch, 0 or one more than the place in `PROBLEMS`; None if all are fine."""
+
+    @property
+    def good(self) -> NDArray[np.bool_] | None:
+        """Which rows of the batch the arrays are about; None for all."""
+        return None if self.problem is None else self.problem == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """Which columns say what, and what is believed about whom. It is shipped to where the rows are."""
+
+    report: str
+    id: str | None
+    group: str | None
+    variance: str | None
+    priors: Mapping[str, Prior]
+    """By group; a single one, under any name, if there are no groups."""
+
+    tie_seed: bytes
+    """Decides, with the id, who is bought from first among equals."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that pricing reads, each once."""
+        named = (self.report, self.group, self.variance, self.id)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def prior_list(self) -> list[Prior]:
+        """The priors in the order of group codes."""
+        return list(self.priors.values())
+
+    def read(self, batch: Batch) -> Rows:
+        """Everybody who can be priced, with her virtual cost."""
+        reports = _floats(batch.column(self.report), self.report)
+        groups = None if self.group is None else self._codes(batch.column(self.group))
+        variance = None if self.variance is None else _floats(batch.column(self.variance), self.variance)
+        problem = self._problems(reports, groups, variance)
+        if problem is not None:
+            good = problem == 0
+            reports = reports[good]
+            groups, variance = (None if column is None else column[good] for column in (groups, variance))
+        return Rows(
+            reports=reports,
+            costs=self._costs(reports, groups),
+            groups=groups,
+            variance=variance,
+            problem=problem,
+        )
+
+    def tie_keys(self, ids: Any) -> Keys:
+        """A keyed hash of each id (an Arrow array): the order among equals, which no report can influence."""
+        texts = ids.cast("string").to_pylist()
+        digests = (hashlib.blake2b(str(text).encode(), digest_size=8, key=self.tie_seed).digest() for text in texts)
+        return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)
+
+    def _costs(self, reports: FloatArray, groups: NDArray[np.int64] | None) -> FloatArray:
+        priors = self.prior_list
+        if groups is None:
+            return np.asarray(priors[0].virtual_cost(reports)) + 0.0
+        costs = np.empty(reports.size)
+        for code, prior in enumerate(priors):
+            rows = groups == code
+            if rows.any():
+                costs[rows] = prior.virtual_cost(reports[rows])
+        return costs + 0.0  # no negative zero: bit patterns order the costs
+
+    def _codes(self, column: Any) -> NDArray[np.int64]:
+        known = {name: code for code, name in enumerate(self.priors)}
+        encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
+        labels = encoded.dictionary.cast("string").to_pylist()
+        codes = np.array([*(known.get(label, -1) for label in labels), -1], dtype=np.int64)
+        places: NDArray[np.int64] = encoded.indices.cast("int64").fill_null(len(labels)).to_numpy(zero_copy_only=False)
+        return codes[places]
+
+    def _problems(
+        self, reports: FloatArray, groups: NDArray[np.int64] | None, variance: FloatArray | None
+    ) -> NDArray[np.int8] | None:
+        """What is wrong with each row: the first that applies."""
+        lows = np.array([prior.smallest_report for prior in self.prior_list])
+        low = lows[0] if groups is None else lows[groups]
+        fine = bool(reports.size == 0 or (reports >= low).all())
+        if groups is not None:
+            fine = fine and bool((groups >= 0).all())
+        if variance is not None:
+            fine = fine and bool(((variance >= 0.0) & (variance < np.inf)).all())
+        if fine:
+            return None
+        problem = np.zeros(reports.size, dtype=np.int8)
+        if variance is not None:
+            problem[~((variance >= 0.0) & (variance < np.inf))] = 5
+        problem[reports < low] = 3
+        if groups is not None:
+            problem[groups < 0] = 4
+        problem[reports < 0.0] = 2
+        problem[np.isnan(reports)] = 1
+        return problem
+
+
+def lookup_keys(rows: Rows, which: NDArray[np.intp], ties: Keys | None) -> Keys:
+    """A number for each row by which her decision is found again; equal only where decisions are equal."""
+    odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+    keys: Keys = np.ascontiguousarray(rows.reports[which]).view(np.uint64) * odd[0]
+    if rows.groups is not None:
+        keys ^= (rows.groups[which].astype(np.uint64) + np.uint64(1)) * odd[1]
+    if rows.variance is not None:
+        keys ^= np.ascontiguousarray(rows.variance[which]).view(np.uint64) * odd[2]
+    return keys if ties is None else keys ^ ties
+
+
+def _floats(column: Any, name: str) -> FloatArray:
+    """A column as doubles, NaN where it is null."""
+    try:
+        column = column.cast("float64")
+    except (ValueError, NotImplementedError):  # what Arrow raises for texts and for kinds that are no numbers
+        raise InputError(f"Column {name!r} must hold numbers.") from None
+    values: FloatArray = column.to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,62 @@
+"""Polars frames, lazy and eager."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from hushbid.engine.boundary import BATCH_ROWS, OUTPUT, Mapper, Reducer, Sum, fold, pyarrow
+
+
+class PolarsEngine:
+    """A ``polars.LazyFrame`` or ``polars.DataFrame``."""
+
+    def __init__(self, frame: pl.LazyFrame | pl.DataFrame) -> None:
+        self._eager = isinstance(frame, pl.DataFrame)
+        self._frame = frame.lazy()
+        self._schema = self._frame.collect_schema()
+        self.names: list[str] = self._schema.names()
+
+    def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
+        """The sum of the kernel's results over all batches of these columns."""
+        chunks = self._frame.select(columns).collect_batches(
+            chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming"
+        )
+        return fold((batch for chunk in chunks for batch in chunk.to_arrow().to_batches()), kernel, zero)
+
+    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool) -> Any:
+        """A lazy frame for a lazy one; its rows are priced in the streaming engine's batches, whenever it is run."""
+        schema = pl.Schema({**self._schema, **dict.fromkeys(OUTPUT, pl.Float64())})
+        frame = self._frame.map_batches(_Appended(kernel, list(columns)), schema=schema, streamable=True)
+        if drop:
+            frame = frame.filter(pl.col(OUTPUT[0]).is_not_null())
+        return frame.collect(engine="streaming") if self._eager else frame
+
+    def distinct(self, column: str) -> int:
+        """How many different values a column has, nulls not counted."""
+        values = self._frame.select(pl.col(column).drop_nulls().n_unique())
+        return int(values.collect(engine="streaming").item())
+
+    def write(self, frame: Any, path: str) -> None:
+        """Write to one Parquet file."""
+        frame.lazy().sink_parquet(path, maintain_order=True)
+
+
+class _Appended:
+    """From a frame to the frame with the kernel's columns."""
+
+    def __init__(self, kernel: Mapper, columns: list[str]) -> None:
+        self._kernel, self._columns = kernel, columns
+
+    def __call__(self, frame: pl.DataFrame) -> pl.DataFrame:
+        table = frame.select(self._columns).to_arrow().combine_chunks()
+        batches = table.to_batches() or [pyarrow().RecordBatch.from_pylist([], schema=table.schema)]
+        found = [self._kernel(batch) for batch in batches]
+        columns = [pl.concat([_series(part[place]) for part in found]) for place in range(len(OUTPUT))]
+        return frame.with_columns(column.alias(name) for name, column in zip(OUTPUT, columns, strict=True))
+
+
+def _series(array: Any) -> pl.Series:
+    found = pl.from_arrow(array)
+    assert isinstance(found, pl.Series)
+    return found

@@ -1,0 +1,349 @@
+"""Price a population wherever it lives."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from hushbid.engine.boundary import OUTPUT, Batch, Engine, Frame
+from hushbid.engine.central import WINDOW, first_bracket, normal_scale, solve
+from hushbid.engine.decisions import FormulaKernel, LookupKernel
+from hushbid.engine.gather import MOST, cheapest_few, price_cheapest, price_nobody
+from hushbid.engine.histogram import MOST_PEOPLE
+from hushbid.engine.opening import open_engine
+from hushbid.engine.passes import Census, CensusKernel
+from hushbid.engine.people import PROBLEMS, People
+from hushbid.engine.run import Progress, Run
+from hushbid.engine.storing import store
+from hushbid.errors import InputError, MarketError, ReportError
+from hushbid.mechanism import Market
+from hushbid.priors import Grouped, Prior
+
+GATHER = 1 << 15
+"""Up to so many people are priced on the driver one by one; more by sums and curves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What was decided, in figures about the whole population."""
+
+    people: int
+    """How many rows were priced."""
+
+    dropped: int
+    """How many rows were left out because they could not be."""
+
+    active: int
+    """From how many something is bought."""
+
+    mse: float
+    """Mean squared error of the estimate, in squared data units; infinite if nothing was bought."""
+
+    objective: float
+    """``error weight · mse + Σ virtual cost · privacy loss``, in money."""
+
+    lower_bound: float
+    """No decision has a smaller objective before any cap, in money."""
+
+    largest_privacy_loss: float
+    """Nobody's privacy loss is larger."""
+
+    schedule_error: float
+    """How far payments may be from exact ones because they are read off a curve, in money: 0 if they are not."""
+
+    incentive_error: float
+    """No misreport can gain more than this, in money: twice the largest error of a payment."""
+
+    method: Literal["gathered", "summed", "nobody"]
+    """Whether those who matter were priced one by one on the driver, or by sums and curves."""
+
+    passes: int
+    """How often the rows were read to decide; pricing reads them once more."""
+
+    @property
+    def gap(self) -> float:
+        """How far the objective may be from the optimum, relative to it."""
+        return (self.objective - self.lower_bound) / self.objective if 0.0 < self.objective < math.inf else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Priced:
+    """A priced population. Confidential: a loss or a payment tells what was reported."""
+
+    frame: Frame
+    """The table with columns privacy_loss, weight and payment; of the input's kind, and lazy if it was."""
+
+    summary: Summary
+    """Figures about the whole population."""
+
+    market: Market
+    """The market, as it was given."""
+
+    _engine: Engine
+    _kernel: FormulaKernel | LookupKernel
+
+    def total_payment(self) -> float:
+        """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
+        step = 2.0 ** (math.frexp(max(self._kernel.largest_payment, 1e-290))[1] - 50)
+        total = self._engine.reduce(TallyKernel(self._kernel, step), self._kernel.people.columns, Tally(0))
+        return total.steps * step
+
+    def write_parquet(self, path: str | Path, *, force: bool = False) -> None:
+        """Price and write everybody; what is written takes its name only when it is complete."""
+        store(path, lambda temporary: self._engine.write(self.frame, temporary), force=force)
+
+    def __repr__(self) -> str:
+        return f"Priced({self.summary!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A sum of payments in whole steps."""
+
+    steps: int
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.steps + other.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class TallyKernel:
+    """Payments in whole steps, rounded down; halves of 32 bits add up in 64 bits without overflow."""
+
+    kernel: FormulaKernel | LookupKernel
+    step: float
+
+    def __call__(self, batch: Batch, start: int | None) -> Tally:
+        rows = self.kernel.people.read(batch)
+        steps = np.floor(self.kernel.decide(batch, rows)[2] / self.step)
+        if not np.abs(steps).max(initial=0.0) < 2.0**62:
+            raise MarketError("A payment is too large to be added up.")
+        whole = steps.astype(np.int64)
+        return Tally((int((whole >> 32).sum()) << 32) + int((whole & 0xFFFFFFFF).sum()))
+
+
+def price(
+    population: Any,
+    market: Market,
+    *,
+    report: str = "sensitivity",
+    id: str | None = "id",
+    group: str | None = None,
+    variance: str | None = None,
+    engine: str = "auto",
+    on_bad_rows: Literal["fail", "drop"] = "fail",
+    check_ids: Literal["exact", "off"] = "off",
+    tie_seed: bytes = b"",
+    progress: Callable[[Progress], object] | None = None,
+    gather: int = GATHER,
+    window: int = WINDOW,
+) -> Priced:
+    """Decide how much privacy each person in a table gives up and what she is paid, wherever the table lives.
+
+    Parameters
+    ----------
+    population
+        A Polars frame (lazy or not), a DuckDB relation, a Spark DataFrame, a ``pyarrow.Table``, or the path of a
+        Parquet file or folder.
+    market
+        As in memory. For different priors by group, its prior is ``Grouped(priors, [])`` and ``group`` names the
+        column of labels; for different variances (central), ``variance`` names a column, in data units. User weights
+        are one number.
+    report, id
+        The columns of reported sensitivities and of ids. Ids are needed only where identity decides between equals.
+    engine
+        ``"auto"`` goes by what ``population`` is. For a path it may also be ``"memory"``, ``"polars"``, ``"duckdb"``
+        or ``"spark"``.
+    on_bad_rows
+        What to do if a report is missing, not a number, negative or below the support (or a label or variance is
+        missing): fail before anything is priced, or leave such rows out, also of the result.
+    check_ids
+        With ``"exact"``, fail if an id is missing or repeated.
+    tie_seed
+        Keys the hash of ids that decides between equals.
+    progress
+        Called before every pass over the rows.
+    gather, window
+        Up to how many people are priced one by one on the driver, and taken there to finish the solution by sums.
+
+    >>> import pyarrow, hushbid.engine
+    >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25)
+    >>> people = pyarrow.table({"id": ["a", "b", "c"], "sensitivity": [1.1, 1.2, 1.9]})
+    >>> priced = price(people, market)
+    >>> [round(t, 3) for t in priced.frame["payment"].to_pylist()], priced.summary.active
+    ([2.204, 1.469, 0.252], 2)
+    """
+    _check_options(market, on_bad_rows, check_ids, variance)
+    opened = open_engine(population, engine)
+    people = _people(market, opened, report=report, id=id, group=group, variance=variance, tie_seed=tie_seed)
+    run = Run(engine=opened, people=people, window=window, tell=progress)
+    census = run.reduce("counting and bounding", CensusKernel(people), Census())
+    _refuse(census, on_bad_rows, report)
+    if check_ids == "exact":
+        _refuse_repeated_ids(run, census)
+    kernel, summary = _decide(run, market, census, gather)
+    frame = opened.map(kernel, people.columns, drop=census.bad > 0)
+    return Priced(
+        frame=frame,
+        summary=replace(summary, passes=run.passes, dropped=census.bad),
+        market=market,
+        _engine=opened,
+        _kernel=kernel,
+    )
+
+
+def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[FormulaKernel | LookupKernel, Summary]:
+    """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
+    if census.histogram.people == 0:
+        nobody = price_nobody(run, market)
+        return nobody.kernel, _summary_of_nobody(census)
+    if market.setting == "local":
+        cut, most = cheapest_few(market, census)
+        return _gathered(run, market, census, cut, most)
+    smallest, largest = census.variance
+    if run.people.variance is None:
+        smallest = largest = float(market.stated_variance)
+    if smallest == 0.0 or not smallest / market.width**2 > 0.0:
+        return _gathered(run, market, census, math.inf, MOST)
+    scale = normal_scale(market, census.people, smallest / market.width**2)
+    found = first_bracket(census, scale, variance_ratio=smallest / largest)
+    if run.people.variance is None and found.below_high > gather and census.lowest > 0.0:
+        solved = solve(run, market, census, found)
+        if solved is not None:
+            best = solved.population
+            cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
+            highest = float(best.optimum.weights(np.zeros(1), 1.0)[0]) * best.loss_per_weight
+            return solved.kernel, Summary(
+                people=census.people,
+                dropped=census.bad,
+                active=int(best.optimum.mass),
+                mse=solved.mse,
+                objective=solved.objective,
+                lower_bound=best.lower_bound(),
+                largest_privacy_loss=min(cap, highest),
+                schedule_error=solved.schedule_error,
+                incentive_error=2.0 * (solved.schedule_error + solved.rent_error),
+                method="summed",
+                passes=run.passes,
+            )
+    return _gathered(run, market, census, found.high, MOST)
+
+
+def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
+    histogram = census.histogram
+    below = int(histogram.count[histogram._edges(0) <= cut].sum())
+    if market.setting == "central" and below > MOST:
+        raise MarketError(
+            f"{below} people could matter, more than the {MOST} that can be priced one by one, and sums cannot tell the"
+            " optimum apart: state one variance for all, or a smaller error weight."
+        )
+    priced = price_cheapest(run, market, census, cut, most=most)
+    outcome = priced.outcome
+    assert outcome is not None
+    return priced.kernel, Summary(
+        people=census.people,
+        dropped=census.bad,
+        active=outcome.active,
+        mse=outcome.mse,
+        objective=outcome.objective,
+        lower_bound=outcome.lower_bound,
+        largest_privacy_loss=float(outcome.privacy_loss.max()),
+        schedule_error=0.0,
+        incentive_error=outcome.incentive_error,
+        method="gathered",
+        passes=run.passes,
+    )
+
+
+def _summary_of_nobody(census: Census) -> Summary:
+    return Summary(
+        people=census.people,
+        dropped=census.bad,
+        active=0,
+        mse=math.inf,
+        objective=math.inf,
+        lower_bound=math.inf,
+        largest_privacy_loss=0.0,
+        schedule_error=0.0,
+        incentive_error=0.0,
+        method="nobody",
+        passes=1,
+    )
+
+
+def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: str | None) -> None:
+    for name, value, allowed in (
+        ("on_bad_rows", on_bad_rows, ("fail", "drop")),
+        ("check_ids", check_ids, ("exact", "off")),
+    ):
+        if value not in allowed:
+            raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.")
+    for name in ("variance", "user_weight"):
+        if isinstance(getattr(market, name), np.ndarray):
+            raise InputError(f"{name} of the market must be one number here; variances may come from a column.")
+    if variance is not None and market.setting == "local":
+        raise InputError("variance must be one number in the local setting: one per person is an open problem there.")
+
+
+def _people(
+    market: Market,
+    engine: Engine,
+    *,
+    report: str,
+    id: str | None,
+    group: str | None,
+    variance: str | None,
+    tie_seed: bytes,
+) -> People:
+    names = engine.names
+    if id is not None and id not in names and id == "id":
+        id = None
+    missing = [name for name in (report, id, group, variance) if name is not None and name not in names]
+    if missing:
+        raise InputError(f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}.")
+    taken = [name for name in OUTPUT if name in names]
+    if taken:
+        raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.")
+    if isinstance(market.prior, Grouped) != (group is not None):
+        raise InputError("group must name the column of labels if, and only if, the market's prior is Grouped.")
+    priors: Mapping[str, Prior] = market.prior.priors if isinstance(market.prior, Grouped) else {"": market.prior}
+    if len(tie_seed) > 64:
+        raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.")
+    return People(report=report, id=id, group=group, variance=variance, priors=priors, tie_seed=tie_seed)
+
+
+def _refuse(census: Census, on_bad_rows: str, report: str) -> None:
+    if census.rows == 0:
+        raise InputError("The table has no rows: there is nobody to price.")
+    if census.rows >= MOST_PEOPLE:
+        raise InputError(f"The table must have fewer than {MOST_PEOPLE} rows, got {census.rows}.")
+    if census.bad and on_bad_rows == "fail":
+        counts = ", ".join(f"{count} {PROBLEMS[code]}" for code, count in sorted(census.problems.items()))
+        examples = "; ".join(text for _, text in census.examples)
+        raise ReportError(
+            f"{census.bad} of {census.rows} rows cannot be priced by column {report!r} ({counts}): {examples}."
+            " Leave them out with on_bad_rows='drop'."
+        )
+    if census.people == 0:
+        raise InputError("No row can be priced: there is nobody to buy from.")
+
+
+def _refuse_repeated_ids(run: Run, census: Census) -> None:
+    if run.people.id is None:
+        raise InputError("check_ids='exact' needs id, the name of a column.")
+    run.starts("looking for repeated ids")
+    different = run.engine.distinct(run.people.id)
+    if different != census.rows:
+        raise InputError(
+            f"Column {run.people.id!r} must name everybody once, but {census.rows} rows have {different} different"
+            " ids (missing ones not counted)."
+        )
+
+
+def _example_prior() -> Prior:
+    from hushbid.priors import Uniform
+
+    return Uniform(1, 2)
