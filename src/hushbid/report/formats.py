@@ -14,7 +14,7 @@ def number(value: float, digits: int = 3) -> str:
     """A number with so many significant digits, thousands separated: 0.0123, 12.3, 1,234.
 
     >>> number(0.012345), number(1234.5), number(-2.5), number(3e-9), number(math.inf)
-    ('0.0123', '1,234', '−2.5', '3 × 10⁻⁹', '∞')
+    ('0.0123', '1,234', '−2.5', '3\\xa0×\\xa010⁻⁹', '∞')
     """
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else ("∞" if value > 0 else f"{_MINUS}∞")
@@ -41,7 +41,7 @@ def percent(share: float, digits: int = 2) -> str:
     """A share of one as per cent; never 0 % or 100 % for what is not.
 
     >>> percent(0.1234), percent(0.0), percent(0.9999), percent(0.0001)
-    ('12\xa0%', '0\xa0%', 'over 99\xa0%', 'under 1\xa0%')
+    ('12\\xa0%', '0\\xa0%', 'over 99\\xa0%', 'under 1\\xa0%')
     """
     if 0 < share < 0.005:
         return f"under 1{NBSP}%"
@@ -54,7 +54,7 @@ def money(amount: float, currency: Currency | None) -> str:
     """An amount with its currency and its usual decimals; below the smallest coin, two significant digits.
 
     >>> money(1234.5, Currency.of("EUR")), money(0.00123, Currency.of("JPY")), money(1234.56, None)
-    ('EUR\xa01,234.50', 'JPY\xa00.0012', '1,235')
+    ('EUR\\xa01,234.50', 'JPY\\xa00.0012', '1,235')
     """
     if currency is None:
         return number(amount, 4)
@@ -82,7 +82,7 @@ def money_at_most(amount: float, currency: Currency | None) -> str:
     """An upper bound on an amount: two digits, rounded up, however small.
 
     >>> money_at_most(0.0100011, Currency.of("EUR"))
-    'EUR\xa00.011'
+    'EUR\\xa00.011'
     """
     code = "" if currency is None or currency == NO_CURRENCY else f"{currency.code}{NBSP}"
     return f"{code}{number(at_most(amount), 2)}"

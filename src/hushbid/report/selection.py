@@ -33,7 +33,7 @@ def selection_facts(weights: FloatArray, reports: FloatArray, *, variance: float
     """Which correlation would move the estimate by ``half_width``."""
     n, squares = weights.size, float(np.dot(weights, weights))
     unevenness = math.sqrt(max(n * squares - 1.0, 0.0)) if squares > 0.0 else 0.0
-    if unevenness < 1e-9:  # equal weights: nobody is preferred
+    if unevenness < 1e-6:  # equal weights: nobody is preferred
         unevenness = 0.0
     shift = math.sqrt(variance) * unevenness
     between = _correlation(weights, reports)
