@@ -1,15 +1,15 @@
 """The frame of the command line; each command has tests of its own."""
 
-import json
+import os
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Callable
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from hushbid.cli import COMMANDS, main
+from hushbid.cli.frame import command as make_command
 from hushbid.errors import InputError
 
 
@@ -27,30 +27,72 @@ def test_help_lists_the_commands_without_loading_one() -> None:
     assert not {"numpy", *(f"hushbid.cli.{name}" for name in COMMANDS)} & set(told.split())
 
 
-def test_what_hushbid_refuses_is_one_sentence_and_status_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    @click.command()
-    def refuse() -> None:
-        raise InputError("people must be at least 1, got 0.")
+@pytest.fixture
+def raising(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Let ``hushbid demo`` raise something."""
 
-    monkeypatch.setattr("hushbid.cli.demo.command", refuse)
+    def arrange(problem: BaseException) -> None:
+        @make_command("demo")
+        def stand_in(as_json: bool) -> None:
+            raise problem
+
+        monkeypatch.setattr("hushbid.cli.demo.command", stand_in)
+
+    return arrange
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "sentence"),
+    [
+        (InputError("people must be at least 1, got 0."), 2, "Error: people must be at least 1, got 0.\n"),
+        (PermissionError(13, "Permission denied", "/secret"), 2, "Error: /secret: Permission denied.\n"),
+        (MemoryError(), 2, "Error: There is not enough memory for so many people.\n"),
+        (KeyError("4.2"), 70, "Error: a fault in hushbid (KeyError); --debug shows where.\n"),
+        (KeyboardInterrupt(), 130, "\nInterrupted: nothing is left half written.\n"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_whatever_goes_wrong_ends_in_one_sentence_and_a_status(
+    problem: BaseException, status: int, sentence: str, raising: Callable[[BaseException], None]
+) -> None:
+    raising(problem)
     told = CliRunner().invoke(main, ["demo"])
+    assert (told.exit_code, told.output) == (status, sentence)
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "demo"], ["demo", "--debug"]])
+def test_debug_shows_the_traceback_before_or_after_the_command(
+    arguments: list[str], raising: Callable[[BaseException], None]
+) -> None:
+    raising(InputError("no."))
+    told = CliRunner().invoke(main, arguments)
     assert told.exit_code == 2
-    assert told.output == "Error: people must be at least 1, got 0.\n"
+    assert "Traceback" in told.output
+    assert told.output.endswith("Error: no.\n")
 
 
-def test_the_demo_prints_and_saves_the_same_result_for_the_same_seed(tmp_path: Path) -> None:
-    saved = []
-    for place in (tmp_path / "one", tmp_path / "two"):
-        told = CliRunner().invoke(main, ["demo", "--people", "500", "--out", str(place)])
-        assert told.exit_code == 0, told.output
-        assert str(place / "decisions.csv") in told.output
-        saved.append((place / "decisions.csv").read_bytes() + (place / "summary.json").read_bytes())
-    assert saved[0] == saved[1]
+def test_a_fault_does_not_echo_what_the_exception_says(raising: Callable[[BaseException], None]) -> None:
+    raising(ValueError("could not convert string to float: '7.25'"))
+    assert "7.25" not in CliRunner().invoke(main, ["demo"]).output
 
 
-def test_in_the_demo_trust_is_cheaper_than_no_trust(tmp_path: Path) -> None:
-    CliRunner().invoke(main, ["demo", "--people", "500", "--out", str(tmp_path)])
-    settings = json.loads((tmp_path / "summary.json").read_text())["settings"]
-    assert settings["central"]["objective"] < settings["local"]["objective"]
-    for figures in settings.values():
-        assert figures["lower_bound"] <= figures["objective"]
+def test_a_misspelt_command_is_answered_with_the_nearest_one() -> None:
+    told = CliRunner().invoke(main, ["prize"])
+    assert told.exit_code == 2
+    assert "Did you mean price?" in told.output
+
+
+def test_completing_a_command_loads_nothing_heavy() -> None:
+    program = "import sys; from hushbid.cli import main; main(prog_name='hushbid', standalone_mode=False)"
+    variables = {**os.environ, "_HUSHBID_COMPLETE": "bash_complete", "COMP_WORDS": "hushbid p", "COMP_CWORD": "1"}
+    code = f"import atexit, sys; atexit.register(lambda: print(*sys.modules)); {program}"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables).stdout
+    assert {"plain,price", "plain,privatize", "plain,plan"} <= set(told.split())
+    assert not {"numpy", "scipy", "pyarrow"} & set(told.split())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_are_printed_for_every_shell(shell: str) -> None:
+    told = CliRunner().invoke(main, ["completion", shell])
+    assert told.exit_code == 0
+    assert "_HUSHBID_COMPLETE" in told.output

@@ -1,11 +1,20 @@
 """The command line ``hushbid``: one file per command, loaded only when that command runs.
 
 To add a command, write ``hushbid/cli/NAME.py`` with a click command called ``command`` and list it in ``COMMANDS``.
-Whatever Hushbid refuses on purpose ends in exit status 2 and one sentence, never in a traceback.
+At the top of such a file stand light imports only: the shell loads every command to complete a name.
+
+Exit status: 0 if all went well; 1 if a verification or an audit failed; 2 if something was refused, in one sentence and
+without a traceback (``--debug`` shows it); 70 for a fault of the program; 130 and 143 if it was interrupted.
 """
 
+import errno
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
@@ -13,8 +22,20 @@ from hushbid import __version__
 from hushbid.errors import HushbidError
 
 COMMANDS = {
-    "demo": "Price a synthetic population and show what was bought.",
+    "run": "Buy: from a campaign file to decisions, an estimate, a record and a report.",
+    "price": "Decide how much privacy to buy from whom, and at what price.",
+    "privatize": "Add noise to one value on its owner's machine, once.",
+    "release": "Draw the estimate that a record paid for, once.",
+    "verify": "Check a record without the data: decisions, payments and promises.",
+    "plan": "Say how many people, what budget and what error go together.",
+    "audit": "Attack a record's claims: incentives, privacy and accuracy.",
+    "compare": "Set a trusted platform against noise on everybody's own device.",
+    "fit-prior": "Fit priors to a pilot's sensitivities and compare them.",
+    "demo": "Run a complete campaign on people who do not exist.",
+    "completion": "Print the completions for a shell.",
 }
+DEBUG = "hushbid.debug"
+_FAULT, _INTERRUPTED, _TERMINATED = 70, 130, 143
 
 
 class _Refused(click.ClickException):
@@ -34,18 +55,84 @@ class _LateGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib  # only where something is misspelt
+
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            if close:
+                raise click.UsageError(f"{error.message} Did you mean {close[0]}?", ctx) from None
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except HushbidError as error:
-            raise _Refused(str(error)) from error
+        with _termination_raises():
+            try:
+                return super().invoke(ctx)
+            except (click.ClickException, click.Abort, click.exceptions.Exit):
+                raise
+            except KeyboardInterrupt:
+                click.echo("\nInterrupted: nothing is left half written.", err=True)
+                ctx.exit(_INTERRUPTED)
+            except HushbidError as error:
+                _refuse(ctx, str(error), error)
+            except OSError as error:
+                if error.errno == errno.EPIPE:
+                    raise  # whoever read our output has gone; click ends quietly
+                _refuse(ctx, f"{error.filename or 'The system'}: {error.strerror or type(error).__name__}.", error)
+            except MemoryError as error:
+                _refuse(ctx, "There is not enough memory for so many people.", error)
+            except Exception as error:  # noqa: BLE001 (the outermost place: what is not foreseen is a fault of ours)
+                _show_traceback(ctx)
+                # Its message may hold somebody's datum, so only its kind is told.
+                click.echo(f"Error: a fault in hushbid ({type(error).__name__}); --debug shows where.", err=True)
+                ctx.exit(_FAULT)
+
+
+def _refuse(ctx: click.Context, sentence: str, error: Exception) -> NoReturn:
+    _show_traceback(ctx)
+    raise _Refused(sentence) from error
+
+
+def _show_traceback(ctx: click.Context) -> None:
+    if ctx.meta.get(DEBUG):
+        import traceback
+
+        click.echo(traceback.format_exc(), err=True, nl=False)
+
+
+@contextmanager
+def _termination_raises() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind like an interrupt, so that temporary files are removed."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        sys.exit(_TERMINATED)
+
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            try:
+                before[name] = signal.signal(getattr(signal, name), stop)
+            except ValueError:  # not in the main thread
+                break
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
 
 
 @click.group(cls=_LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="hushbid %(version)s")
-def main() -> None:
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def main(ctx: click.Context, debug: bool) -> None:
     """Buy data from people who each name their own price for privacy."""
+    ctx.meta[DEBUG] = debug

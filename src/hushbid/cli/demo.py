@@ -1,20 +1,54 @@
-"""``hushbid demo``: the main job on people who do not exist."""
+"""``hushbid demo``: a complete campaign on people who do not exist."""
 
-import csv
-import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from hushbid.allocation import Allocation, allocate
-from hushbid.priors import LogNormal
+from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import command as make_command
 
-PRIOR = LogNormal(mean_log=0.0, sd_log=0.5)
-SETTINGS = ("central", "local")
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hushbid.cli.conduct import Results
+
+_PILOT = 400
+_GROUPS = ("days", "nights")
+_CAMPAIGN = """\
+# What a hospital's occupational health service might buy. Every person in it is made up.
+name = "Sleep of hospital staff"
+quantity = "mean sleep per night"
+unit = "hours"
+notices = ["Every person in this campaign is made up: sleep, prices for privacy and groups were simulated."]
+
+[market]
+setting = "central"                  # people trust the service to add the noise
+prior = { file = "prior.json" }      # fitted on a pilot among other people: hushbid fit-prior pilot.csv
+bounds = [3, 11]                     # hours; whatever lies outside is moved to the nearer end
+variance = 1.5                       # squared hours, an upper bound from earlier studies
+max_privacy_loss = 1.0               # nobody loses more than this
+# It would pay 2,000 euros to bring the standard error from 12 minutes down to 3.
+buyer_weight = { payment = 2000, from_standard_error = 0.2, to_standard_error = 0.05 }
+
+[money]
+currency = "EUR"
+ceiling = 2000
+
+[reports]
+file = "reports.csv"
+group = "shift"
+
+[data]
+file = "data.csv"
+
+[output]
+folder = "."
+"""
 
 
-@click.command()
+@make_command("demo")
 @click.option("--people", type=click.IntRange(min=2), default=10_000, show_default=True, help="How many to make up.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Another one, other people.")
 @click.option(
@@ -22,63 +56,102 @@ SETTINGS = ("central", "local")
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("out/demo"),
     show_default=True,
-    help="Folder for the result.",
+    help="Folder for everything.",
 )
-def command(people: int, seed: int, out: Path) -> None:
-    """Price a synthetic population and show what was bought.
+@click.option("--force", is_flag=True, help="Replace an earlier demo in the folder.")
+def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> None:
+    """Run a complete campaign on people who do not exist.
 
-    Everybody holds a yes-or-no answer and has a price for each unit of privacy loss. A platform wants the share of yes.
-    In the central setting people trust it to add the noise, in the local one each adds her own.
+    A hospital wants to know how long its staff sleep. 400 people take part in a pilot, to which a prior is fitted; then
+    many others name their price for privacy, some of them are bought from and paid, and one estimate is released. Each
+    step is a file in the folder, and the campaign can be run again with "hushbid run".
     """
-    reports = PRIOR.sample(people, rng=np.random.default_rng(seed))
-    virtual_costs = PRIOR.virtual_cost(reports)
-    allocations = {setting: allocate(virtual_costs, setting=setting, variance=0.25) for setting in SETTINGS}
+    from hushbid.cli.campaign_file import read_campaign
+    from hushbid.cli.conduct import STEPS, conduct
+    from hushbid.engine.atomic import refuse_existing
 
-    click.echo(f"{people:,} people with a yes-or-no answer each report a price for privacy, {PRIOR.to_text()}.\n")
-    click.echo(_table(allocations, people))
-    out.mkdir(parents=True, exist_ok=True)
-    _write_decisions(out / "decisions.csv", reports, virtual_costs, allocations)
-    _write_summary(out / "summary.json", people, seed, allocations)
-    click.echo(f"\nEvery person's decision is in {out / 'decisions.csv'}, the totals are in {out / 'summary.json'}.")
+    if not force:
+        refuse_existing([out / "campaign.toml", out / "record.json"])
+    with Steps(STEPS + 1) as step:
+        step("making people up")
+        mean = _make_up(out, people, seed, force)
+        results = conduct(
+            read_campaign(out / "campaign.toml"),
+            force=force,
+            audit=True,
+            step=step,
+            many_releases=True,
+            estimate_needed=False,
+        )
+    facts = {**results.facts(), "true_mean_of_the_made_up": mean}
+    tell(facts, _text(results, mean, out), as_json=as_json)
 
 
-def _figures(allocation: Allocation) -> dict[str, float]:
-    return {
-        "bought_from": int(allocation.active),
-        "largest_privacy_loss": float(np.max(allocation.privacy_loss)),
-        "standard_error": float(np.sqrt(allocation.mse)),
-        "objective": float(allocation.objective),
-        "lower_bound": float(allocation.lower_bound),
+def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
+    """Write the pilot, the fitted prior, the reports, the data and the campaign file; the mean of all data."""
+    import numpy as np
+
+    from hushbid.cli.fitting import fit_priors
+    from hushbid.cli.prior_file import Pilot, prior_file_text
+    from hushbid.engine.atomic import Staging
+    from hushbid.engine.files import table_writer
+
+    rng = np.random.default_rng(seed)
+    pilot, reports = _prices(_PILOT, rng), _prices(people, rng)
+    nights = rng.random(people) < 0.3
+    sleep = np.clip(np.where(nights, rng.normal(6.2, 1.2, people), rng.normal(7.1, 1.0, people)), 3.0, 11.0).round(2)
+    ids = [f"staff-{row:05d}" for row in range(people)]
+    pilot_ids = [f"pilot-{row:03d}" for row in range(_PILOT)]
+    fit = next(fit for fit in fit_priors(pilot) if fit.family == "lognormal")
+    prior = prior_file_text(fit.prior, Pilot.of(pilot_ids, _PILOT), {"family": fit.family, "aic": fit.aic})
+    tables: dict[str, dict[str, Any]] = {
+        "pilot.csv": {"id": pilot_ids, "sensitivity": pilot},
+        "reports.csv": {"id": ids, "sensitivity": reports, "shift": np.where(nights, *reversed(_GROUPS)).tolist()},
+        "data.csv": {"id": ids, "value": sleep},
     }
+    with Staging(force=force) as files:
+        for name, columns in tables.items():
+            files.add(out / name, table_writer(out / name, columns))
+        files.add(out / "prior.json", lambda file: file.write(prior.encode()))
+        files.add(out / "campaign.toml", lambda file: file.write(_CAMPAIGN.encode()))
+    return float(sleep.mean())
 
 
-def _table(allocations: dict[str, Allocation], people: int) -> str:
-    figures = [_figures(allocation) for allocation in allocations.values()]
-    rows = [
-        ("", list(allocations)),
-        ("bought from", [f"{one['bought_from']:,} of {people:,}" for one in figures]),
-        ("largest privacy loss", [f"{one['largest_privacy_loss']:.4f}" for one in figures]),
-        ("standard error of the share", [f"{one['standard_error']:.4f}" for one in figures]),
-        ("cost: error and virtual payments", [f"{one['objective']:.6f}" for one in figures]),
-        ("no mechanism can cost less than", [f"{one['lower_bound']:.6f}" for one in figures]),
+def _prices(count: int, rng: "np.random.Generator") -> "NDArray[np.float64]":
+    """What a unit of privacy loss costs people: two euros for half of them, more than six for one in thirty."""
+    import numpy as np
+
+    prices: NDArray[np.float64] = np.exp(rng.normal(np.log(2.0), 0.6, count)).round(4)
+    return prices
+
+
+def _text(results: "Results", mean: float, out: Path) -> str:
+    from hushbid.cli.conduct import estimate_text
+    from hushbid.cli.purchase import rounded_up
+
+    campaign, purchase, outcome = results.campaign, results.purchase, results.purchase.outcome
+    count = len(purchase.people)
+    largest = purchase.facts()["largest_privacy_loss"]
+    lines = [
+        f"A hospital asked {count:,} made-up people how long they sleep and what a unit of privacy loss costs them.",
+        "",
+        f"  What was bought   data of {outcome.active:,} people, each of whom loses at most ε = {largest:g} of privacy",
+        f"  At what price     {purchase.currency.text(purchase.money.total)} in all; nobody could have gained more than"
+        f" {purchase.currency.code} {rounded_up(purchase.money.incentive_error):g} by not telling the truth",
     ]
-    return "\n".join(f"  {label:<34}" + "".join(f"{cell:>18}" for cell in cells) for label, cells in rows)
-
-
-def _write_decisions(
-    path: Path, reports: np.ndarray, virtual_costs: np.ndarray, allocations: dict[str, Allocation]
-) -> None:
-    columns = {"sensitivity": reports, "virtual_cost": virtual_costs}
-    for setting, allocation in allocations.items():
-        columns[f"{setting}_privacy_loss"] = allocation.privacy_loss
-        columns[f"{setting}_weight"] = allocation.weights
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["person", *columns])
-        writer.writerows(zip(range(len(reports)), *(column.tolist() for column in columns.values()), strict=True))
-
-
-def _write_summary(path: Path, people: int, seed: int, allocations: dict[str, Allocation]) -> None:
-    settings = {setting: _figures(allocation) for setting, allocation in allocations.items()}
-    summary = {"people": people, "seed": seed, "prior": PRIOR.to_dict(), "variance": 0.25, "settings": settings}
-    path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    if results.release is not None:
+        told = estimate_text(results.release, campaign.level, campaign.quantity, campaign.unit)
+        lines.append(f"  How accurate      {told[0].lower()}{told[1:]}")
+        lines.append(f"                    (made up, so we know: the mean of all {count:,} is {mean:.3f})")
+    else:
+        lines.append(f"  How accurate      no estimate was drawn. {results.missing}")
+    failed = sum(bool(audit.rejected) for audit in results.audits)
+    if results.audits:
+        verdict = f"{failed} FAILED" if failed else "none found a fault"
+        lines.append(f"  Attacked          {len(results.audits)} audits on our own claims, {verdict}")
+    lines += [
+        f"  The report        {out / 'report.html'}",
+        "",
+        f"Each person's decision is in {out / 'decisions.csv'}. Now try:  hushbid verify {out / 'record.json'}",
+    ]
+    return "\n".join(lines)

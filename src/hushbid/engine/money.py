@@ -1,17 +1,16 @@
-"""Money as it is paid: whole minor units of a currency (cents, yen, fils), rounded in the participant's favour.
+"""Currencies: how many decimals each has, and how people write amounts.
 
-A payment of 1.234 euros becomes 124 cents, one of −1.234 becomes −123: always up. Rounding moves any payment by less
-than one minor unit, so a misreport can gain at most one more than before; :func:`with_rounding` adds it.
+Payments are whole minor units (cents, yen, fils), rounded in the participant's favour by :mod:`hushbid.record.money`.
 """
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.errors import InputError, MarketError
+from hushbid.errors import InputError
+from hushbid.record.money import rounded_up
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -33,8 +32,6 @@ DECIMALS = {
     for code in codes.split()
 }
 _MOST_DECIMALS = 6
-_LARGEST = 2**53
-_NEAR = 2.0**-50  # a product of floats is off by at most 2**-53 of itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,35 +69,20 @@ class Currency:
         """How many minor units make one unit."""
         return int(10**self.decimals)
 
-    @property
-    def smallest(self) -> float:
-        """One minor unit, in units."""
-        return 1.0 / self.per_unit
-
     def text(self, minor: int) -> str:
         """An amount of minor units as people write it."""
         whole, part = divmod(abs(minor), self.per_unit)
         fraction = f".{part:0{self.decimals}d}" if self.decimals else ""
-        return f"{self.code} {'-' if minor < 0 else ''}{whole:,}{fraction}"
+        name = "" if self == NO_CURRENCY else f"{self.code} "
+        return f"{name}{'-' if minor < 0 else ''}{whole:,}{fraction}"
 
     def text_of(self, amount: float) -> str:
         """An amount in units, rounded up to minor units, as people write it."""
         return self.text(int(self.minor_units(np.array([amount]))[0])) if math.isfinite(amount) else "unlimited"
 
     def minor_units(self, amounts: FloatArray) -> IntArray:
-        """The least whole numbers of minor units that are not below the amounts, exactly.
-
-        >>> Currency.of("EUR").minor_units(np.array([1.234, -1.234, 0.25, 0.0])).tolist()
-        [124, -123, 25, 0]
-        """
-        scaled = amounts * float(self.per_unit)
-        if not (np.abs(scaled) < _LARGEST).all():
-            raise MarketError(f"A payment must stay below 2**53 minor units of {self.code}.")
-        rounded = np.ceil(scaled)
-        close = np.abs(scaled - np.rint(scaled)) <= _NEAR * np.abs(scaled)
-        for row in np.flatnonzero(close & (amounts != 0.0)).tolist():
-            rounded[row] = math.ceil(Fraction(float(amounts[row])) * self.per_unit)
-        return rounded.astype(np.int64)
+        """Amounts in whole minor units, rounded up: in favour of whoever is paid."""
+        return rounded_up(amounts, self.decimals)
 
 
 NO_CURRENCY = Currency("XXX", 2)
@@ -108,5 +90,5 @@ NO_CURRENCY = Currency("XXX", 2)
 
 
 def with_rounding(incentive_error: float, currency: Currency) -> float:
-    """What a misreport can gain at most, in units, once payments are whole minor units."""
-    return incentive_error + currency.smallest
+    """What a misreport can gain at most, in units, once payments are whole minor units: one of them more."""
+    return incentive_error + 1.0 / currency.per_unit

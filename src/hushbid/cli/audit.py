@@ -1,0 +1,61 @@
+"""``hushbid audit``: attacks on our own claims."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import command as make_command
+
+CHECKS = ("incentives", "privacy", "accuracy")
+
+
+@make_command("audit")
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--check", "checks", multiple=True, type=click.Choice(CHECKS), help="One or more.  [default: all]")
+@click.option(
+    "--samples", type=click.IntRange(min=1000), default=20_000, show_default=True, help="Noisy outputs drawn."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of made-up data and choices.")
+def command(record: Path, checks: tuple[str, ...], samples: int, seed: int, as_json: bool) -> None:
+    """Attack a record's claims: incentives, privacy and accuracy.
+
+    Looks for misreports that pay, for outputs that betray more than was promised, and for errors larger than stated, on
+    made-up data only. What it finds is proof; that it finds nothing is not, so the power to find a planted fault is
+    told too. The exit status is 1 if a fault was found.
+    """
+    from hushbid.cli.audits import audits_of, noise_share
+    from hushbid.record import read
+    from hushbid.report.audits import audit_lines
+
+    chosen = checks or CHECKS
+    with Steps(1 + len(chosen)) as step:
+        step("reading the record")
+        outcome = read(record).outcome
+        found = []
+        for check in chosen:
+            step(f"attacking {check}")
+            found += list(audits_of(outcome, checks=(check,), samples=samples, seed=seed))
+    lines = [_facts(line) for line in audit_lines(found, noise_share=noise_share(outcome))]
+    failed = any(line["verdict"] == "failed" for line in lines)
+    result = {"record": str(record), "ok": not failed, "audits": lines}
+    tell(result, _text(lines), as_json=as_json)
+    if failed:
+        click.get_current_context().exit(1)
+
+
+def _facts(line: Any) -> dict[str, Any]:
+    names = ("title", "verdict", "finding", "samples", "power", "power_against")
+    return {name: getattr(line, name) for name in names}
+
+
+def _text(lines: list[dict[str, Any]]) -> str:
+    told = []
+    words = {"failed": "FAILED", "clear": "no fault found", "weak": "no fault found, but one could have been missed"}
+    for line in lines:
+        told.append(f"{line['title']}  {words[line['verdict']]}.")
+        told.append(f"  {line['finding']} ({line['samples']}.)")
+        if line["power"] is not None:
+            told.append(f"  It would find {line['power_against']} with probability {line['power']:.2f}.")
+    return "\n".join(told) or "There was nothing to audit: nothing was bought, or without any noise."

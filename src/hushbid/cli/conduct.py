@@ -1,0 +1,311 @@
+"""A campaign from its file to its results: what ``run`` does, and ``demo`` on people it made up.
+
+Everything is computed before anything is written, and then written together. The one exception is the estimate: it is
+drawn once and stored in the folder ``claims`` beside the results before anybody sees it, so that whatever happens
+afterwards, and whatever options are given, asking again gives the same one.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hushbid.cli.audits import audits_of
+from hushbid.cli.campaign_file import Campaign
+from hushbid.cli.frame import plain
+from hushbid.cli.people import People, read_data, read_people, rows_of
+from hushbid.cli.purchase import Purchase, decide, record_of, record_writer, refuse_above_ceiling
+from hushbid.disclosure import Release, ReleasePlan, privatize, release_plan
+from hushbid.engine.atomic import Staging, refuse_existing
+from hushbid.engine.files import Column, table_writer
+from hushbid.errors import AlreadyReleased, MissingExtra
+from hushbid.mechanism.publish import plan_of
+from hushbid.record import Record
+from hushbid.report import build_report, render_report
+from hushbid.report.formats import interval
+
+CLAIMS = "claims"
+STEPS = 6
+_SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Results:
+    """What a campaign came to."""
+
+    campaign: Campaign
+    purchase: Purchase
+    release: Release | None
+    record: Record
+    drawn_before: bool
+    """Whether the estimate had been drawn by an earlier run."""
+
+    strangers: int
+    """People in the data who did not report."""
+
+    missing: str
+    """Why there is no estimate although there are data; empty if there is one."""
+
+    audits: tuple[Any, ...]
+    files: tuple[Path, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; nothing in it belongs to one person."""
+        facts: dict[str, Any] = {"campaign": self.campaign.name, **self.purchase.facts()}
+        if self.release is not None:
+            facts["estimate"] = estimate_facts(self.release, self.campaign.level)
+            facts["drawn_before"] = self.drawn_before
+        facts["stamps"] = list(self.record.stamps)
+        facts["audits_failed"] = sum(bool(audit.rejected) for audit in self.audits)
+        facts["record_hash"] = self.record.hash
+        facts["files"] = [str(path) for path in self.files]
+        return facts
+
+    def text(self) -> str:
+        """For people."""
+        lines = [self.purchase.text()]
+        if self.release is not None:
+            campaign = self.campaign
+            lines.append(estimate_text(self.release, campaign.level, campaign.quantity, campaign.unit))
+            if self.drawn_before:
+                lines.append("This estimate was drawn by an earlier run; it is shown again, not drawn again.")
+        if self.missing:
+            lines.append(f"No estimate: {self.missing}")
+        if self.strangers:
+            lines.append(f"{self.strangers:,} people in the data did not report; their data were not used.")
+        failed = [audit for audit in self.audits if audit.rejected]
+        if failed:
+            lines.append(f"WARNING: {len(failed)} audit{'s' * (len(failed) > 1)} failed; see the report.")
+        lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
+        names = ", ".join(path.name for path in self.files)
+        lines.append(f"Written to {self.campaign.folder}: {names}.")
+        if self.campaign.data is None:
+            lines.append(_next_step(self.campaign))
+        return "\n".join(lines)
+
+
+def conduct(
+    campaign: Campaign,
+    *,
+    force: bool,
+    audit: bool,
+    step: Callable[[str], object],
+    many_releases: bool = False,
+    estimate_needed: bool = True,
+) -> Results:
+    """Run a campaign. ``many_releases`` is for made-up people only: their folder may hold several estimates."""
+    final = campaign.folder / ("record.json" if campaign.data else "outcome.json")
+    if not force:
+        refuse_existing([final])
+    step("reading the reports")
+    people = _people(campaign)
+    origin = campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
+    step("deciding")
+    with rows_of(people.source):
+        market = campaign.market_for(people.groups)
+    purchase = decide(people, market, campaign.currency)
+    refuse_above_ceiling(purchase, campaign.ceiling)
+    step("releasing")
+    release, before, strangers, missing = None, False, 0, ""
+    if campaign.data is not None and purchase.outcome.active:
+        try:
+            release, before, strangers = _release(campaign, purchase, many_releases)
+        except MissingExtra as problem:
+            if estimate_needed:
+                raise
+            missing = str(problem)
+    step("recording")
+    record = record_of(purchase, origin, release, _notes(campaign))
+    step("auditing")
+    audits = tuple(audits_of(purchase.outcome)) if audit and purchase.outcome.active else ()
+    step("writing")
+    with Staging(force=force) as files:
+        paths = _write(files, campaign, purchase, release, record, audits)
+    return Results(
+        campaign=campaign,
+        purchase=purchase,
+        release=release,
+        record=record,
+        drawn_before=before,
+        strangers=strangers,
+        missing=missing,
+        audits=audits,
+        files=tuple(paths),
+    )
+
+
+def _people(campaign: Campaign) -> People:
+    source = campaign.reports
+    return read_people(source.file, id_column=source.id, sensitivity=source.sensitivity, group=source.group)
+
+
+# -- the one estimate --------------------------------------------------------------------------------------------------
+
+
+def _release(campaign: Campaign, purchase: Purchase, many_releases: bool) -> tuple[Release, bool, int]:
+    source, people = campaign.data, purchase.people
+    assert source is not None
+    found = read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
+    plan = plan_of(purchase.outcome)
+    claims = campaign.folder / CLAIMS
+    if not many_releases:
+        refuse_other_release(claims, plan.key)
+    before = is_released(claims, plan.key)
+    data = found.data
+    if source.kind == "simulated_values" and not before:
+        data = simulated_messages(plan, data, accept_infinite_loss=campaign.accept_infinite_loss)
+    if not campaign.folder.exists():
+        campaign.folder.mkdir(parents=True, mode=0o700)
+    with rows_of(people.source):
+        release = release_plan(plan, data, claims=claims, accept_infinite_loss=campaign.accept_infinite_loss)
+    return release, before, found.strangers
+
+
+def is_released(claims: Path, key: str) -> bool:
+    """Whether the estimate of these decisions has been drawn."""
+    return (claims / f"{key}.json").exists()
+
+
+def refuse_other_release(claims: Path, key: str) -> None:
+    """A campaign's data give one estimate, not one for each set of decisions somebody tries."""
+    if any(path.stem != key for path in claims.glob("*.json")):
+        raise AlreadyReleased(
+            f"{claims} holds the estimate of a campaign under other decisions; releasing a second one from the same"
+            " people's data would cost them their privacy twice, so it is refused, --force or not. Go back to the"
+            " reports and the market of that release; a new campaign, on other people's data, needs its own folder."
+        )
+
+
+def simulated_messages(plan: ReleasePlan, values: Any, *, accept_infinite_loss: bool) -> list[Any]:
+    """What people's devices would send, made here; for simulation only."""
+    messages: list[Any] = [None] * plan.people
+    for row in np.flatnonzero((plan.delivered > 0) & ~np.isnan(values)).tolist():
+        messages[row] = privatize(
+            values[row], float(plan.delivered[row]), plan.bounds, accept_infinite_loss=accept_infinite_loss
+        )
+    return messages
+
+
+def estimate_facts(release: Release, level: float) -> dict[str, Any]:
+    """The estimate with its interval, and the part of it that may be shown to anybody."""
+    low, high = release.interval(level)
+    return {
+        "estimate": release.estimate,
+        "interval": {"level": level, "low": low, "high": high},
+        "standard_error": release.standard_error,
+        "dropped_out": len(release.dropped_out),
+        "public": release.public(),
+    }
+
+
+def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
+    """The estimate in a sentence."""
+    low, high = release.interval(level)
+    value, lower, upper = interval(release.estimate, (high - low) / 2.0)
+    sentence = (
+        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
+    )
+    gone = len(release.dropped_out)
+    return sentence + (f" {gone:,} people did not deliver; the interval allows for it." if gone else "")
+
+
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+
+def _write(
+    files: Staging,
+    campaign: Campaign,
+    purchase: Purchase,
+    release: Release | None,
+    record: Record,
+    audits: tuple[Any, ...],
+) -> list[Path]:
+    """Stage every file; the record last, so that where it is, all are."""
+    folder, end = campaign.folder, campaign.decisions_format
+    paths = [folder / f"decisions.{end}"]
+    files.add(paths[-1], table_writer(paths[-1], purchase.columns()))
+    if release is not None:
+        paths.append(folder / f"payments.{end}")
+        files.add(paths[-1], table_writer(paths[-1], payment_columns(purchase, release)))
+        paths.append(folder / "estimate.json")
+        content = json.dumps(plain(estimate_facts(release, campaign.level)), indent=2) + "\n"
+        files.add(paths[-1], lambda file: file.write(content.encode()))
+    if campaign.data is not None:
+        paths.append(folder / "report.html")
+        page = _report(campaign, purchase, release, record, audits)
+        files.add(paths[-1], lambda file: file.write(page.encode()))
+    paths.append(folder / ("record.json" if campaign.data else "outcome.json"))
+    files.add(paths[-1], record_writer(record))
+    return paths
+
+
+def payment_columns(purchase: Purchase, release: Release) -> dict[str, Column]:
+    """What is to be paid, now that data were delivered or not: nothing to those who did not deliver.
+
+    If people value the estimate and some dropped out, its error has grown, and with it what they are owed.
+    """
+    outcome, money = purchase.outcome, purchase.money
+    asked = outcome.privacy_loss > 0.0
+    gone = np.zeros(len(purchase.people), dtype=bool)
+    gone[list(release.dropped_out)] = True
+    due = money.payments.copy()
+    if gone.any():
+        weight = np.broadcast_to(np.asarray(outcome.market.user_weight, dtype=float), gone.shape)
+        due = purchase.currency.minor_units(outcome.payments + weight * (release.error.mse - outcome.mse))
+        due[gone] = 0
+    return {
+        "id": purchase.people.id_column,
+        "payment_minor": due,
+        "currency": [purchase.currency.code] * len(purchase.people),
+        "delivered": np.where(gone, "no", np.where(asked, "yes", "not asked")).tolist(),
+    }
+
+
+def _report(
+    campaign: Campaign, purchase: Purchase, release: Release | None, record: Record, audits: tuple[Any, ...]
+) -> str:
+    notices = list(campaign.notices)
+    if campaign.data is not None and campaign.data.kind == "simulated_values":
+        notices.append(_SIMULATED)
+    report = build_report(
+        purchase.outcome,
+        release,
+        campaign_name=campaign.name,
+        quantity=campaign.quantity,
+        unit=campaign.unit,
+        currency=campaign.currency,
+        groups=purchase.people.groups,
+        audits=audits,
+        prior_from_participants=any(stamp.startswith("prior fitted") for stamp in record.stamps),
+        spending_ceiling=campaign.ceiling,
+        notices=notices,
+        record_hash=record.hash,
+        date=date.today().isoformat(),
+        level=campaign.level,
+    )
+    return str(render_report(report))
+
+
+def _notes(campaign: Campaign) -> list[str]:
+    notes = [f"campaign: {campaign.name}"]
+    if campaign.path.exists():
+        notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")
+    if campaign.data is not None and campaign.data.kind == "simulated_values":
+        notes.append(_SIMULATED)
+    return [*notes, *campaign.notices]
+
+
+def _next_step(campaign: Campaign) -> str:
+    if campaign.market["setting"] == "local":
+        low, high = campaign.market["bounds"]
+        return (
+            "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
+            f" {json.dumps(campaign.name)} --privacy-loss HERS --bounds {low:g},{high:g}. Then add [data] with their"
+            " messages to the campaign file and run it again."
+        )
+    return "Next: collect the data, add [data] to the campaign file and run it again."

@@ -1,0 +1,108 @@
+"""Files of people: their reports and their data, read and put side by side."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.engine.files import ROWS_NOTE, Column, Table, read_table
+from hushbid.errors import DataError, InputError, PriorError, ReportError
+
+if TYPE_CHECKING:
+    from hushbid.cli.campaign_file import Kind
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class People:
+    """Who reported, and what."""
+
+    source: str
+    """What messages call the file."""
+
+    ids: list[str] | None
+    """Names, unique; None if the file has none."""
+
+    id_column: Column
+    """The names as they stood in the file, or row numbers: what is written beside each decision."""
+
+    reports: FloatArray
+    """Sensitivities."""
+
+    groups: list[str] | None
+    """Group labels, if there are any."""
+
+    def __len__(self) -> int:
+        return self.reports.size
+
+
+def read_people(file: str, *, id_column: str, sensitivity: str, group: str | None, ids_needed: bool = True) -> People:
+    """Reports from a file. Every problem names rows, never what stands in them."""
+    needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group else [])]
+    found = read_table(file, needed=needed, optional=[id_column])
+    reports = found.numbers(sensitivity, error=ReportError)
+    ids = found.keys(id_column) if id_column in found else None
+    groups = None if group is None else _groups(found, group)
+    shown = found.columns[id_column] if ids is not None else np.arange(reports.size)
+    return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups)
+
+
+def _groups(found: Table, name: str) -> list[str]:
+    labels = found.texts(name)
+    if "" in labels:
+        raise InputError(f"{found.source}: column {name!r} must hold a group, but row {labels.index('')} does not.")
+    return labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Delivered:
+    """The data of those who reported, in their order."""
+
+    data: Any
+    """Floats with NaN, or messages with None, where nothing was delivered."""
+
+    strangers: int
+    """How many rows belonged to people who did not report; they are not used."""
+
+
+def read_data(file: str, people: People, *, id_column: str, value: str, kind: "Kind") -> Delivered:
+    """Everybody's datum or message, in the order of the reports; missing where somebody is not in the file."""
+    found = read_table(file, needed=[value] if people.ids is None else [id_column, value])
+    if people.ids is None and found.rows != len(people):
+        raise InputError(
+            f"{found.source} must have one row for each of the {len(people)} people, in the order of their reports,"
+            f" which had no ids; it has {found.rows}."
+        )
+    places = np.arange(len(people)) if people.ids is None else _places(found, id_column, people.ids)
+    if (places < 0).all():
+        raise InputError(f"{found.source}: nobody in column {id_column!r} is among the ids of {people.source}.")
+    strangers = found.rows - int((places >= 0).sum())
+    if kind == "messages":
+        texts = found.texts(value)
+        return Delivered(data=[texts[place] or None if place >= 0 else None for place in places], strangers=strangers)
+    numbers = found.numbers(value, error=DataError, may_be_missing=True)
+    return Delivered(data=np.where(places >= 0, numbers[places], math.nan), strangers=strangers)
+
+
+def _places(found: Table, id_column: str, ids: list[str]) -> NDArray[np.intp]:
+    """The row of each person in the table, −1 where she is not in it."""
+    keys = found.keys(id_column)
+    if keys == ids:
+        return np.arange(len(ids))
+    rows = {key: row for row, key in enumerate(keys)}
+    return np.array([rows.get(key, -1) for key in ids], dtype=np.intp)
+
+
+@contextmanager
+def rows_of(source: str) -> Iterator[None]:
+    """Say of which file the rows are that a message names."""
+    try:
+        yield
+    except (ReportError, DataError, PriorError) as problem:
+        sentence = str(problem).rstrip(".")
+        raise type(problem)(f"{source}: {sentence} ({ROWS_NOTE}).") from problem

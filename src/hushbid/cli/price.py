@@ -1,0 +1,75 @@
+"""``hushbid price``: decisions, without a campaign file and without an estimate."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import command as make_command
+from hushbid.cli.market_options import MarketOptions, market_options, people_options
+from hushbid.engine.atomic import STREAM, Staging, refuse_existing, write_file
+
+
+@make_command("price")
+@click.argument("reports", type=click.Path(dir_okay=False, allow_dash=True))
+@market_options()
+@people_options
+@click.option("--ceiling", type=click.FloatRange(min=0.0, min_open=True), help="Refuse to spend more than this.")
+@click.option("--accept-pilot-overlap", is_flag=True, help="Use a prior fitted on some of these very people.")
+@click.option(
+    "--out", default=STREAM, show_default=True, metavar="FILE", help="Decisions: FILE.csv, FILE.parquet or -."
+)
+@click.option(
+    "--record", type=click.Path(path_type=Path), metavar="FILE", help="Save all that release and verify need."
+)
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+def command(options: MarketOptions, reports: str, as_json: bool, **given: Any) -> None:
+    """Decide how much privacy to buy from whom, and at what price.
+
+    REPORTS is a CSV or Parquet file, or - for standard input, with a column of sensitivities (what one unit of privacy
+    loss costs each person) and, best, one of ids. The decisions go to standard output as CSV, a summary to standard
+    error; --json prints the summary instead.
+    """
+    out, ctx = given["out"], click.get_current_context()
+    chosen = ctx.get_parameter_source("out") is not ParameterSource.DEFAULT
+    if as_json and chosen and out == STREAM:
+        raise click.UsageError("--json and --out - would both write to standard output.", ctx)
+    if not given["force"]:
+        refuse_existing([Path(path) for path in (out, given["record"]) if path is not None])
+    purchase = _purchase(options, reports, given)
+    if out == STREAM and not as_json:
+        from hushbid.engine.files import table_writer
+
+        write_file(STREAM, table_writer(STREAM, purchase.columns()), force=False)
+    tell(purchase.facts(), purchase.text(), as_json=as_json, err=out == STREAM)
+
+
+def _purchase(options: MarketOptions, reports: str, given: dict[str, Any]) -> Any:
+    from hushbid.cli.people import read_people, rows_of
+    from hushbid.cli.purchase import decide, record_of, record_writer, refuse_above_ceiling
+    from hushbid.engine.files import table_writer
+
+    source, currency = options.prior_source(), options.currency()
+    with Steps(3) as step, Staging(force=given["force"]) as files:
+        step("reading the reports")
+        people = read_people(
+            reports,
+            id_column=given["id_column"],
+            sensitivity=given["sensitivity_column"],
+            group=given["group_column"],
+            ids_needed=False,
+        )
+        origin = source.origin(people.ids, accepted=given["accept_pilot_overlap"])
+        step("deciding")
+        with rows_of(people.source):
+            market = options.market(source.prior_for(people.groups))
+        purchase = decide(people, market, currency)
+        refuse_above_ceiling(purchase, given["ceiling"])
+        step("writing")
+        if given["out"] != STREAM:
+            files.add(given["out"], table_writer(given["out"], purchase.columns()))
+        if given["record"] is not None:
+            files.add(given["record"], record_writer(record_of(purchase, origin, None, [])))
+    return purchase

@@ -1,0 +1,85 @@
+"""``hushbid privatize``: the local channel, for a participant's own machine."""
+
+import hashlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushbid.cli.frame import command as make_command
+from hushbid.cli.market_options import read_bounds
+from hushbid.engine.atomic import STREAM, write_file
+from hushbid.errors import DataError, InputError
+
+
+@make_command("privatize")
+@click.option("--campaign", required=True, metavar="NAME", help="What the value is for; one value is kept for each.")
+@click.option("--privacy-loss", required=True, type=float, metavar="EPSILON", help="What you were promised at most.")
+@click.option("--bounds", required=True, callback=read_bounds, metavar="LOW,HIGH", help="The campaign's public range.")
+@click.option("--id", "person", default="", metavar="ID", help="Your id, where several people share this machine.")
+@click.option(
+    "--value-file",
+    default=STREAM,
+    show_default=True,
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="A file that holds the value and nothing else; - asks for it, or reads standard input.",
+)
+@click.option(
+    "--store",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="HUSHBID_STORE",
+    help="Folder that keeps what was sent.  [default: hushbid's own folder of your account]",
+)
+@click.option("--accept-infinite-loss", is_flag=True, help="Send the value without noise if the loss is infinite.")
+@click.option("--out", default=STREAM, show_default=True, help="File for the message; - is standard output.")
+@click.option("--force", is_flag=True, help="Replace the file of the message. No new noise is ever drawn.")
+def command(**given: Any) -> None:
+    """Add noise to one value on its owner's machine, once.
+
+    Prints the message to send. The value is read from a file or typed unseen, never taken from the command line, where
+    others could see it. The first message is kept: asking again, after a failed transfer for instance, gives the same
+    one, because two different ones would together tell more than was agreed.
+    """
+    from hushbid.disclosure import privatize
+
+    folder = given["store"] or Path(click.get_app_dir("hushbid")) / "values"
+    store = folder / _file_name(given["campaign"], given["person"])
+    again = store.with_name(f"{store.name}.json").exists()
+    message = privatize(
+        0.0 if again else _value(given["value_file"]),
+        given["privacy_loss"],
+        given["bounds"],
+        store=store,
+        accept_infinite_loss=given["accept_infinite_loss"],
+    )
+    if again:
+        click.echo("A value was privatized for this campaign before; this is the same message again.", err=True)
+    text = f"{message.to_json()}\n"
+    write_file(given["out"], lambda file: file.write(text.encode()), force=given["force"])
+
+
+def _value(file: str) -> float:
+    """The datum; what it is never appears in a message."""
+    if file == STREAM and sys.stdin.isatty():
+        text = click.prompt("Your value (not shown)", hide_input=True, err=True)
+    elif file == STREAM:
+        text = sys.stdin.read()
+    else:
+        try:
+            text = Path(file).read_text(encoding="utf-8")
+        except OSError as problem:
+            raise InputError(f"{file} cannot be read: {problem.strerror}.") from problem
+        except UnicodeDecodeError:
+            raise DataError(f"{file} must hold one number and nothing else.") from None
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError("The value must be one number such as 7.5, and nothing else.") from None
+
+
+def _file_name(campaign: str, person: str) -> str:
+    """A file name that tells campaigns and people apart, whatever characters their names have."""
+    digest = hashlib.sha256(f"{len(campaign)}:{campaign}{person}".encode()).hexdigest()[:16]
+    return f"{re.sub(r'[^a-z0-9]+', '-', campaign.lower()).strip('-')[:40] or 'campaign'}-{digest}"
