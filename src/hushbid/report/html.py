@@ -13,10 +13,11 @@ from html import escape
 
 from hushbid.errors import InputError
 
-# What neither HTML nor XML allows in a document, not even escaped.
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-# Invisible characters that reorder what stands around them: a name must not rewrite the sentence it is shown in.
-_REORDERING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# What neither HTML nor XML allows in a document, not even escaped; and invisible characters that reorder what stands
+# around them: a name must not rewrite the sentence it is shown in.
+_FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 _VOID = frozenset({"meta", "br", "hr"})
 
 
@@ -52,7 +53,7 @@ def style_element(rules: str) -> Markup:
 
 def plain(text: object) -> str:
     """Text as it may be shown: on one line, without control and reordering characters."""
-    return " ".join(_REORDERING.sub("", _FORBIDDEN.sub("", str(text))).split())
+    return " ".join(_FORBIDDEN.sub("", str(text)).split())
 
 
 def _text(child: Child) -> str:

@@ -1,0 +1,533 @@
+"""The report as its readers get it: complete, true to the outcome, self-contained, and silent about individuals."""
+
+import dataclasses
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from hushbid import (
+    Empirical,
+    Gamma,
+    Grouped,
+    LogNormal,
+    Market,
+    Mixture,
+    Outcome,
+    Release,
+    TruncatedNormal,
+    Uniform,
+)
+from hushbid.audit import PrivacyAudit, check_accuracy, check_privacy
+from hushbid.disclosure import noise
+from hushbid.errors import InputError
+from hushbid.mechanism.publish import plan_of
+from hushbid.report import AuditLine, Report, build_report, prior_picture, render_report, write_report
+from hushbid.report.page import SECTIONS, policy, stylesheet
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
+N = 300
+
+
+class Page(HTMLParser):
+    """A page as text by section, and its elements; unbalanced markup is an error."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(markup)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in {"meta", "br"}:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self._open or self._open[-1] != "style":
+            self.text += data + " "
+
+
+def words(page: str) -> str:
+    return " ".join(Page(page).text.split())
+
+
+def bought(n: int = N, *, seed: int = 1, **settings: Any) -> Outcome:
+    prior = settings.pop("prior", LogNormal(0.0, 0.5))
+    market = Market(prior=prior, **{"user_weight": 0.0, "buyer_weight": 3000.0, **settings})
+    return market.acquire(prior.sample(n, rng=np.random.default_rng(seed)))
+
+
+def released(outcome: Outcome) -> Release:
+    """A release with a made-up estimate: what is drawn does not matter to a page."""
+    from hushbid.disclosure import Grid, PromiseCheck
+    from hushbid.report.build import _planned_error
+
+    error = _planned_error(outcome)
+    assert error is not None
+    n = outcome.reports.size
+    return Release(
+        setting=outcome.market.setting,
+        bounds=outcome.market.bounds,
+        estimate=0.4567890123,
+        privacy_loss=outcome.privacy_loss,
+        error=error,
+        planned_error=error,
+        grid=Grid(data_bits=40, weight_exponent=10, total_weight=1000, noise_scale=1024.0),
+        check=PromiseCheck(people=n, people_in_fractions=n, people_mapped=16, largest_share=1.0),
+        clamped=7,
+        dropped_out=(3, 5),
+        versions={"hushbid": "0.1.0", "opendp": "0.16.0"},
+        key="k",
+    )
+
+
+def page_of(outcome: Outcome, *args: Any, **settings: Any) -> str:
+    return render_report(build_report(outcome, *args, **settings))
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Outcome:
+    return bought(max_privacy_loss=0.3)
+
+
+@pytest.fixture(scope="module")
+def report(outcome: Outcome) -> Report:
+    groups = ["north"] * 140 + ["south"] * 150 + ["isle"] * 10
+    return build_report(
+        outcome,
+        released(outcome),
+        campaign_name="Sleep",
+        unit="hours",
+        currency="EUR",
+        groups=groups,
+        record_hash="ab" * 32,
+    )
+
+
+# -- true to the outcome -----------------------------------------------------------------------------------------------
+
+
+def test_the_parts_of_the_payment_add_up_to_what_is_paid(outcome: Outcome, report: Report) -> None:
+    cost = report.cost
+    assert cost.compensation + cost.rent == pytest.approx(outcome.total_payment)
+    assert cost.rent == pytest.approx(outcome.information_rent.sum())
+    assert cost.error_term == 0.0
+    assert cost.rounding is not None
+    assert 0.0 <= cost.rounding < 0.01 * outcome.active
+    assert cost.paid * 100 == pytest.approx(np.ceil(outcome.payments * 100).sum())
+    assert cost.incentive_error == pytest.approx(outcome.incentive_error + 0.01)
+
+
+def test_what_people_pay_for_the_estimate_is_a_part_of_its_own() -> None:
+    outcome = bought(user_weight=1.0, buyer_weight=1.0, variance=0.25)
+    cost = build_report(outcome).cost
+    assert cost.payers > 0
+    assert cost.error_term == pytest.approx((outcome.mse - 0.25) * N)
+    assert cost.total == pytest.approx(cost.compensation + cost.rent + cost.error_term)
+    assert "pay for an estimate they value" in words(page_of(outcome))
+
+
+def test_the_schedule_goes_through_everybodys_decision(outcome: Outcome, report: Report) -> None:
+    (curve,) = report.privacy.curves
+    for column, shown in ((outcome.privacy_loss, curve.privacy_loss), (outcome.information_rent, curve.rent)):
+        order = np.argsort(outcome.reports)
+        expected = np.interp(curve.reports, outcome.reports[order], column[order])
+        assert np.asarray(shown) == pytest.approx(expected, abs=2e-3 * expected.max())
+    assert np.all(np.diff(curve.privacy_loss) <= 1e-9)
+    assert np.asarray(curve.compensation) == pytest.approx(np.array(curve.reports) * curve.privacy_loss, abs=1e-3)
+
+
+def test_the_comparison_is_the_other_setting_on_the_same_reports(outcome: Outcome, report: Report) -> None:
+    capped, free = (
+        dataclasses.replace(outcome.market, setting="local", max_privacy_loss=cap).acquire(outcome.reports)
+        for cap in (0.3, None)
+    )
+    here, there, without = report.comparison.settings
+    assert (here.name, there.name, without.name) == ("central", "local", "local, no cap")
+    assert there.standard_error == pytest.approx(math.sqrt(capped.mse))
+    assert without.total == pytest.approx(free.total_payment)
+    assert build_report(outcome, comparison=capped).comparison == report.comparison
+    with pytest.raises(InputError, match="other setting"):
+        build_report(outcome, comparison=outcome)
+
+
+def test_the_price_of_the_cap_is_the_difference_to_the_optimum_without(outcome: Outcome, report: Report) -> None:
+    cap = report.cap
+    assert cap.capped is not None
+    assert cap.uncapped is not None
+    assert cap.capped.objective - cap.uncapped.objective == pytest.approx(outcome.cap_cost)
+    assert cap.reached > 0
+    levels, errors, objectives = (np.array(column) for column in zip(*cap.curve, strict=True))
+    assert np.all(np.diff(levels) > 0)
+    assert np.all(np.diff(errors) <= 1e-12)
+    assert np.all(np.diff(objectives) <= 1e-9)
+    assert objectives[-1] == pytest.approx(cap.uncapped.objective)
+
+
+def test_an_outcome_read_back_gives_the_same_report(outcome: Outcome) -> None:
+    again = Outcome.from_dict(outcome.to_dict())
+    assert build_report(again) == build_report(outcome)
+
+
+def test_the_interval_is_that_of_the_release(outcome: Outcome, report: Report) -> None:
+    low, high = released(outcome).interval()
+    assert report.estimate.value is not None
+    assert report.estimate.value - report.estimate.half_width == pytest.approx(low)
+    assert report.estimate.value + report.estimate.half_width == pytest.approx(high)
+    assert 0.0 < report.estimate.noise_share < 1.0
+
+
+# -- complete ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_topic_has_its_section(report: Report) -> None:
+    page = render_report(report)
+    for name, title, _ in SECTIONS:
+        assert f'id="{name}"' in page
+        assert title in words(page)
+    text = words(page)
+    for needed in (
+        "with 95\u00a0% confidence between".replace("\u00a0", " "),
+        "Information rent",
+        "Privacy loss of the",
+        "What she is paid",
+        "Who the estimate listens to",
+        "between what people ask and what their data say would move the estimate by half an interval",
+        "The same reports, bought both ways",
+        "without that cap",
+        "hushbid verify record.json",
+        "ab" * 32,
+        "If not:",
+    ):
+        assert needed in text, needed
+
+
+def test_every_chart_has_a_title_and_a_description(report: Report) -> None:
+    page = render_report(report)
+    charts = re.findall(r"<svg[^>]*>.*?</svg>", page, flags=re.DOTALL)
+    images = [ET.fromstring(chart) for chart in charts if 'role="img"' in chart]
+    assert len(images) == 2 * 10  # each wide and narrow
+    for image in images:
+        named = [image.find(tag) for tag in ("title", "desc")]
+        assert all(part is not None and part.text for part in named)
+        assert image.get("aria-labelledby") == " ".join(part.get("id", "") for part in named if part is not None)
+    assert all('aria-hidden="true"' in chart for chart in charts if 'role="img"' not in chart)
+    assert "NaN" not in page
+    assert "nan" not in " ".join(re.findall(r'(?:d|x|y|width|height)="([^"]*)"', page))
+
+
+def test_ids_are_unique_and_links_lead_somewhere(report: Report) -> None:
+    attributes = Page(render_report(report)).attributes
+    ids = [value for _, name, value in attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    links = [value for _, name, value in attributes if name == "href"]
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"setting": "local", "buyer_weight": 2e4},
+        {"bounds": (-1e6, 1e6), "buyer_weight": 1e-8},
+        {"bounds": (0.0, 1e-6), "buyer_weight": 1e14},
+        {"variance": tuple(np.linspace(0.05, 0.25, N))},
+        {"prior": Grouped({"a": Uniform(1, 2), "b": Gamma(2, 1)}, ["a"] * 150 + ["b"] * 150)},
+        {"prior": Empirical(np.linspace(0.5, 3, 40))},
+        {"max_privacy_loss": 1e-3},
+        {"max_privacy_loss": 1e3},
+        {"user_weight": 1.0, "variance": 0.2, "outside_option": "estimate"},
+    ],
+    ids=str,
+)
+def test_every_kind_of_market_has_a_report(settings: dict[str, Any]) -> None:
+    page = page_of(bought(**settings))
+    assert Page(page).tags["section"] == len(SECTIONS)
+    assert "not a number" not in page
+
+
+@pytest.mark.parametrize("people", [1, 2, 19, 20])
+def test_any_number_of_people_has_a_report(people: int) -> None:
+    assert Page(page_of(bought(people), groups=["g"] * people)).tags["section"] == len(SECTIONS)
+
+
+def test_nothing_bought_is_said() -> None:
+    outcome = Market(prior=Uniform(1, 2), user_weight=0.0).acquire(np.full(30, 2.5))
+    text = words(page_of(outcome, groups=["a"] * 30))
+    assert "Nothing was bought: none of 30 people" in text
+    assert "∞" not in text
+
+
+def test_an_unlimited_loss_is_said() -> None:
+    prior = Uniform(0, 1)
+    outcome = Market(prior=prior, user_weight=0.0, buyer_weight=1.0).acquire([*np.zeros(30), 0.4, 0.5, 0.9])
+    assert math.isinf(outcome.privacy_loss.max())
+    assert "30 people accepted an unlimited" in words(page_of(outcome))
+
+
+def test_a_prior_fitted_on_participants_is_said(outcome: Outcome) -> None:
+    text = words(page_of(outcome, prior_from_participants=True, notices=["Sensitivities are simulated."]))
+    assert "fitted on people who also report in this campaign" in text
+    assert "Sensitivities are simulated." in text
+
+
+# -- silent about individuals ------------------------------------------------------------------------------------------
+
+
+def test_below_twenty_people_no_chart_shows_individuals() -> None:
+    outcome = bought(19)
+    report = build_report(outcome, groups=["a", "b"] * 9 + ["a"])
+    assert report.privacy.histogram is None
+    assert report.privacy.quantiles == ()
+    assert report.privacy.curves == ()
+    assert report.cap.curve == ()
+    assert report.groups == ()
+    text = words(render_report(report))
+    assert text.count("Not shown. Fewer than 20 people were bought from") == 2
+    assert "The groups are too small" in text
+    assert 'name="losses' not in render_report(report)
+
+
+def test_a_menu_takes_the_place_of_a_schedule_that_few_people_are_behind() -> None:
+    outcome = bought(12)
+    menu = outcome.market.menu(12, rng=np.random.default_rng(0), repetitions=5, points=9)
+    report = build_report(outcome, menu=menu)
+    assert [curve.kind for curve in report.privacy.curves] == ["expected"]
+    assert "before anybody reported" in words(render_report(report))
+    assert build_report(bought(), menu=menu).privacy.curves[0].kind == "exact"
+
+
+def test_nobodys_number_is_on_the_page(outcome: Outcome, report: Report) -> None:
+    page = render_report(report)
+    cap = outcome.market.max_privacy_loss
+    for column in (outcome.reports, outcome.payments, outcome.information_rent, outcome.privacy_loss, outcome.weights):
+        for value in np.unique(column[(column > 0.0) & (column != cap)]).tolist():
+            assert f"{value:.7g}" not in page
+    facts = repr(dataclasses.asdict(report))
+    assert not [value for value in outcome.reports.tolist() if repr(value) in facts]
+
+
+def test_the_page_does_not_depend_on_who_is_who() -> None:
+    first = bought(variance=0.2)
+    order = np.random.default_rng(5).permutation(N)
+    second = first.market.acquire(first.reports[order])
+    groups = np.array(["x", "y", "z"])[np.arange(N) % 3]
+    assert page_of(first, groups=groups) == page_of(second, groups=groups[order])
+
+
+def test_drop_outs_and_clamped_values_are_not_counted_in_public(outcome: Outcome) -> None:
+    text = words(page_of(outcome, released(outcome)))
+    assert "Fewer than 20 people who were bought from did not deliver" in text
+    assert "clamped" not in text
+
+
+# -- audits ------------------------------------------------------------------------------------------------------------
+
+
+def privacy_audit(**changes: Any) -> PrivacyAudit:
+    found = {
+        "user": 17,
+        "promised": 0.5,
+        "lower_bound": 0.44,
+        "event": "output at most 0.3",
+        "fit_p_value": 0.3,
+        "confidence": 0.99,
+        "samples": 20_000,
+        "power": 0.97,
+    }
+    return PrivacyAudit(**{**found, **changes})
+
+
+def audit_page(outcome: Outcome, audits: Sequence[object]) -> tuple[Report, str]:
+    report = build_report(outcome, audits=audits, comparison="omit")
+    return report, words(render_report(report))
+
+
+def test_a_failed_privacy_audit_shows_as_failed_with_sample_size_and_power(outcome: Outcome) -> None:
+    report, text = audit_page(outcome, [privacy_audit(lower_bound=0.61)])
+    assert report.failed
+    assert "An audit failed. At least one promise on this page is proved to be broken." in text
+    assert "Failed Privacy: can the output tell one person's datum?" in text
+    assert "certainly loses at least ε = 0.61; she was promised 0.5" in text
+    assert "20,000 outputs on each of 4 made-up data sets, at 99 % confidence" in text
+    assert "97 % to catch a build that adds only 0.7 times the noise it should" in text
+    assert "17" not in re.sub(r"\d+\.\d+", "", text.partition("An audit attacks")[2].partition("Assumptions")[0])
+
+
+def test_noise_that_does_not_fit_shows_as_failed(outcome: Outcome) -> None:
+    _, text = audit_page(outcome, [privacy_audit(fit_p_value=1e-9)])
+    assert "The noise is not what it should be" in text
+
+
+def test_no_fault_found_is_not_called_passed_and_a_weak_test_is_called_weak(outcome: Outcome) -> None:
+    report, text = audit_page(outcome, [privacy_audit(), privacy_audit(power=0.2)])
+    assert not report.failed
+    assert [line.verdict for line in report.audits] == ["weak", "clear"]
+    assert "No fault found, weak test" in text
+    assert "passed" not in text.lower()
+    assert "proves nothing by itself" in text
+
+
+def test_no_audit_is_said() -> None:
+    _, text = audit_page(bought(30), [])
+    assert "No audit was run for this report." in text
+
+
+def test_other_audits_are_shown_without_rows(outcome: Outcome) -> None:
+    class IncentiveAudit:
+        rejected = True
+        misreports = 1234
+        power = 0.9
+
+        def __str__(self) -> str:
+            return "Rejected: row 17 gains 0.5 by reporting more; rows 3, 4 and 9 more do too."
+
+    line = AuditLine(title="By hand", verdict="clear", finding="Fine.", samples="1", power=None, power_against="")
+    _, text = audit_page(outcome, [IncentiveAudit(), line])
+    assert "Incentives: does anybody gain by not telling the truth?" in text
+    assert "somebody gains 0.5 by reporting more; somebody do too" in text
+    assert "1,234 misreports" in text
+    assert "not known" in text
+    with pytest.raises(InputError, match="audits must be"):
+        build_report(outcome, audits=["fine"])
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_a_build_with_seven_tenths_of_the_noise_shows_as_failed(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the sampler to the page: the noise itself is made too small, everything above it is as shipped."""
+    outcome = bought(40, setting=setting, buyer_weight=300.0, max_privacy_loss=1.0)
+    plan, user = plan_of(outcome), int(np.argmax(outcome.privacy_loss))
+    honest = check_privacy(plan, user=user, samples=4000)
+    assert not build_report(outcome, audits=[honest]).failed
+
+    draw = noise.draw_many
+    monkeypatch.setattr(noise, "draw_many", lambda totals, *, scale: draw(totals, scale=0.7 * scale))
+    report, text = audit_page(outcome, [check_privacy(plan, user=user, samples=4000)])
+    assert report.failed
+    assert "An audit failed." in text
+    assert report.audits[0].power is not None
+    assert report.audits[0].power > 0.5
+
+
+def test_the_power_of_an_accuracy_check_is_that_against_too_little_noise(outcome: Outcome) -> None:
+    check = check_accuracy(plan_of(outcome), rng=np.random.default_rng(0), repetitions=400)
+    (line,) = build_report(outcome, audits=[check], comparison="omit").audits
+    assert line.power is not None
+    assert line.samples == "400 simulated campaigns on made-up data"
+    sharper = dataclasses.replace(check, mse_uncertainty=check.mse_uncertainty / 10)
+    assert build_report(outcome, audits=[sharper], comparison="omit").audits[0].power > line.power  # type: ignore[operator]
+
+
+# -- one safe file -----------------------------------------------------------------------------------------------------
+
+
+def test_hostile_names_stay_text(outcome: Outcome) -> None:
+    page = page_of(
+        outcome,
+        released(outcome),
+        campaign_name=HOSTILE,
+        quantity=HOSTILE,
+        unit=HOSTILE,
+        groups=[HOSTILE] * 150 + ["b"] * 150,
+        audits=[
+            AuditLine(title=HOSTILE, verdict="clear", finding=HOSTILE, samples=HOSTILE, power=None, power_against="")
+        ],
+        record_name=HOSTILE,
+        record_hash=HOSTILE,
+        notices=[HOSTILE],
+        date=HOSTILE,
+    )
+    assert Page(page).tags.keys().isdisjoint({"script", "img", "link", "iframe", "object"})
+    assert not [name for _, name, _ in Page(page).attributes if name.startswith("on") or name in {"src", "style"}]
+    assert "\u202e" not in page
+
+
+def test_the_page_asks_for_nothing_and_its_policy_forbids_asking(report: Report) -> None:
+    page = render_report(report)
+    assert not re.search(r"https?://|//[a-z]|url\(|@import|javascript:", page)
+    rules = policy(stylesheet("theme.css", "page.css", "chart.css"))
+    assert rules.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in rules
+    assert len(page.encode()) < 200_000
+
+
+def test_the_same_report_is_the_same_page(outcome: Outcome, report: Report) -> None:
+    assert render_report(report) == render_report(dataclasses.replace(report))
+
+
+def test_a_report_is_written_completely_and_never_over_another(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "out" / "report.html"
+    write_report(path, report)
+    assert path.read_text(encoding="utf-8") == render_report(report)
+    other = dataclasses.replace(report, campaign_name="Another")
+    with pytest.raises(InputError, match="exists already"):
+        write_report(path, other)
+    write_report(path, other, force=True)
+    assert "Another" in path.read_text(encoding="utf-8")
+    assert [one.name for one in path.parent.iterdir()] == ["report.html"]
+
+
+def test_a_level_outside_zero_and_one_is_refused(outcome: Outcome) -> None:
+    with pytest.raises(InputError, match="level"):
+        build_report(outcome, level=95)
+
+
+# -- priors ------------------------------------------------------------------------------------------------------------
+
+
+def fitted(sample: np.ndarray) -> dict[str, Any]:
+    return {
+        "lognormal": LogNormal(float(np.log(sample).mean()), float(np.log(sample).std())),
+        "mixture": Mixture([LogNormal(0, 0.3), TruncatedNormal(3, 0.3, 0, 6)], [0.7, 0.3]),
+        "empirical": Empirical(sample),
+    }
+
+
+def test_the_picture_of_a_prior_is_a_document_without_anybodys_value() -> None:
+    sample = np.random.default_rng(0).lognormal(size=200)
+    picture = prior_picture(sample, fitted(sample), chosen="mixture", currency="EUR")
+    root = ET.fromstring(picture.encode())
+    assert root.tag.endswith("svg")
+    text = " ".join("".join(root.itertext()).split())
+    for needed in ("pilot sample, 200 people", "mixture, chosen, ironed", "virtual cost after ironing", "(EUR)"):
+        assert needed in text
+    assert not [value for value in sample.tolist() if f"{value:.5g}" in picture]
+    assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_small_pilot_is_not_drawn() -> None:
+    sample = np.random.default_rng(0).lognormal(size=19)
+    picture = prior_picture(sample, fitted(sample))
+    assert "not shown: fewer than 20 people" in picture
+    assert "<circle" not in picture
+
+
+@pytest.mark.parametrize(
+    ("sample", "priors", "settings"),
+    [
+        ([], {"a": Uniform(1, 2)}, {}),
+        ([math.nan], {"a": Uniform(1, 2)}, {}),
+        ([-1.0], {"a": Uniform(1, 2)}, {}),
+        ([1.0], {}, {}),
+        ([1.0], {"a": Uniform(1, 2)}, {"chosen": "b"}),
+        ([1.0], {str(k): Uniform(1, 2 + k) for k in range(8)}, {}),
+    ],
+)
+def test_a_picture_of_nothing_or_too_much_is_refused(sample: list[float], priors: Any, settings: Any) -> None:
+    with pytest.raises(InputError):
+        prior_picture(sample, priors, **settings)
