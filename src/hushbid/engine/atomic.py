@@ -13,10 +13,11 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import BinaryIO, NamedTuple
 
 from hushbid.errors import InputError
@@ -135,15 +136,26 @@ def _telling_what_failed(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _stops_held_back() -> Iterator[None]:
-    """Let an interrupt wait until all names are given."""
-    if not hasattr(signal, "pthread_sigmask"):  # not a POSIX system
+    """Let an interrupt wait until the block is done.
+
+    Blocking signals would not do: another thread, of a numerical library say, would receive them for us.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread is ever interrupted
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    caught: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = {one: signal.signal(one, remember) for one in _STOPS if signal.getsignal(one) is not None}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in caught[:1]:
+            signal.raise_signal(number)
 
 
 def _sync_folder(folder: Path) -> None:
