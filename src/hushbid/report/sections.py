@@ -72,15 +72,15 @@ def estimate_section(report: Report) -> Markup:
         " to"
         f" {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
     )
-    rows = [(f"{percent(level)} interval", *interval(value, width)[1:]) for level, width in facts.bands]
-    rows += [(f"{percent(facts.level)} interval", low, high), ("All digits released", repr(value), "")]
+    rows = [(percent(level), *interval(value, width)[1:]) for level, width in facts.bands]
+    rows += [(percent(facts.level), low, high), ("Estimate, all digits released", repr(value), "")]
     chart = figure(
         lambda width: estimate_chart(value, facts, unit, width),
         name="estimate",
         title=f"{report.quantity[:1].upper()}{report.quantity[1:]}, and how far off the estimate may be",
         description=description,
         caption=_bands_caption(report),
-        table=Table(head=("", "from", "to"), rows=tuple(rows)),
+        table=Table(head=("Confidence", "From", "To"), rows=tuple(rows)),
     )
     meaning = paragraph(
         "Were the whole campaign repeated, intervals made like this one would contain ",
@@ -199,7 +199,7 @@ def _prices(report: Report) -> Markup:
     ]
     if cost.spending_ceiling is not None:
         rows.insert(1, ("Spending ceiling", money(cost.spending_ceiling, currency)))
-    return plain_table(Table(head=("Prices", ""), rows=tuple(rows)), class_="figures")
+    return plain_table(Table(head=("Prices", "Amount"), rows=tuple(rows)), class_="figures")
 
 
 def _certificate(report: Report) -> Markup:

@@ -4,10 +4,10 @@ from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
 from hushbid.report.charts import Part, legend
 from hushbid.report.charts_compare import groups_chart, selection_chart
 from hushbid.report.formats import NBSP, count, number, people, percent, with_unit
-from hushbid.report.html import Child, Markup, element, join
+from hushbid.report.html import Child, Markup, join
 from hushbid.report.model import Report
 from hushbid.report.sections import bold, paragraph, withheld
-from hushbid.report.svg import Table, figure, numbers, plain_table
+from hushbid.report.svg import Table, figure, numbers, plain_table, scrolling
 
 
 def groups_section(report: Report) -> Markup:
@@ -66,20 +66,7 @@ def groups_section(report: Report) -> Markup:
         description="For each group its share of people and its share of the estimate; the table has the numbers.",
         caption=caption,
     )
-    return join(
-        [
-            opening,
-            chart,
-            element(
-                "div",
-                plain_table(table, class_="wide-table"),
-                class_="scroll",
-                tabindex="0",
-                role="region",
-                aria_label="Groups",
-            ),
-        ]
-    )
+    return join([opening, chart, scrolling(plain_table(table, class_="wide-table"), name="Groups")])
 
 
 def _or_withheld(share: float | None) -> str:
@@ -145,7 +132,7 @@ def selection_section(report: Report) -> Markup:
     )
     formula = numbers(
         Table(
-            head=("Bias = n · cov(weight, datum)", ""),
+            head=("Bias = n · cov(weight, datum)", "Value"),
             rows=(
                 ("Standard deviation of the data (declared)", with_unit(number(facts.spread), unit)),
                 ("People reporting, n", count(report.people)),
@@ -161,6 +148,7 @@ def selection_section(report: Report) -> Markup:
                 ("Half the interval", half),
             ),
         ),
+        name="How the correlation is computed",
         summary="How this is computed",
     )
     return join([opening, answer, chart, formula])

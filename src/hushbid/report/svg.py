@@ -168,7 +168,7 @@ def figure(
         picture(draw(WIDE), name=f"{name}-wide", title=title, description=description, class_="wide"),
         picture(draw(NARROW), name=f"{name}-narrow", title=title, description=description, class_="narrow"),
         element("figcaption", caption) if caption else None,
-        numbers(table) if table else None,
+        numbers(table, name=f"Numbers: {title}") if table else None,
     )
 
 
@@ -186,9 +186,14 @@ def picture(drawing: Drawing, *, name: str, title: str, description: str, class_
     )
 
 
-def numbers(table: Table, summary: str = "The numbers behind this picture") -> Markup:
+def numbers(table: Table, *, name: str, summary: str = "The numbers behind this picture") -> Markup:
     """A table that opens on request."""
-    return element("details", element("summary", summary), element("div", plain_table(table), class_="scroll"))
+    return element("details", element("summary", summary), scrolling(plain_table(table), name=name))
+
+
+def scrolling(table: Markup, *, name: str) -> Markup:
+    """Something that may be wider than the screen, and can then be moved with the keyboard too."""
+    return element("div", table, class_="scroll", tabindex="0", role="group", aria_label=name)
 
 
 def plain_table(table: Table, class_: str = "") -> Markup:

@@ -1,0 +1,202 @@
+"""The report in a real browser: offline, without complaint, for everybody; on a desk, a phone, at night, on paper.
+
+Screenshots are kept in out/report for people to look at.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from hushbid import LogNormal, Market, release
+from hushbid.audit import check_accuracy, check_privacy
+from hushbid.mechanism.publish import plan_of
+from hushbid.report import AuditLine, build_report, prior_picture, write_report
+
+PICTURES = Path(__file__).parents[2] / "out" / "report"
+FLAGS = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+SCREENS: dict[str, dict[str, Any]] = {
+    "desk": {"viewport": {"width": 1180, "height": 900}},
+    "phone": {"viewport": {"width": 360, "height": 780}},
+    "night": {"viewport": {"width": 1180, "height": 900}, "color_scheme": "dark"},
+}
+VIEWS = [
+    *(("good.html", screen) for screen in SCREENS),
+    *(("failed.html", screen) for screen in ("desk", "night")),
+    ("few.html", "desk"),
+    *(("prior.svg", screen) for screen in ("desk", "night")),
+]
+FAILED = AuditLine(
+    title="A planted fault",
+    verdict="failed",
+    finding="Found.",
+    samples="10",
+    power=0.9,
+    power_against="it",
+    bar=(0.9, 0.5),
+)
+WEAK = AuditLine(title="A weak test", verdict="weak", finding="Nothing.", samples="10", power=0.1, power_against="it")
+
+
+@pytest.fixture(scope="module")
+def browser(require: Callable[[str], Path]) -> Iterator[Browser]:
+    path = require("chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(path), chromium_sandbox=False, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign that went well, one with a failed audit, one with few people, and the picture of a prior."""
+    folder, rng = tmp_path_factory.mktemp("report"), np.random.default_rng(1)
+    prior = LogNormal(0.0, 0.5)
+    market = Market(prior=prior, bounds=(0.0, 24.0), user_weight=0.0, buyer_weight=10.0, max_privacy_loss=0.4)
+    outcome = market.acquire(prior.sample(400, rng=rng))
+    estimate = release(outcome, np.clip(rng.normal(7.5, 1.5, size=400), 0, 24))
+    plan = plan_of(outcome)
+    audits = [
+        check_privacy(plan, user=int(np.argmax(outcome.privacy_loss)), samples=2000),
+        check_accuracy(plan, rng=rng, repetitions=200),
+    ]
+    settings: dict[str, Any] = {
+        "campaign_name": "How long people sleep",
+        "quantity": "the mean length of a night's sleep",
+        "unit": "hours",
+        "currency": "EUR",
+        "groups": rng.choice(["Under 30", "30 to 59", "60 and over"], 400, p=[0.3, 0.5, 0.2]),
+        "record_hash": "5c" * 32,
+        "date": "2026-03-15",
+    }
+    write_report(folder / "good.html", build_report(outcome, estimate, audits=audits, **settings))
+    settings["notices"] = ["A fault was planted in this build."]
+    write_report(folder / "failed.html", build_report(outcome, estimate, audits=[FAILED, WEAK], **settings))
+    write_report(folder / "few.html", build_report(market.acquire(prior.sample(12, rng=rng))))
+    sample = prior.sample(150, rng=rng)
+    (folder / "prior.svg").write_text(prior_picture(sample, {"lognormal": prior, "wider": LogNormal(0.1, 0.7)}))
+    return folder
+
+
+class Visit:
+    """A page that was opened, with everything it said and asked for."""
+
+    def __init__(self, context: BrowserContext, path: Path) -> None:
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page: Page = context.new_page()
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda problem: self.said.append(str(problem)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.own = path.as_uri()
+
+
+@pytest.fixture
+def visit(browser: Browser, folder: Path) -> Iterator[Callable[..., Visit]]:
+    contexts: list[BrowserContext] = []
+
+    def open_page(name: str, **screen: Any) -> Visit:
+        contexts.append(browser.new_context(offline=True, **screen))
+        return Visit(contexts[-1], folder / name)
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def keep(page: Page, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    whole = page.evaluate("document.documentElement.tagName") == "HTML"
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=whole)
+
+
+@pytest.mark.parametrize(("name", "screen"), VIEWS)
+def test_a_page_opens_offline_asks_for_nothing_and_says_nothing(
+    visit: Callable[..., Visit], name: str, screen: str
+) -> None:
+    opened = visit(name, **SCREENS[screen])
+    keep(opened.page, f"{Path(name).stem}-{screen}")
+    assert opened.asked == [opened.own]
+    assert opened.said == []
+
+
+@pytest.mark.parametrize(("name", "screen"), [view for view in VIEWS if view[0] != "prior.svg"])
+def test_a_page_is_accessible(visit: Callable[..., Visit], name: str, screen: str) -> None:
+    opened = visit(name, **SCREENS[screen], bypass_csp=True)  # axe is a script, which the page's policy forbids
+    opened.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    found = Axe().run(opened.page).response["violations"]
+    assert [(one["id"], one["impact"], one["nodes"][0]["html"][:120]) for one in found] == []
+
+
+@pytest.mark.parametrize("name", ["good.html", "failed.html", "few.html"])
+def test_nothing_is_wider_than_a_phone(visit: Callable[..., Visit], name: str) -> None:
+    page = visit(name, **SCREENS["phone"]).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    hidden = page.evaluate(
+        "[...document.querySelectorAll('svg.wide')].every(e => getComputedStyle(e).display === 'none')"
+    )
+    assert hidden
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_no_label_of_a_chart_is_cut_off_or_covers_another(visit: Callable[..., Visit], screen: str) -> None:
+    page = visit("good.html", **SCREENS[screen]).page
+    problems = page.evaluate(
+        """() => {
+          const out = [];
+          for (const chart of document.querySelectorAll('figure svg.chart')) {
+            const frame = chart.getBoundingClientRect();
+            if (!frame.width) continue;
+            const labels = [...chart.querySelectorAll('text')].map(e => [e.textContent, e.getBoundingClientRect()]);
+            for (const [text, box] of labels)
+              if (box.left < frame.left - 12 || box.right > frame.right + 12) out.push('cut off: ' + text);
+            labels.forEach(([a, p], i) => labels.slice(i + 1).forEach(([b, q]) => {
+              const across = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+              const down = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+              if (across > 2 && down > 3) out.push('overlap: ' + a + ' / ' + b);
+            }));
+          }
+          return out;
+        }"""
+    )
+    assert problems == []
+
+
+def test_on_paper_it_is_light_and_every_table_is_open(visit: Callable[..., Visit]) -> None:
+    page = visit("good.html", viewport={"width": 680, "height": 900}, color_scheme="dark").page
+    page.emulate_media(media="print")
+    keep(page, "good-print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    heights = page.evaluate(
+        "[...document.querySelectorAll('details table')].map(e => e.getBoundingClientRect().height)"
+    )
+    assert heights
+    assert min(heights) > 20
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
+
+
+def test_a_failed_audit_cannot_be_overlooked(visit: Callable[..., Visit]) -> None:
+    page = visit("failed.html", **SCREENS["desk"]).page
+    alarm = page.get_by_role("alert")
+    assert "An audit failed" in alarm.inner_text()
+    box = alarm.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < SCREENS["desk"]["viewport"]["height"]
+    assert page.locator(".audit.failed .verdict").inner_text().endswith("Failed")
+
+
+def test_the_page_works_without_scripts(browser: Browser, folder: Path) -> None:
+    context = browser.new_context(java_script_enabled=False, **SCREENS["desk"])
+    page = context.new_page()
+    page.goto((folder / "good.html").as_uri())
+    page.locator("summary").first.click()
+    assert page.locator("details table").first.is_visible()
+    context.close()
