@@ -1,0 +1,84 @@
+"""Nobody gains by a misreport and nobody loses by joining, ex post: every type and report, whatever others say."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hushbid import Beta, Empirical, Exponential, Market, Mixture, Uniform
+
+PRIORS = [
+    Uniform(1, 2),
+    Exponential(1.0),
+    Beta(2, 2, 0.5, 1.5),
+    Empirical([0.4, 0.8, 0.8, 1.5, 2.5]),
+    Mixture([Uniform(0.5, 1), Uniform(1.5, 3)], [0.4, 0.6]),
+]
+
+
+def cost(market, outcome, row, truth):
+    """What person ``row`` with true sensitivity ``truth`` ends up with."""
+    weight = float(np.broadcast_to(market.user_weight, outcome.reports.shape)[row])
+    return weight * outcome.mse + truth * outcome.privacy_loss[row] - outcome.payments[row]
+
+
+@settings(max_examples=25)
+@given(
+    prior=st.sampled_from(PRIORS),
+    setting=st.sampled_from(["central", "local"]),
+    outside=st.sampled_from(["own_data", "estimate"]),
+    cap=st.sampled_from([None, 0.4, 1.5]),
+    weight=st.sampled_from([0.0, 1.0, 0.3]),
+    quantiles=st.lists(st.floats(0.02, 0.98), min_size=2, max_size=4),
+    data=st.data(),
+)
+def test_no_misreport_pays_and_joining_never_costs(prior, setting, outside, cap, weight, quantiles, data):
+    market = Market(
+        prior=prior,
+        setting=setting,
+        variance=0.2,
+        user_weight=weight,
+        outside_option=outside,
+        max_privacy_loss=cap,
+        buyer_weight=data.draw(st.sampled_from([0.5, 5.0])),
+    )
+    truth = np.asarray(prior.quantile(np.array(quantiles)))
+    outcome = market.acquire(truth)
+    row = data.draw(st.integers(0, truth.size - 1))
+    honest = cost(market, outcome, row, truth[row])
+    scale = 1.0 + np.abs(outcome.payments).max()
+    assert honest <= weight * outcome.outside_error[row] + outcome.incentive_error + 1e-9 * scale
+    for lie in np.asarray(prior.quantile(np.linspace(0.01, 0.99, 9))):
+        changed = truth.copy()
+        changed[row] = lie
+        other = market.acquire(changed)
+        slack = max(outcome.incentive_error, other.incentive_error) + 1e-9 * scale
+        assert honest <= cost(market, other, row, truth[row]) + slack
+
+
+@given(reports=st.lists(st.floats(1.0, 2.5), min_size=1, max_size=6), setting=st.sampled_from(["central", "local"]))
+@settings(max_examples=30)
+def test_without_user_weights_no_payment_is_negative(reports, setting):
+    outcome = Market(prior=Uniform(1, 2), setting=setting, user_weight=0).acquire(reports)
+    assert (outcome.payments >= 0).all()
+    assert (
+        outcome.payments >= np.where(outcome.privacy_loss > 0, outcome.reports * outcome.privacy_loss, 0) - 1e-12
+    ).all()
+
+
+@given(scale=st.floats(1e-3, 1e3), setting=st.sampled_from(["central", "local"]))
+@settings(max_examples=20)
+def test_changing_the_unit_of_the_data_changes_no_decision(scale, setting):
+    reports = [1.1, 1.4, 1.2]
+    plain = Market(prior=Uniform(1, 2), setting=setting, bounds=(0, 1), variance=0.2).acquire(reports)
+    other = Market(
+        prior=Uniform(1, 2),
+        setting=setting,
+        bounds=(0, scale),
+        variance=0.2 * scale**2,
+        buyer_weight=1 / scale**2,
+        user_weight=1 / scale**2,
+    ).acquire(reports)
+    assert other.privacy_loss == pytest.approx(plain.privacy_loss, rel=1e-9)
+    assert other.payments == pytest.approx(plain.payments, rel=1e-9)
+    assert other.mse == pytest.approx(plain.mse * scale**2, rel=1e-9)

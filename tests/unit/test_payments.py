@@ -1,0 +1,173 @@
+"""Payments: pinned values, and every prior against integration by brute force that shares no code with them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hushbid import (
+    Beta,
+    Empirical,
+    Exponential,
+    Gamma,
+    Grouped,
+    LogNormal,
+    Market,
+    Mixture,
+    TruncatedNormal,
+    Uniform,
+    from_scipy,
+)
+from hushbid.errors import DivergentPayment, MarketError
+from hushbid.payments import rent_of_rule
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "allocation_and_payments.json").read_text())
+PRIORS = {
+    "uniform": Uniform(1, 2),
+    "exponential": Exponential(0.7),
+    "log-normal": LogNormal(0, 0.8),
+    "gamma": Gamma(2.5, 0.4),
+    "beta": Beta(2, 3, 0.2, 2.0),
+    "truncated normal": TruncatedNormal(1, 0.5, 0.1, 3),
+    "irregular mixture": Mixture([LogNormal(0, 0.2), LogNormal(1.5, 0.2)], [0.5, 0.5]),
+    "disjoint mixture": Mixture([Uniform(0.5, 1), Uniform(1.5, 3)], [0.4, 0.6]),
+    "scipy": from_scipy(stats.weibull_min(1.5)),
+    "empirical": Empirical([0.3, 0.5, 0.5, 0.9, 1.4, 2.2, 3.0]),
+}
+
+
+def loss_at(market, reports, row, z):
+    """Person ``row``'s loss at each report ``z``, by solving every changed problem anew."""
+    losses = []
+    for value in z:
+        changed = np.array(reports, dtype=float)
+        changed[row] = value
+        loss = market.allocation(np.asarray(market.prior.virtual_cost(changed))).privacy_loss[row]
+        losses.append(min(loss, market.max_privacy_loss or np.inf))
+    return np.array(losses)
+
+
+def brute_force_rent(market, reports, row, *, points=600):
+    """Lower and upper sums of the integral from her report to the top of the support, or to where buying ends."""
+    prior = market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
+    top = prior.support[1]
+    if np.isinf(top):
+        top = reports[row] + 1.0
+        while loss_at(market, reports, row, [top])[0] > 0.0:
+            top *= 2.0
+    z = np.linspace(reports[row], top, points)
+    loss = loss_at(market, reports, row, z)
+    return float((loss[1:] * np.diff(z)).sum()), float((loss[:-1] * np.diff(z)).sum())
+
+
+@pytest.mark.parametrize("vector", VECTORS["payments"], ids=range(len(VECTORS["payments"])))
+def test_payments_equal_the_reference_answers(vector):
+    prior = Uniform(vector["prior"]["low"], vector["prior"]["high"])
+    market = Market(prior=prior, setting=vector["setting"], variance=vector["variance"])
+    outcome = market.acquire(vector["reports"])
+    assert outcome.payments == pytest.approx(vector["payments"], rel=1e-8)
+    assert outcome.privacy_loss == pytest.approx(vector["privacy_loss"], rel=1e-6, abs=1e-9)
+    assert outcome.mse == pytest.approx(vector["mse"], rel=1e-9)
+
+
+@pytest.mark.parametrize("cap", [None, 0.6])
+@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize("name", PRIORS)
+def test_rents_equal_brute_force_integrals_for_every_prior(name, setting, cap):
+    rng = np.random.default_rng(len(name) + (setting == "local"))
+    prior = PRIORS[name]
+    market = Market(prior=prior, setting=setting, variance=0.2, max_privacy_loss=cap)
+    reports = prior.sample(5, rng=rng)
+    outcome = market.acquire(reports)
+    lower, upper = outcome.rent_bounds
+    for row in np.flatnonzero(outcome.privacy_loss)[:2]:
+        low, high = brute_force_rent(market, reports, row)
+        assert lower[row] <= outcome.information_rent[row] <= upper[row]
+        assert lower[row] <= high * (1 + 1e-9) + 1e-12
+        assert upper[row] >= low * (1 - 1e-9) - 1e-12
+        assert outcome.information_rent[row] == pytest.approx((low + high) / 2, abs=(high - low) / 2 + 1e-9)
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize("name", [name for name in PRIORS if name not in ("disjoint mixture",)])
+def test_enclosures_are_as_narrow_as_asked(name, setting):
+    prior = PRIORS[name]
+    reports = prior.sample(12, rng=np.random.default_rng(3))
+    outcome = Market(prior=prior, setting=setting, variance=0.2).acquire(reports)
+    lower, upper = outcome.rent_bounds
+    bought = outcome.privacy_loss > 0
+    largest = (reports * outcome.privacy_loss + outcome.information_rent)[bought].max()
+    assert (upper - lower)[bought].max() <= 3e-6 * largest
+    assert outcome.incentive_error <= 2.1e-6 * max(largest, np.abs(outcome.payments).max())
+
+
+def test_groups_unequal_weights_and_variances_are_priced_person_by_person():
+    prior = Grouped({"a": Uniform(1, 2), "b": Exponential(1.0)}, ["a", "b", "a", "b", "b"])
+    reports = np.array([1.2, 0.3, 1.1, 0.9, 0.2])
+    market = Market(prior=prior, variance=[0.1, 0.25, 0.2, 0.05, 0.15], user_weight=[0.0, 1.0, 2.0, 0.5, 1.0])
+    outcome = market.acquire(reports)
+    for row in np.flatnonzero(outcome.privacy_loss):
+        low, high = brute_force_rent(market, reports, row, points=1200)
+        assert outcome.information_rent[row] == pytest.approx((low + high) / 2, abs=(high - low) / 2 + 1e-9)
+    expected = (
+        np.asarray(market.user_weight) * (outcome.mse - np.asarray(market.variance))
+        + reports * outcome.privacy_loss
+        + outcome.information_rent
+    )
+    assert outcome.payments == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_other_outside_option_uses_the_error_of_the_mechanism_without_her():
+    reports = np.array([1.1, 1.3, 1.2, 1.7])
+    market = Market(prior=Uniform(1, 2), variance=0.25, outside_option="estimate")
+    outcome = market.acquire(reports)
+    own = Market(prior=Uniform(1, 2), variance=0.25).acquire(reports)
+    for row in range(4):
+        without = Market(prior=Uniform(1, 2), variance=0.25).acquire(np.delete(reports, row))
+        assert outcome.outside_error[row] == pytest.approx(without.mse, rel=1e-9)
+    assert outcome.privacy_loss == pytest.approx(own.privacy_loss)
+    assert outcome.payments - own.payments == pytest.approx(0.25 - outcome.outside_error, rel=1e-9)
+
+
+def test_expected_payments_equal_expected_virtual_payments():
+    """The revenue identity: E[Σt] = E[Σβ(MSE − V) + Σψε]."""
+    rng = np.random.default_rng(11)
+    market = Market(prior=Exponential(1.0), variance=0.2, user_weight=0.5)
+    differences = []
+    for _ in range(400):
+        outcome = market.acquire(market.prior.sample(4, rng=rng))
+        bought = outcome.privacy_loss > 0
+        virtual = float(outcome.virtual_costs[bought].dot(outcome.privacy_loss[bought])) + 4 * 0.5 * (outcome.mse - 0.2)
+        differences.append(outcome.total_payment - virtual)
+    error = np.std(differences, ddof=1) / np.sqrt(len(differences))
+    assert abs(np.mean(differences)) < 4 * error
+    assert error < 0.1  # so that being off by a tenth of a unit of money would show
+
+
+def test_a_sole_seller_under_a_heavy_tail_is_one_clear_error_and_under_a_light_one_has_a_price():
+    heavy = from_scipy(stats.lomax(1.5))
+    with pytest.raises(DivergentPayment, match="infinite"):
+        Market(prior=heavy, user_weight=0).acquire([0.5])
+    for prior in (Exponential(1.0), LogNormal(0, 1), Uniform(0, 1)):
+        outcome = Market(prior=prior, user_weight=0).acquire([0.5])
+        assert 0 < outcome.payments[0] < 1e6
+
+
+def test_any_monotone_rule_can_be_priced_and_a_rising_one_is_refused():
+    step = rent_of_rule(lambda z: np.where(z <= 1.37, 2.0, 0.0), 1.0, 3.0, tolerance=1e-9)
+    assert step.estimate[0] == pytest.approx(2.0 * 0.37, abs=2 * step.error + 1e-12)
+    smooth = rent_of_rule(lambda z: np.exp(-z), 0.5, 4.0, tolerance=1e-4)
+    truth = np.exp(-0.5) - np.exp(-4.0)
+    assert smooth.lower[0] <= truth <= smooth.upper[0]
+    assert smooth.error <= 1.1e-4 * truth
+    with pytest.raises(MarketError, match="not monotone"):
+        rent_of_rule(lambda z: z, 0.5, 4.0)
+
+
+def test_a_person_whose_privacy_costs_nothing_leaves_no_nan_behind():
+    outcome = Market(prior=Uniform(0, 1), user_weight=0).acquire([0.0, 0.4, 0.8])
+    for column in outcome.columns().values():
+        assert not np.isnan(column).any()
+    assert np.isfinite(outcome.payments).all()
