@@ -231,13 +231,29 @@ def test_quantile_of_a_truncated_normal_is_accurate(prior, level):
 
 
 @pytest.mark.parametrize(
-    "prior", [Gamma(0.3, 1), Gamma(30, 2), Beta(2, 3), Beta(0.5, 0.5), LogNormal(0, 1), Exponential(3)], ids=str
+    "prior",
+    [
+        Gamma(0.3, 1),
+        Gamma(30, 2),
+        Beta(2, 3),
+        Beta(0.5, 0.5),
+        Beta(2.5, 2.5),
+        Beta(100, 1),
+        Beta(9, 0.1),
+        Beta(40, 70),
+        LogNormal(0, 1),
+        Exponential(3),
+        Mixture([Beta(2.5, 2.5), Gamma(30, 2)], [1, 2]),
+    ],
+    ids=str,
 )
 def test_quantile_and_cdf_are_inverse(prior):
     levels = np.concatenate([np.logspace(-200, -2, 40), np.linspace(0.01, 0.99, 99)])
     quantiles = prior.quantile(levels)
     named = quantiles > 1e-300
-    assert np.allclose(prior.cdf(quantiles[named]), levels[named], rtol=1e-9, atol=0)
+    one_ulp = prior.pdf(quantiles) * np.spacing(quantiles)
+    error = np.abs(prior.cdf(quantiles) - levels)
+    assert np.all((error <= 1e-9 * levels + 2 * one_ulp)[named])
     assert np.sum(named) > 100
 
 
@@ -261,5 +277,5 @@ def test_density_and_expectation_agree_with_the_distribution_function(prior):
     step = 1e-5 * (c - prior.support[0])
     slope = (prior.cdf(c + step) - prior.cdf(c - step)) / (2 * step)
     assert np.allclose(prior.pdf(c), slope, rtol=1e-4)
-    fine = (np.arange(200_000) + 0.5) / 200_000
-    assert prior.expectation == pytest.approx(np.mean(prior.quantile(fine)), rel=1e-3)
+    fine = (np.arange(20_000) + 0.5) / 20_000
+    assert prior.expectation == pytest.approx(np.mean(prior.quantile(fine)), rel=5e-3)

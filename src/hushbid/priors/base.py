@@ -235,7 +235,8 @@ class ContinuousPrior(Prior):
         if self._always_regular:
             return self._raw_virtual_cost(c)
         inside, above = self._split(c)
-        return np.where(above, np.inf, self._ironed.table(inside))
+        # the table rounds reports down a little, and a virtual cost is never below the report
+        return np.where(above, np.inf, np.maximum(self._ironed.table(inside), inside))
 
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
         table = self._ironed.table

@@ -16,6 +16,9 @@ from hushbid.priors.arrays import FloatArray, coarse, to_positive, to_support_hi
 from hushbid.priors.parametric import ParametricPrior
 from hushbid.priors.ratios import beta_log_density, beta_markup, beta_mass
 
+_CLEARLY_ABOVE_ONE = 1.25
+_POLISHING_STEPS = 8
+
 
 @dataclass(frozen=True)
 class Beta(ParametricPrior):
@@ -49,7 +52,8 @@ class Beta(ParametricPrior):
 
     @property
     def _always_regular(self) -> bool:
-        return self.b >= 1.0
+        # a little above one F/f grows too slowly at the upper end to stand out of the rounding: a table smooths it
+        return self.b == 1.0 or self.b >= _CLEARLY_ABOVE_ONE
 
     @property
     def _width(self) -> float:
@@ -79,17 +83,27 @@ class Beta(ParametricPrior):
         return math.inf if near < 1.0 else math.log(far) if near == 1.0 else -math.inf
 
     def _quantile(self, q: FloatArray) -> FloatArray:
-        z = special.betaincinv(self.a, self.b, q)
-        y = special.betaincinv(self.b, self.a, 1.0 - q)
-        return np.where(z < 0.5, self.low + self._width * z, self.high - self._width * y)
+        z = np.asarray(special.betaincinv(self.a, self.b, q), dtype=np.float64)
+        lost = np.isnan(z)
+        if np.any(lost):
+            z[lost] = self._lower_tail_quantile(q[lost])
+        return self.low + self._width * z
+
+    def _lower_tail_quantile(self, q: FloatArray) -> FloatArray:
+        """Far in the lower tail, where SciPy gives up: the power law there, and Newton steps on logarithms."""
+        log_z = np.minimum((np.log(q) + math.log(self.a) + special.betaln(self.a, self.b)) / self.a, 0.0)
+        for _ in range(_POLISHING_STEPS):
+            z = np.exp(log_z)
+            excess = np.log(beta_mass(z, 1.0 - z, self.a, self.b)) - np.log(q)
+            step = excess * beta_markup(z, 1.0 - z, self.a, self.b, scale=1.0) / z
+            log_z -= np.where(np.isfinite(step), step, 0.0)
+        return np.exp(log_z)
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         return self.low + self._width * rng.beta(self.a, self.b, n)
 
     def _markup(self, c: FloatArray) -> FloatArray:
-        # near the upper end F/f grows like the distance to the power 1 − b: slowly if b is little above one
-        more = math.ceil(-math.log2(max(self.b - 1.0, 1e-4))) if 1.0 < self.b < 2.0 else 0
-        z, y = coarse(self._from_low(c), bits=6), coarse(self._from_high(c), bits=6 + more)
+        z, y = coarse(self._from_low(c), bits=6), coarse(self._from_high(c), bits=6)
         lower = z < 0.5
         z, y = np.where(lower, z, 1.0 - y), np.where(lower, 1.0 - z, y)
         return beta_markup(z, y, self.a, self.b, scale=self._width)

@@ -210,12 +210,14 @@ class LogNormal(ParametricPrior):
         radicand = sigma * sigma + 2.0 * (target - math.log(sigma * _ROOT_HALF_PI))
         z = np.minimum(target / sigma, np.maximum(np.sqrt(np.maximum(radicand, 0.0)) - sigma, 0.0))
         tolerance = 1e-13 + 4e-16 * np.abs(target) / sigma
+        active = np.ones(x.shape, dtype=np.bool_)
         for _ in range(_NEWTON_STEPS):
             log_markup = math.log(sigma) + np.where(z < 35.0, np.log(mills(z)), 0.5 * z * z + _LOG_ROOT_TWO_PI)
             share = special.expit(log_markup)
             excess = sigma * z + np.logaddexp(0.0, log_markup) - target
             step = excess / (sigma + sigma * (1.0 - share) + z * share)
-            z -= step
-            if not np.any(np.abs(step) > tolerance * np.maximum(1.0, np.abs(z))):
+            z = np.where(active, z - step, z)
+            active &= np.abs(step) > tolerance * np.maximum(1.0, np.abs(z))
+            if not np.any(active):
                 break
         return np.where(x < _TINY, np.maximum(x, 0.0), np.where(x == np.inf, np.inf, self._from_standard(z)))

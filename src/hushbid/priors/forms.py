@@ -102,7 +102,8 @@ def _single(form: Mapping[str, Any]) -> Prior:
         return Mixture([_single(component) for component in components], form["weights"])
     if family == ScipyPrior.family:
         _check_keys(form, family, "name", "shapes", "loc", "scale")
-        return scipy_prior(form["name"], _list(form["shapes"], "shapes", "numbers"), form["loc"], form["scale"])
+        shapes = [_number(shape) for shape in _list(form["shapes"], "shapes", "numbers")]
+        return scipy_prior(form["name"], shapes, form["loc"], form["scale"])
     known = ", ".join([*_PARAMETRIC, *_COMPOSED, Grouped.family])
     raise PriorError(f"a prior's family must be one of {known}, got family={family!r}")
 

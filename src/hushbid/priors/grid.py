@@ -53,7 +53,8 @@ def grid_points(prior: Curve, *, every: int = 1) -> FloatArray:
         else:
             pieces.append(_tail(prior, low, last))
     points = np.unique(np.concatenate(pieces))
-    return points[(points >= low) & (points <= high)]
+    # floats below the smallest normal ones have too few digits to tell a rise from a fall
+    return np.asarray(points[(points == low) | (points >= max(low, _SMALLEST)) & (points <= high)])
 
 
 def _tail(prior: Curve, low: float, last: float) -> FloatArray:

@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.errors import PriorError, ReportError
-from hushbid.priors.arrays import FloatArray, Numbers, check_sampling, no_nan, rows_text, to_floats, to_reports
+from hushbid.priors.arrays import (
+    FloatArray,
+    Numbers,
+    check_sampling,
+    no_nan,
+    rows_text,
+    to_floats,
+    to_probabilities,
+    to_reports,
+)
 from hushbid.priors.base import Prior
 
 
@@ -101,7 +110,7 @@ class Grouped:
 
     def quantile(self, q: Numbers) -> FloatArray:
         """Each person's quantile at her entry of ``q``."""
-        return self._each_row(lambda prior, part: prior.quantile(part), to_floats(q, "quantile levels"))
+        return self._each_row(lambda prior, part: prior.quantile(part), to_probabilities(q))
 
     def sample(self, n: int | None = None, *, rng: np.random.Generator) -> FloatArray:
         """One sensitivity per person; ``n``, if given, must be the number of people."""
@@ -163,7 +172,9 @@ class Grouped:
 
 
 def _plain_list(labels: Iterable[str]) -> list[Any]:
+    if not isinstance(labels, Iterable):
+        raise PriorError(f"labels must be a vector of names, got {labels!r}")
     array = np.asarray(labels if hasattr(labels, "__array__") else list(labels), dtype=object)
     if array.ndim != 1:
-        raise PriorError(f"labels must be a vector, got shape {array.shape}")
+        raise PriorError(f"labels must be a vector of names, got shape {array.shape}")
     return list(array.tolist())

@@ -108,6 +108,7 @@ def _beta_fraction(z: FloatArray, a: float, b: float) -> FloatArray:
     numerator = np.ones_like(z)
     denominator = 1.0 / (1.0 - (a + b) * z / (a + 1.0))
     value = denominator.copy()
+    active = np.ones(z.shape, dtype=np.bool_)
     for m in range(1, _FRACTION_STEPS):
         even = m * (b - m) * z / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * z / ((a + 2 * m) * (a + 2 * m + 1))
@@ -115,8 +116,9 @@ def _beta_fraction(z: FloatArray, a: float, b: float) -> FloatArray:
             denominator = 1.0 / (1.0 + coefficient * denominator)
             numerator = 1.0 + coefficient / numerator
             change = denominator * numerator
-            value = value * change
-        if np.all(np.abs(change - 1.0) < 3e-15):
+            value = np.where(active, value * change, value)
+        active &= np.abs(change - 1.0) >= 3e-15
+        if not np.any(active):
             break
     return value
 

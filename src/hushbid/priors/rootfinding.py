@@ -9,6 +9,7 @@ from hushbid.priors.arrays import FloatArray
 
 _MAX_STEPS = 200
 _LAST_STEP = 8.0
+_TOWARDS_ZERO = 1e-6
 _ULP = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -79,7 +80,14 @@ def _next_fraction(
     trusted = (phi * phi < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
     inverse_quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
     trusted &= (inverse_quadratic >= 0.0) & (inverse_quadratic <= 1.0)
-    return np.where(trusted, inverse_quadratic, 0.5), trusted
+    return np.where(trusted, inverse_quadratic, _halfway(a, b)), trusted
+
+
+def _halfway(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The middle of a bracket, on a logarithmic scale if its ends differ in size."""
+    near, far = np.sqrt(np.abs(a)), np.sqrt(np.abs(b))
+    middle = np.where((near > 2.0 * far) | (far > 2.0 * near), near / (near + far), 0.5)
+    return np.clip(middle, _TOWARDS_ZERO, 1.0 - _TOWARDS_ZERO)
 
 
 def solve_quantile(

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import FloatArray
+from hushbid.priors.arrays import FloatArray, to_finite, to_parameter, to_positive
 from hushbid.priors.base import ContinuousPrior
 from hushbid.priors.beta import Beta
 from hushbid.priors.families import Exponential, LogNormal, Uniform
 from hushbid.priors.gamma import Gamma
 from hushbid.priors.grid import grid_points
-from hushbid.priors.numerals import number_text
+from hushbid.priors.numerals import number_text, plain_number
 from hushbid.priors.rootfinding import solve_quantile
 from hushbid.priors.truncated_normal import TruncatedNormal
 
@@ -70,7 +70,10 @@ def scipy_prior(name: str, shapes: list[float], loc: float, scale: float) -> Con
     if len(shapes) != len(needed):
         names = ", ".join(needed) or "none"
         raise PriorError(f"the distribution {name} needs {len(needed)} shapes ({names}), got {len(shapes)}")
-    return from_scipy(distribution(*shapes, loc=loc, scale=scale))
+    numbers = [
+        to_parameter(shape, name, "a number", lambda x: x == x) for name, shape in zip(needed, shapes, strict=True)
+    ]
+    return from_scipy(distribution(*numbers, loc=to_finite(loc, "loc"), scale=to_positive(scale, "scale")))
 
 
 def _parameters(frozen: Any) -> tuple[tuple[float, ...], float, float]:
@@ -80,7 +83,8 @@ def _parameters(frozen: Any) -> tuple[tuple[float, ...], float, float]:
         numbers = [float(value) for value in (*shapes, loc, scale)]
     except (TypeError, ValueError):
         raise PriorError(f"the parameters of {frozen.dist.name} must be plain numbers, got {frozen.kwds!r}") from None
-    if not all(map(math.isfinite, numbers)) or not numbers[-1] > 0.0 or not frozen.dist._argcheck(*numbers[:-2]):
+    allowed = math.isfinite(numbers[-2]) and 0.0 < numbers[-1] < math.inf and frozen.dist._argcheck(*numbers[:-2])
+    if not allowed or any(map(math.isnan, numbers)):
         shown = ", ".join(f"{number:.12g}" for number in numbers)
         raise PriorError(f"{frozen.dist.name} does not allow the parameters (shapes, loc, scale) = ({shown})")
     return tuple(numbers[:-2]), numbers[-2], numbers[-1]
@@ -141,7 +145,13 @@ class ScipyPrior(ContinuousPrior):
         """The prior as a plain dict that `prior_from_dict` reads back."""
         self._check_named()
         name, shapes, loc, scale = self._key
-        return {"family": self.family, "name": name, "shapes": list(shapes), "loc": loc, "scale": scale}
+        return {
+            "family": self.family,
+            "name": name,
+            "shapes": list(map(plain_number, shapes)),
+            "loc": loc,
+            "scale": scale,
+        }
 
     def to_text(self) -> str:
         """The prior as a text that `parse_prior` reads back: ``scipy:weibull_min,2,loc=0,scale=3``."""
