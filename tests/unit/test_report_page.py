@@ -362,6 +362,8 @@ def test_a_failed_privacy_audit_shows_as_failed_with_sample_size_and_power(outco
     report, text = audit_page(outcome, [privacy_audit(lower_bound=0.61)])
     assert report.failed
     assert "An audit failed. At least one promise on this page is proved to be broken." in text
+    assert "Nobody loses more than ε" not in text.partition("Privacy loss of the")[0]
+    assert "was promised, and not kept" in text
     assert "Failed Privacy: can the output tell one person's datum?" in text
     assert "certainly loses at least ε = 0.61; she was promised 0.5" in text
     assert "20,000 outputs on each of 4 made-up data sets, at 99 % confidence" in text

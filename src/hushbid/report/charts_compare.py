@@ -139,8 +139,8 @@ def audit_chart(lines: Sequence[AuditLine], width: float) -> Drawing:
             rule(scale(promised), y, scale(promised), y + 34, "promise"),
         ]
         words = f"proved {number(found, 3)}"
-        if scale(found) > text_width(words) + 12:
-            marks.append(label(scale(found) - 8, y + 22, words, "on-s1 strong", anchor="end"))
+        if min(scale(found), scale(promised)) > text_width(words) + 20:
+            marks.append(label(scale(0) + 9, y + 22, words, "on-s1 strong"))
     end = scale(bars[0][0][1])
     side = "end" if end > width / 2 else "start"
     marks.append(label(end, 16, "promised: no more than this", "quiet", anchor=side))

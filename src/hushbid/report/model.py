@@ -302,3 +302,8 @@ class Report:
     def failed(self) -> bool:
         """Whether an audit proved one of our claims wrong."""
         return any(audit.verdict == "failed" for audit in self.audits)
+
+    @property
+    def privacy_failed(self) -> bool:
+        """Whether an audit proved that somebody loses more privacy than promised."""
+        return any(audit.verdict == "failed" and audit.bar is not None for audit in self.audits)

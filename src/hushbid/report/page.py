@@ -112,7 +112,9 @@ def _lede(report: Report) -> Markup:
     if report.bought_from == 0:
         return join([f"Nothing was bought: none of {people(report.people)} reported within the range of the prior."])
     loses = f"Nobody loses more than ε{NBSP}={NBSP}{number(report.privacy.largest)} of privacy."
-    if math.isinf(report.privacy.largest):
+    if report.privacy_failed:
+        loses = f"A privacy loss of at most ε{NBSP}={NBSP}{number(report.privacy.largest)} was promised, and not kept."
+    elif math.isinf(report.privacy.largest):
         loses = f"{people(report.privacy.unlimited)} accepted an unlimited loss of privacy."
     if facts.value is None:
         return join([f"Data on {report.quantity} have been bought. {_price(report)} {loses} Nothing is released yet."])
@@ -155,7 +157,13 @@ def _key_figures(report: Report) -> Markup:
         ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
     ]
     if report.bought_from:
-        figures.append(("Privacy loss", f"ε{NBSP}≤{NBSP}{number(report.privacy.largest)}", "for everybody"))
+        figures.append(
+            (
+                "Privacy loss",
+                f"ε{NBSP}≤{NBSP}{number(report.privacy.largest)}",
+                "promised, not kept" if report.privacy_failed else "for everybody",
+            )
+        )
     figures.append(("Audits", *_audit_figure(report)))
     items = [
         element("div", element("dt", name), element("dd", value, class_="value"), element("dd", note, class_="note"))

@@ -69,8 +69,7 @@ def estimate_section(report: Report) -> Markup:
     text, low, high = interval(value, facts.half_width)
     description = (
         f"A number line. The estimate is {with_unit(text, unit)}; the {percent(facts.level)} interval goes from {low}"
-        " to"
-        f" {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
+        f" to {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
     )
     rows = [(percent(level), *interval(value, width)[1:]) for level, width in facts.bands]
     rows += [(percent(facts.level), low, high), ("Estimate, all digits released", repr(value), "")]
@@ -85,8 +84,8 @@ def estimate_section(report: Report) -> Markup:
     meaning = paragraph(
         "Were the whole campaign repeated, intervals made like this one would contain ",
         report.quantity,
-        f" at least {percent(facts.level)} of the time, at this sample size and whatever the data look like, as long as"
-        " the ",
+        f" at least {percent(facts.level)} of the time, at this sample size and whatever the data look like, as long"
+        " as the ",
         element("a", "assumptions", href="#assumptions"),
         " hold. The estimate is not squeezed into the public range, since that would bias it.",
     )
@@ -165,12 +164,12 @@ def cost_section(report: Report) -> Markup:
     )
     why = paragraph(
         element("b", "Compensation"),
-        " is what giving up privacy costs people by their own account: the price each named for a unit of ε, times the"
-        " ε bought from her. ",
+        " is what giving up privacy costs people by their own account: the price each named for a unit of ε, times"
+        " the ε bought from her. ",
         element("b", "Information rent"),
-        " comes on top because only she knows that price. Were everybody paid just what she asks, everybody would ask"
-        " for more; the rent is exactly what makes the truth her best report, whatever the others say. No misreport can"
-        f" gain anybody more than {money_at_most(cost.incentive_error, currency)}.",
+        " comes on top because only she knows that price. Were everybody paid just what she asks, everybody would"
+        " ask for more; the rent is exactly what makes the truth her best report, whatever the others say. No"
+        f" misreport can gain anybody more than {money_at_most(cost.incentive_error, currency)}.",
     )
     return join([chart, why, _signs(report), _prices(report), _certificate(report)])
 
@@ -182,8 +181,7 @@ def _signs(report: Report) -> Markup | None:
     paying = f"{people(report.cost.payers)} pay instead of being paid. " if cost.payers else ""
     return paragraph(
         f"{paying}People value the estimate as well, by the weight they were declared to have; over everybody that"
-        " changes"
-        f" payments by {money(cost.error_term, currency)}. Parts below zero have a bar of their own."
+        f" changes payments by {money(cost.error_term, currency)}. Parts below zero have a bar of their own."
     )
 
 
@@ -211,8 +209,7 @@ def _certificate(report: Report) -> Markup:
     return paragraph(
         element("b", "Why these people and not others. "),
         "A unit of somebody's privacy costs the buyer her price and the rent it causes. The purchase minimises that"
-        " cost"
-        " together with the cost of error, as the buyer values it: ",
+        " cost together with the cost of error, as the buyer values it: ",
         money(cost.objective, currency),
         ". A bound that is computed without looking at the answer says that no truthful purchase has less than ",
         money(cost.lower_bound, currency),
@@ -235,8 +232,7 @@ def privacy_section(report: Report) -> Markup:
         shown.append(
             paragraph(
                 f"Before any noise was drawn, every promise ({people(everybody)}) was checked in whole-number"
-                " arithmetic,"
-                f" and {count(fractions)} of them again with exact fractions{more}. None was exceeded."
+                f" arithmetic, and {count(fractions)} of them again with exact fractions{more}. None was exceeded."
             )
         )
     return join(shown)
@@ -249,14 +245,16 @@ def _meaning(report: Report) -> Markup:
             bold(f"{people(report.privacy.unlimited)} accepted an unlimited privacy loss: "),
             "the promise protects them from nothing.",
         )
+    claim = "Nobody was promised to lose more than " if report.privacy_failed else "Nobody loses more than "
+    seen = "seeing the estimate" if report.setting == "central" else "seeing what her device sends"
+    broken = [bold("An audit found this broken; what follows is what was promised. ")] if report.privacy_failed else []
     return paragraph(
-        f"{people(report.people - report.bought_from)} of {count(report.people)} lose nothing at all. Nobody loses more"
-        " than ",
+        broken,
+        f"{people(report.people - report.bought_from)} of {count(report.people)} lose nothing at all. {claim}",
         bold(f"ε{NBSP}={NBSP}{number(largest)}"),
-        f": whatever anybody believed about a person, seeing the estimate changes the odds by a factor of at most"
+        f": whatever anybody believed about a person, {seen} changes the odds by a factor of at most"
         f" {number(math.exp(min(largest, 700.0)))}. At ε{NBSP}={NBSP}0.1 that factor is 1.1, at ε{NBSP}={NBSP}1 it is"
-        " 2.7;"
-        f" from about ε{NBSP}={NBSP}5 on, the word privacy is generous.",
+        f" 2.7; from about ε{NBSP}={NBSP}5 on, the word privacy is generous.",
     )
 
 

@@ -23,8 +23,7 @@ def comparison_section(report: Report) -> Markup:
         " means that an operator who is trusted with the data adds noise once. ",
         element("b", "Local"),
         " means that every device adds its own before anything leaves it. Trusting nobody costs accuracy, money or"
-        " both."
-        f" This campaign is {report.setting}.",
+        f" both. This campaign is {report.setting}.",
     )
     if report.bought_from == 0:
         return join([explained, paragraph("Nothing was bought, in either setting.")])
@@ -72,8 +71,7 @@ def cap_section(report: Report) -> Markup:
         shown.append(
             paragraph(
                 f"Nobody may lose more than ε{NBSP}={NBSP}{number(cap or 0.0)}. Nobody would have lost more without"
-                " that"
-                " cap, so it costs nothing."
+                " that cap, so it costs nothing."
             )
         )
     else:
@@ -81,8 +79,7 @@ def cap_section(report: Report) -> Markup:
         shown += [
             paragraph(
                 f"Nobody may lose more than ε{NBSP}={NBSP}{number(cap or 0.0)}; without that cap,"
-                f" {people(facts.reached)}"
-                " would have. It costs ",
+                f" {people(facts.reached)} would have. It costs ",
                 bold(money(max(extra, 0.0), report.currency)),
                 " in error and payments together, as this campaign values them.",
             ),
@@ -119,8 +116,7 @@ def audits_section(report: Report) -> Markup:
         "An audit attacks a claim and tries to prove it wrong. ",
         element("b", "A failed audit is proof, up to the confidence stated. "),
         "One that found no fault proves nothing by itself, which is why each says how likely it would have caught a"
-        " fault"
-        " planted on purpose.",
+        " fault planted on purpose.",
     )
     cards = [_audit(line) for line in report.audits]
     drawn = [line for line in report.audits if line.bar is not None]
@@ -196,8 +192,7 @@ def verify_section(report: Report) -> Markup:
         [
             paragraph(
                 "This page is a summary. The record behind it holds every report and decision. It is confidential,"
-                " but a"
-                " supervisor can ask for it and compute everything again:"
+                " but a supervisor can ask for it and compute everything again:"
             ),
             element(
                 "ol",
@@ -206,8 +201,7 @@ def verify_section(report: Report) -> Markup:
                 element(
                     "li",
                     f"Install Hushbid {__version__}, which is free software, and let it compute every privacy loss,"
-                    " weight"
-                    " and payment again from the reports, and check every promise:",
+                    " weight and payment again from the reports, and check every promise:",
                     element("pre", element("code", f"hushbid verify {report.record_name}"), tabindex="0"),
                 ),
                 element(
@@ -220,8 +214,8 @@ def verify_section(report: Report) -> Markup:
             paragraph(
                 element("b", "What no one can verify afterwards: "),
                 "that data were true, that the noise was drawn by chance and only once, and that nobody kept a copy"
-                " of the"
-                " data. For these the operator has to be trusted, or in the local setting each person's own device.",
+                " of the data. For these the operator has to be trusted, or in the local setting each person's own"
+                " device.",
             ),
             element("h3", "How this page protects people"),
             element(

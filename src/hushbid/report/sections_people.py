@@ -18,8 +18,7 @@ def groups_section(report: Report) -> Markup:
         "Data were bought from ",
         bold(f"{count(report.bought_from)} of {people(report.people)}"),
         f" ({percent(report.bought_from / report.people)}). The estimate counts people by how much was bought from"
-        " them:"
-        f" it is as precise as one in which {number(report.selection.effective_people)} people count the same.",
+        f" them: it is as precise as one in which {number(report.selection.effective_people)} people count the same.",
     )
     if report.groups is None:
         return join([opening, paragraph("No groups were recorded, so nothing can be said about who they are.")])
@@ -54,8 +53,7 @@ def groups_section(report: Report) -> Markup:
     )
     caption: list[Child] = [
         "Hollow: the group's share of all who reported. Filled: its share of the estimate. Where they are far apart,"
-        " the"
-        " group speaks louder, or more quietly, than its number."
+        " the group speaks louder, or more quietly, than its number."
     ]
     if hidden:
         caption.append(f" Amounts are withheld where fewer than {SMALLEST_CELL} people are behind them.")
@@ -82,11 +80,10 @@ def selection_section(report: Report) -> Markup:
         return paragraph("Everybody has the same weight in the estimate, so prices cannot mislead it.")
     half = with_unit(number(facts.half_width, 2), unit)
     opening = paragraph(
-        "People who ask little count more. That is harmless unless what they ask has to do with what their data say: if"
-        " those who ask much are ill more often, the estimate is too rosy. Nothing in a campaign can measure this,"
-        " since"
-        " the data of those who were not bought from are never seen. What can be said is how strong the relation would"
-        " have to be.",
+        "People who ask little count more. That is harmless unless what they ask has to do with what their data say:"
+        " if those who ask much are ill more often, the estimate is too rosy. Nothing in a campaign can measure this,"
+        " since the data of those who were not bought from are never seen. What can be said is how strong the"
+        " relation would have to be.",
     )
     if facts.any_shape is None:
         return join(
