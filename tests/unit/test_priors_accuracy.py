@@ -200,6 +200,32 @@ def test_virtual_cost_of_a_mixture_is_accurate_deep_in_both_tails_of_its_compone
     assert worst_error(prior, points, markup) < ACCURACY
 
 
+@pytest.mark.parametrize(
+    ("mean", "sd", "low", "high"),
+    [
+        (1, 0.5, 0, 3),
+        (0, 1, 0, np.inf),
+        (-2.9, 1, 0, np.inf),
+        (-3.1, 1, 0, np.inf),
+        (-1000, 1, 0, np.inf),
+        (-1000, 1, 0, 1e-4),
+        (5, 1e9, 1, 2),
+        (50, 2, 1, 3),
+        (1.5, 1, 1, 3),
+    ],
+)
+def test_expectation_of_a_truncated_normal_is_accurate(mean, sd, low, high):
+    width = min(mpf(high) - low, 60 * mpf(sd) / max(1, (low - mpf(mean)) / sd))
+    ends = [low + width * k / 8 for k in range(9)]
+    shift = max(mpf(low) - mean, mean - mpf(high), 0)
+
+    def density(c):
+        return mp.exp((shift**2 - (c - mean) ** 2) / (2 * mpf(sd) ** 2))
+
+    exact = mp.quad(lambda c: c * density(c), ends) / mp.quad(density, ends)
+    assert TruncatedNormal(mean, sd, low, high).expectation == pytest.approx(float(exact), rel=1e-10)
+
+
 @pytest.mark.parametrize("level", [1e-300, 1e-20, 1e-3, 0.3, 0.5, 0.9, 1 - 1e-6, 1 - 2.0**-50])
 @pytest.mark.parametrize(
     "prior",
@@ -267,6 +293,7 @@ def test_quantile_and_cdf_are_inverse(prior):
         Beta(2, 3, 1, 4),
         TruncatedNormal(1, 0.5, 0, 3),
         TruncatedNormal(-30, 1, 0, 3),
+        TruncatedNormal(5, 1e9, 1, 2),
         Mixture([Gamma(2, 1), Beta(2, 3)], [1, 3]),
     ],
     ids=str,

@@ -243,6 +243,7 @@ def test_deep_tails_give_no_warning_and_no_nan():
         (lambda: Beta(1, None), "b must be a finite number above 0, got b=None"),
         (lambda: Beta(1, 1, -1, 1), "low must be a finite number of at least 0, got low=-1"),
         (lambda: TruncatedNormal(0, 1, 3, 2), "high must be a number above low=3, got high=2"),
+        (lambda: TruncatedNormal(1e300, 1, 0, 1), r"within 1e\+100 standard deviations of the mean, got mean=1e\+300"),
         (lambda: Mixture([], []), "components must be at least one prior, got none"),
         (lambda: Mixture([Uniform(0, 1)], [1, 2]), r"one number per component, got shape \(2,\) for 1 components"),
         (lambda: Mixture([Uniform(0, 1)], [0]), "weights must be finite numbers above 0, but row 0 is not"),

@@ -22,6 +22,7 @@ FROZEN = [
     stats.weibull_min(2, scale=3),
     stats.weibull_min(c=0.5, loc=1),
     stats.pareto(3),
+    stats.pareto(0.8),
     stats.lomax(1.5, scale=2),
     stats.halfcauchy(),
     stats.invgamma(3),

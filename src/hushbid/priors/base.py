@@ -138,7 +138,8 @@ class Prior(ABC):
     def sample(self, n: int, *, rng: np.random.Generator) -> FloatArray:
         """``n`` independent sensitivities."""
         n = check_sampling(n, rng)
-        return np.clip(self._sample(n, rng), *self.support)
+        with np.errstate(all="ignore"):
+            return np.clip(self._sample(n, rng), *self.support)
 
     @overload
     def raw_virtual_cost(self, c: float) -> float: ...
@@ -201,6 +202,11 @@ class ContinuousPrior(Prior):
         return True
 
     @property
+    def _uses_table(self) -> bool:
+        """Whether virtual costs come from a table that irons them and smooths their rounding."""
+        return not self._always_regular
+
+    @property
     def is_regular(self) -> bool:
         """Whether the raw virtual cost is nondecreasing, so that ironing changes nothing."""
         return self._always_regular or not self._ironed.flat_parts
@@ -232,7 +238,7 @@ class ContinuousPrior(Prior):
         return np.where(above, np.inf, inside + self._markup(inside))
 
     def _virtual_cost(self, c: FloatArray) -> FloatArray:
-        if self._always_regular:
+        if not self._uses_table:
             return self._raw_virtual_cost(c)
         inside, above = self._split(c)
         # the table rounds reports down a little, and a virtual cost is never below the report
@@ -259,7 +265,7 @@ class ContinuousPrior(Prior):
     @cached_property
     def _ironed(self) -> Ironed:
         points = self._grid()
-        if not self._always_regular:
+        if self._uses_table:
             return iron(self, points)
         with np.errstate(all="ignore"):
             costs = np.maximum.accumulate(self._raw_virtual_cost(points))

@@ -52,8 +52,12 @@ class Beta(ParametricPrior):
 
     @property
     def _always_regular(self) -> bool:
-        # a little above one F/f grows too slowly at the upper end to stand out of the rounding: a table smooths it
-        return self.b == 1.0 or self.b >= _CLEARLY_ABOVE_ONE
+        return self.b >= 1.0
+
+    @property
+    def _uses_table(self) -> bool:
+        # with b little above one F/f grows so slowly at the upper end that rounding would show
+        return self.b < _CLEARLY_ABOVE_ONE and self.b != 1.0
 
     @property
     def _width(self) -> float:

@@ -130,11 +130,17 @@ class Empirical(Prior):
     # -- the step function --------------------------------------------------------------------------------------------
 
     @cached_property
-    def _cumulative(self) -> FloatArray:
-        if np.all(self._weights == np.floor(self._weights)):
-            return np.cumsum(self._weights)
+    def _levels(self) -> FloatArray:
+        """The cumulative probabilities, each the float nearest to its exact value."""
+        total = np.cumsum(self._weights)
+        if total[-1] < 2.0**53 and np.all(self._weights == np.floor(self._weights)):
+            return np.asarray(total / total[-1])
         exact = list(accumulate(_exact_integers(self._weights)))
-        return np.array([total / exact[-1] for total in exact]) * math.fsum(self._weights)
+        return np.array([part / exact[-1] for part in exact])
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        return self._levels * math.fsum(self._weights)
 
     @cached_property
     def _raw_steps(self) -> FloatArray:
@@ -153,15 +159,14 @@ class Empirical(Prior):
         return _slopes(self._values, self._weights, self._cumulative, ends)
 
     def _cdf(self, c: FloatArray) -> FloatArray:
-        shares = np.concatenate([[0.0], self._cumulative / self._cumulative[-1]])
-        return shares[np.searchsorted(self._values, c, side="right")]
+        return np.concatenate([[0.0], self._levels])[np.searchsorted(self._values, c, side="right")]
 
     def _pdf(self, c: FloatArray) -> FloatArray:
         place = np.minimum(np.searchsorted(self._values, c), self._values.size - 1)
         return np.where(self._values[place] == c, self._weights[place] / self._cumulative[-1], 0.0)
 
     def _quantile(self, q: FloatArray) -> FloatArray:
-        place = np.searchsorted(self._cumulative / self._cumulative[-1], q, side="left")
+        place = np.searchsorted(self._levels, q, side="left")
         return self._values[np.minimum(place, self._values.size - 1)]
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:

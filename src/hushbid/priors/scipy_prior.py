@@ -52,10 +52,10 @@ def from_scipy(frozen: Any) -> ContinuousPrior:
     if not isinstance(frozen.dist, stats.rv_continuous):
         raise PriorError(f"from_scipy needs a continuous distribution, got the discrete {frozen.dist.name}")
     shapes, loc, scale = _parameters(frozen)
-    low, high = _support(frozen)
+    low, high = _support(frozen, scale)
     if not 0.0 <= low < high:
         raise PriorError(f"the support must lie in [0, inf), got [{low:.12g}, {high:.12g}] for {frozen.dist.name}")
-    known = _closed_form(frozen.dist, shapes, loc, scale)
+    known = _closed_form(frozen, shapes, loc, scale)
     return ScipyPrior(frozen, shapes, loc, scale) if known is None else known
 
 
@@ -90,23 +90,23 @@ def _parameters(frozen: Any) -> tuple[tuple[float, ...], float, float]:
     return tuple(numbers[:-2]), numbers[-2], numbers[-1]
 
 
-def _support(frozen: Any) -> tuple[float, float]:
-    """The ends of the support, zero for a low end that only rounding has put below it."""
+def _support(frozen: Any, scale: float) -> tuple[float, float]:
+    """The ends of the support, zero for a low end that only rounding has put beside it."""
     low, high = (float(end) for end in frozen.support())
-    return (0.0 if abs(low) < _ROUNDING * float(frozen.std()) else low), high
+    return (0.0 if abs(low) < _ROUNDING * scale else low), high
 
 
-def _closed_form(distribution: Any, shapes: tuple[float, ...], loc: float, scale: float) -> ContinuousPrior | None:
+def _closed_form(frozen: Any, shapes: tuple[float, ...], loc: float, scale: float) -> ContinuousPrior | None:
     """The same distribution in a family of ours, if there is one."""
     from scipy import stats
 
-    kind = type(distribution)
+    kind = type(frozen.dist)
     if kind is type(stats.uniform):
         return Uniform(loc, loc + scale)
     if kind is type(stats.beta):
         return Beta(shapes[0], shapes[1], loc, loc + scale)
     if kind is type(stats.truncnorm) and math.isfinite(shapes[0]):
-        return TruncatedNormal(loc, scale, max(loc + scale * shapes[0], 0.0), loc + scale * shapes[1])
+        return TruncatedNormal(loc, scale, *_support(frozen, scale))
     if loc != 0.0:
         return None
     if kind is type(stats.expon):
@@ -129,7 +129,7 @@ class ScipyPrior(ContinuousPrior):
         self._frozen = frozen
         self._key = (frozen.dist.name, shapes, loc, scale)
         self._is_named = type(getattr(stats, frozen.dist.name, None)) is type(frozen.dist)
-        self._support = _support(frozen)
+        self._support = _support(frozen, scale)
 
     @property
     def support(self) -> tuple[float, float]:

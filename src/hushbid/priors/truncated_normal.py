@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
+from hushbid.errors import PriorError
 from hushbid.priors.arrays import (
     FloatArray,
     coarse,
@@ -30,6 +31,10 @@ _ROOT_HALF = math.sqrt(0.5)
 _LARGEST = float(np.finfo(np.float64).max)
 _POLISHING_STEPS = 3
 _NEAR = 30.0
+_FARTHEST = 1e100
+_NARROW, _TAIL, _REACH = 3.0, 3.0, 40.0
+_GAUSS_POINTS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(64)
+_GAUSS_POINTS = 0.5 * (1.0 + _GAUSS_POINTS)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,11 @@ class TruncatedNormal(ParametricPrior):
         low = to_support_low(self.low)
         self._set(mean=to_finite(self.mean, "mean"), sd=to_positive(self.sd, "sd"), low=low)
         self._set(high=to_support_high(self.high, low, infinite=True))
+        if not max(self._left, -self._right) < _FARTHEST:
+            raise PriorError(
+                f"[low, high] must start within {_FARTHEST:g} standard deviations of the mean, "
+                f"got mean={self.mean:.12g}, sd={self.sd:.12g}, low={low:.12g}, high={self.high:.12g}"
+            )
 
     @property
     def support(self) -> tuple[float, float]:
@@ -62,6 +72,15 @@ class TruncatedNormal(ParametricPrior):
     @property
     def expectation(self) -> float:
         """The expected sensitivity."""
+        width, far = self.high - self.low, max(self._left, -self._right)
+        if far > _TAIL or width * max(abs(self._left), abs(self._right), 1.0) < _NARROW * self.sd:
+            # the textbook formula below would cancel here, and the density is close to an exponential or flat
+            reach = min(width, _REACH * self.sd / max(far, 1.0))
+            points = (
+                self.low + reach * _GAUSS_POINTS if self._left > -self._right else self.high - reach * _GAUSS_POINTS
+            )
+            density = np.exp(self._log_density(points)) * _GAUSS_WEIGHTS
+            return float(np.sum(points * density) / np.sum(density))
         with np.errstate(over="ignore", under="ignore"):
             at_low, at_high = np.exp(self._log_density(np.array([self.low, min(self.high, _LARGEST)])))
         return float(np.clip(self.mean + self.sd * (at_low - at_high) / self._total, self.low, self.high))
