@@ -295,10 +295,10 @@ class _Ladder:
         z = np.linspace(low, high, _NODES + 1)
         if high - low > 1e3 * max(low, 1e-12 * high):
             z = np.concatenate([z, low + np.geomspace(1e-9, 1.0, _NODES) * (high - low)])
-        costs = np.asarray(prior.virtual_cost(np.array([low, high])))
-        if costs[1] > 1e20 * costs[0]:  # one person who sells at every report: even steps in the logarithm of the cost
-            least = max(float(costs[0]), 1e-9 * float(prior.virtual_cost(prior.quantile(0.5))))
-            even = np.geomspace([least, 1e8 * least], [1e8 * least, costs[1]], 4 * _NODES)
+        least = max(float(prior.virtual_cost(low)), 1e-9 * float(prior.virtual_cost(prior.quantile(0.5))))
+        most = float(prior.virtual_cost(high))
+        if most > 1e20 * least:  # one person who sells at every report: even steps in the logarithm of the cost
+            even = np.geomspace([least, 1e8 * least], [1e8 * least, most], 4 * _NODES)
             z = np.concatenate([z, np.asarray(prior.virtual_cost_inverse(even.ravel()))])
         edges = np.array([end for part in prior.flat_parts for end in part[:2] if low < end < high])
         close = (high - low) * 2.0 ** -np.arange(2.0, 46.0 if edges.size < _EDGES else 2.0)
@@ -361,24 +361,24 @@ def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: F
     """
     top, highest = prior.support[1], float(reports.max())
 
-    def bought(who: Rows, report: float) -> bool:
-        cost = float(prior.virtual_cost(report))
-        return cost <= _FAR and bool((rule.at(rows[who], np.full(who.size, cost)).loss > 0.0).any())
+    def bought(who: Rows, z: FloatArray) -> NDArray[np.bool_]:
+        """Whether anything is bought from any of these people at each of these reports, the same for all."""
+        costs = np.asarray(prior.virtual_cost(z))
+        sold = np.zeros(z.size, dtype=bool)
+        near = np.flatnonzero(costs <= _FAR)
+        loss = rule.at(np.tile(rows[who], near.size), np.repeat(costs[near], who.size)).loss
+        sold[near] = (loss.reshape(near.size, who.size) > 0.0).any(axis=1)
+        return sold
 
-    few, everybody = np.unique(np.linspace(0, rows.size - 1, 16).astype(np.intp)), np.arange(rows.size)
-    few = np.union1d(few, [reports.argmin(), reports.argmax()])
-    low, high = 0.0, max(1e-3 * (highest - float(reports.min())), 1e-6 * highest, 1e-300)
-    while highest + high < top and (bought(few, highest + high) or bought(everybody, highest + high)):
-        low, high = high, 2.0 * high
-    if highest + high >= top:
-        if top <= highest or bought(everybody, top):
-            return top
-        high = top - highest
-    enough = high
-    for _ in range(6):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if bought(few, highest + middle) else (low, middle)
-    end = highest + (high if not bought(everybody, highest + high) else enough)
+    few = np.union1d(np.linspace(0, rows.size - 1, 16).astype(np.intp), [reports.argmin(), reports.argmax()])
+    everybody = np.arange(rows.size)
+    reach = max(1e-3 * (highest - float(reports.min())), 1e-6 * highest, 1e-9 * float(prior.quantile(0.5)))
+    z = np.unique(np.minimum(highest + reach * 2.0 ** np.arange(128.0), top))
+    for _ in range(2):  # by powers of two, then evenly between two of them
+        last = int(np.argmin(np.append(bought(few, z), False)))
+        low, high = z[last - 1] if last else highest, z[min(last, z.size - 1)]
+        z = np.append(np.linspace(low, high, 17)[1:], z[last + 1 :])
+    end = float(next((one for one in z if one > highest and not bought(everybody, np.array([one]))[0]), z[-1]))
     if prior.virtual_cost(end) > _FAR:
         nearby = np.maximum(end - (end - highest) * 2.0 ** -np.arange(50.0, -1.0, -1.0), highest)
         end = float(nearby[np.argmax(np.asarray(prior.virtual_cost(nearby)) <= _FAR)])
@@ -457,13 +457,14 @@ class _Adaptive:
         guess = besides + np.bincount(start.who, self._enclose(start)[2], besides.size)
         who = int(guess.argmax())
         goal = float(guess[who])
-        while True:
+        for _ in range(40):
             sums = np.zeros((3, 1))
             self._settle(start.take(start.who == who), 0.02 * goal, sums, who)
-            least = float(besides[who] + sums[0, 0])
-            if goal <= 1.5 * least or goal <= 1e-12 * guess[who]:
-                return least
-            goal = max(least, 0.1 * goal)
+            least, most = (float(besides[who] + bound) for bound in sums[:2, 0])
+            if most <= 1.5 * least:
+                break
+            goal = min(0.1 * goal, most)
+        return least
 
     def _settle(self, parts: _Parts, allowed: float, sums: FloatArray, first: int) -> None:
         """Add up the enclosures of the people from ``first`` on, splitting until each one's gap is allowed."""
@@ -474,7 +475,7 @@ class _Adaptive:
             gap = bounds[1] - bounds[0]
             total = np.bincount(who, gap, size)
             # Splitting in m divides a gap by m²; for the fewest pieces in all, m goes with its cube root.
-            share = np.cbrt(gap)
+            share = np.cbrt(np.minimum(gap, 1e300))
             factor = np.sqrt(np.bincount(who, share, size) * (1.04 / max(allowed, 1e-300)))
             pieces = np.ceil(share * np.where(total <= allowed, 0.0, factor)[who])
             pieces = np.minimum(np.minimum(pieces, parts.last - parts.first), _PIECES)

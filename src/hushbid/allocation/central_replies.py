@@ -137,12 +137,13 @@ class CentralReplies:
             mean = first / total
             spread = np.maximum(second - first * mean, 0.0)
             high, constant = lowest + mean, (KAPPA / 3.0) * spread
-            root = _larger_root(high, constant, np.cbrt(high))
+            exists = 3.0 * (high / 4.0) ** (4.0 / 3.0) >= constant
+            root = _larger_root(high, np.where(exists, constant, 0.0), np.cbrt(high))
             square = root * root
             value = 1.0 / total + (KAPPA * KAPPA / 9.0) * spread / square + KAPPA * square
             level = mean + (3.0 / KAPPA) * root / total
             possible = (people < np.inf) & (root > 0.0) & (level >= offset * (1.0 - 1e-12))
-            possible &= 3.0 * (high / 4.0) ** (4.0 / 3.0) >= constant
+            possible &= exists
         value = np.where(possible & (total > 0.0), value, np.inf)
         best = value.argmin(axis=1)[:, None]
         value, root, level = (np.take_along_axis(x, best, axis=1)[:, 0] for x in (value, root, level))
@@ -233,6 +234,6 @@ def _larger_root(mean: FloatArray, constant: FloatArray, start: FloatArray) -> F
         slope = 4.0 * cube - mean
         step = np.where(slope > 0.0, (b * (cube - mean) + constant) / slope, 0.0)
         b -= step
-        if not (np.abs(step) > 1e-15 * b).any():
+        if not (np.abs(step) > 1e-13 * b).any():  # the next step would be its square
             break
     return b

@@ -5,7 +5,20 @@ The core below works on a data range of width 1; this is where data units are co
 
 from hushbid.mechanism.market import Market, buyer_weight_for
 from hushbid.mechanism.outcome import Outcome
+from hushbid.mechanism.planning import Plan
 from hushbid.mechanism.publish import release, simulate_releases
 from hushbid.mechanism.schedule import Menu, Schedule
+from hushbid.mechanism.simulation import Estimate, Simulation
 
-__all__ = ["Market", "Menu", "Outcome", "Schedule", "buyer_weight_for", "release", "simulate_releases"]
+__all__ = [
+    "Estimate",
+    "Market",
+    "Menu",
+    "Outcome",
+    "Plan",
+    "Schedule",
+    "Simulation",
+    "buyer_weight_for",
+    "release",
+    "simulate_releases",
+]

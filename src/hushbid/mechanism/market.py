@@ -23,7 +23,10 @@ from hushbid.allocation import Allocation, ReplyRule, allocate, replies
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom
 from hushbid.estimation import best_weights
 from hushbid.mechanism.outcome import Outcome
+from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.schedule import Menu, expected_menu
+from hushbid.mechanism.simulation import Progress, Simulation, simulate
+from hushbid.mechanism.worst_case import sole_rent_diverges
 from hushbid.payments import Rents, rents
 from hushbid.priors import Grouped, Prior, prior_from_dict
 
@@ -173,9 +176,63 @@ class Market:
             tie_key=tie_key,
         )
 
+    def virtual_figures(self, costs: FloatArray) -> tuple[float, float]:
+        """Error (squared data units) and total payment at given virtual costs, virtual payments in place of payments.
+
+        Under the prior the two have the same expectation, and virtual payments take no integration.
+        """
+        self._check_sizes(costs.size)
+        self._refuse_divergence(costs)
+        allocation = self.allocation(costs)
+        loss, _, mse = self.capped(allocation.privacy_loss, allocation)
+        mse *= self.width**2
+        used = (loss > 0.0) & (costs > 0.0)
+        paid = float(costs[used].dot(loss[used]))
+        if np.any(self.user_weight):
+            weight = np.broadcast_to(np.asarray(self.user_weight, dtype=float), costs.shape)
+            paid += float(weight.dot(mse - self._outside_errors(costs, allocation)))
+        return mse, paid
+
     def menu(self, n: int, *, rng: np.random.Generator, repetitions: int = 200, points: int = 33) -> Menu:
         """What a person can expect, as a function of her report, before anybody else of the ``n`` has reported."""
         return expected_menu(self, n, rng=rng, repetitions=repetitions, points=points)
+
+    def simulate(
+        self,
+        n: int,
+        repetitions: int,
+        *,
+        rng: np.random.Generator,
+        true_prior: Prior | Grouped | None = None,
+        progress: Progress | None = None,
+    ) -> Simulation:
+        """What would happen in campaigns of ``n`` people: error, payments, objective, and the worst case of payments.
+
+        People are drawn from ``true_prior`` if the market's prior is wrong. Those below its support report its lowest
+        value (their best reply), those above are never bought from; both are counted. ``progress`` is called with the
+        number of campaigns done and to do.
+        """
+        return simulate(self, n, repetitions, rng=rng, true_prior=true_prior, progress=progress)
+
+    def plan(
+        self,
+        *,
+        target_mse: float | None = None,
+        budget: float | None = None,
+        n: int | None = None,
+        rng: np.random.Generator,
+        repetitions: int = 200,
+        progress: Progress | None = None,
+    ) -> Plan:
+        """Meet an expected error or an expected total payment: by the buyer weight if ``n`` is given, else by ``n``.
+
+        The buyer weight found is the smallest that reaches the error, or the largest that keeps the budget. The number
+        of people found is one at which the target is met while with one fewer it is not. ``progress`` is called with
+        the number of trials made and the most there can be.
+        """
+        return plan(
+            self, target_mse=target_mse, budget=budget, n=n, rng=rng, repetitions=repetitions, progress=progress
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The market as plain values that `from_dict` reads back."""
@@ -375,13 +432,7 @@ class Market:
         if finite.size != 1:
             return
         prior = self.prior.prior_of(int(finite[0])) if isinstance(self.prior, Grouped) else self.prior
-        if prior.support[1] < math.inf:
-            return
-        far = float(prior.quantile(0.5)) * 2.0 ** np.arange(10.0, 30.0)
-        cost = np.asarray(prior.virtual_cost(far))
-        growth = np.diff(np.log2(cost[np.isfinite(cost)]))
-        # Her loss falls like ψ^{-1/3}: the integral converges only if ψ grows faster than the cube.
-        if growth.size and growth[-1] <= 3.0 + 1e-6:
+        if sole_rent_diverges(prior):
             raise DivergentPayment(
                 f"The only person's payment would be infinite: under {prior!r} she is bought from at every report;"
                 " use a prior with bounded support or a lighter tail."

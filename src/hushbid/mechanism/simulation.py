@@ -1,0 +1,221 @@
+"""What a market would do: the distribution of error, payments and cost over simulated campaigns."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.errors import InputError
+from hushbid.mechanism.worst_case import worst_payment
+from hushbid.priors import Grouped, Prior
+
+if TYPE_CHECKING:
+    from hushbid.mechanism.market import Market
+
+FloatArray = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+"""Called with how much is done and how much there is to do."""
+
+_NORMAL_95 = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A number from a simulation, with a 95 % confidence interval."""
+
+    value: float
+    """The estimate."""
+
+    low: float
+    """Lower end of the interval."""
+
+    high: float
+    """Upper end of the interval; infinite where the simulation is too short to say."""
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Simulation:
+    """What a market did in many simulated campaigns; arrays have one entry per campaign."""
+
+    n: int
+    """People in each campaign."""
+
+    mse: FloatArray
+    """Stated mean squared error, in squared data units; infinite where nothing was bought."""
+
+    total_payment: FloatArray
+    """Sum of all payments."""
+
+    objective: FloatArray
+    """What the market minimised: ``error weight · mse + Σ virtual cost · privacy loss``."""
+
+    buyer_cost: FloatArray
+    """``buyer weight · mse + total payment``: what a campaign really cost the buyer, whatever the prior."""
+
+    share_bought: FloatArray
+    """Share of the people who were bought from."""
+
+    below_support: FloatArray
+    """Share of the people whose sensitivity lies below the market's prior; they report its lowest value."""
+
+    above_support: FloatArray
+    """Share of the people whose sensitivity lies above the market's prior; they are never bought from."""
+
+    worst_payment_found: float
+    """The largest total payment among these campaigns and some extreme ones: the worst case is at least this."""
+
+    worst_payment_bound: float
+    """No reports make the total payment larger (see `hushbid.mechanism.worst_case`): the worst case is at most this."""
+
+    prior_is_true: bool
+    """Whether people were drawn from the market's own prior."""
+
+    @property
+    def repetitions(self) -> int:
+        """How many campaigns were simulated."""
+        return int(self.mse.size)
+
+    def expected(self, name: str) -> Estimate:
+        """The mean of one of the arrays, by name; the interval is normal."""
+        return mean_of(self._array(name))
+
+    def quantile(self, name: str, level: float = 0.95) -> Estimate:
+        """A quantile of one of the arrays, by name; the interval comes from order statistics and assumes nothing."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"level must be between 0 and 1, got {level}.")
+        return _quantile_of(self._array(name), level)
+
+    def summary(self) -> str:
+        """The main figures in words."""
+        source = "the market's prior" if self.prior_is_true else "another prior than the market's"
+        lines = [
+            f"{self.repetitions} campaigns of {self.n} people, drawn from {source}.",
+            f"Total payment: {self.expected('total_payment')} expected, {self.quantile('total_payment')} exceeded in"
+            f" one campaign of 20, {self.worst_payment_bound:.4g} never exceeded (the largest found:"
+            f" {self.worst_payment_found:.4g}).",
+            f"Mean squared error: {self.expected('mse')} expected. Bought from"
+            f" {100 * self.share_bought.mean():.3g} % of the people.",
+        ]
+        if self.below_support.any() or self.above_support.any():
+            lines.append(
+                f"{100 * self.below_support.mean():.3g} % of the people lie below the market's prior and"
+                f" {100 * self.above_support.mean():.3g} % above it, where nothing is bought."
+            )
+        if np.isinf(self.mse).any():
+            lines.append(f"In {int(np.isinf(self.mse).sum())} campaigns nothing was bought.")
+        return "\n".join(lines)
+
+    def _array(self, name: str) -> FloatArray:
+        names = [field for field in self.__slots__ if isinstance(getattr(self, field), np.ndarray)]
+        if name not in names:
+            raise InputError(f"name must be one of {', '.join(names)}, got {name!r}.")
+        array: FloatArray = getattr(self, name)
+        return array
+
+
+def simulate(
+    market: "Market",
+    n: int,
+    repetitions: int,
+    *,
+    rng: np.random.Generator,
+    true_prior: Prior | Grouped | None = None,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Let the market decide for ``n`` people, ``repetitions`` times; see `Market.simulate`."""
+    people = market.prior if true_prior is None else true_prior
+    for prior in (market.prior, people):
+        check_people(prior, n)
+    if repetitions < 2:
+        raise InputError(f"repetitions must be at least 2, got {repetitions}.")
+    lowest, top = _lowest_reports(market.prior), market.prior.support[1]
+    rows = np.empty((repetitions, 7))
+    for k in range(repetitions):
+        types = people.sample(n, rng=rng)
+        rows[k, :5] = _campaign(market, np.maximum(types, lowest))
+        rows[k, 5:] = np.mean(types < lowest), np.mean(types > top)
+        if progress is not None:
+            progress(k + 1, repetitions)
+    columns = [column.copy() for column in rows.T]
+    beyond = bool(np.any(np.asarray(people.support[1]) > top))
+    extremes = [_campaign(market, reports)[1] for reports in _extreme_reports(market.prior, n)]
+    return Simulation(
+        n=n,
+        mse=columns[0],
+        total_payment=columns[1],
+        objective=columns[2],
+        buyer_cost=columns[3],
+        share_bought=columns[4],
+        below_support=columns[5],
+        above_support=columns[6],
+        worst_payment_found=max([float(columns[1].max()), *extremes]),
+        worst_payment_bound=worst_payment(market, n, above_support=beyond),
+        prior_is_true=true_prior is None or true_prior == market.prior,
+    )
+
+
+def check_people(prior: Prior | Grouped, n: int) -> None:
+    """Refuse a number of people that the prior cannot be for."""
+    if n < 1:
+        raise InputError(f"n must be at least 1, got {n}.")
+    if isinstance(prior, Grouped) and len(prior) != n:
+        raise InputError(f"n must be the number of labels of the grouped prior, {len(prior)}, got {n}.")
+
+
+def mean_of(values: FloatArray) -> Estimate:
+    """The mean with a normal 95 % interval; infinite if one of the values is."""
+    if np.isinf(values).any():
+        return Estimate(value=math.inf, low=math.inf, high=math.inf)
+    mean, error = float(values.mean()), _NORMAL_95 * standard_error(values)
+    return Estimate(value=mean, low=mean - error, high=mean + error)
+
+
+def standard_error(values: FloatArray) -> float:
+    """Of the mean of independent values."""
+    return float(values.std(ddof=1)) / math.sqrt(values.size)
+
+
+def _quantile_of(values: FloatArray, level: float) -> Estimate:
+    """An order statistic, between two others that enclose the quantile with probability 95 % (binomial)."""
+    from scipy.special import bdtr
+
+    ordered, size = np.sort(values), values.size
+    below = bdtr(np.arange(size), size, level)  # at most so many values below the quantile
+    first = int(np.searchsorted(below, 0.025))
+    last = int(np.searchsorted(below, 0.975)) + 1
+    return Estimate(
+        value=float(ordered[min(math.ceil(level * size), size) - 1]),
+        low=float(ordered[first - 1]) if first > 0 else -math.inf,
+        high=float(ordered[last]) if last < size else math.inf,
+    )
+
+
+def _campaign(market: "Market", reports: FloatArray) -> tuple[float, float, float, float, float]:
+    outcome = market.acquire(reports)
+    weight = float(np.asarray(market.buyer_weight))
+    paid = outcome.total_payment
+    cost = paid + (weight * outcome.mse if weight > 0.0 else 0.0)
+    return outcome.mse, paid, outcome.objective, cost, outcome.active / reports.size
+
+
+def _lowest_reports(prior: Prior | Grouped) -> float | FloatArray:
+    if isinstance(prior, Grouped):
+        lowest = {name: one.smallest_report for name, one in prior.priors.items()}
+        return np.array([lowest[label] for label in prior.labels])
+    return prior.smallest_report
+
+
+def _extreme_reports(prior: Prior | Grouped, n: int) -> list[FloatArray]:
+    """Everybody at the same quantile, and one person or half of the people at the lowest with the rest at the top."""
+    top = np.asarray(prior.quantile(np.ones(n)))
+    highest = 1.0 if np.all(top < math.inf) and np.all(np.asarray(prior.virtual_cost(top)) < math.inf) else 0.999
+    levels = [np.full(n, level) for level in (0.0, 0.25, 0.5, 0.75, highest)]
+    for count in {1, n // 2} - {0, n}:
+        levels.append(np.where(np.arange(n) < count, 0.0, highest))
+    return [np.asarray(prior.quantile(level)) for level in levels]
