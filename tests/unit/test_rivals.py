@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import allocate
+from hushbid.audit import check_incentives
 from hushbid.baselines import (
     RIVALS,
     FirstBest,
@@ -176,36 +177,29 @@ def test_our_mechanism_in_the_rivals_clothes_is_the_market_itself(market: Market
 # Claims, attacked
 
 
-def gains(rival: Rival, reports: np.ndarray, row: int, grid: np.ndarray) -> np.ndarray:
-    """What person ``row`` gains over the truth by reporting each value of the grid; her true cost is her report."""
-    weight = float(np.broadcast_to(np.asarray(rival.market.user_weight), reports.shape)[row])
-    cost = reports[row]
-
-    def surplus(report: float) -> float:
-        stated = reports.copy()
-        stated[row] = report
-        outcome = rival.acquire(stated)
-        return float(outcome.payments[row] - cost * outcome.privacy_loss[row] - weight * outcome.mse)
-
-    truth = surplus(cost)
-    return np.array([surplus(report) - truth for report in grid])
+REPORTS = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
 
 
-@pytest.mark.parametrize("rival", TRUTHFUL, ids=named)
+@pytest.mark.parametrize("rival", [PostedPrice, FixedAccuracy, UniformLoss, NearOptimal], ids=named)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("market", [PAPER, replace(PAPER, buyer_weight=300.0)], ids=["paper", "buyer"])
-def test_no_misreport_pays_where_a_rival_claims_so(rival: type[Rival], setting: str, market: Market) -> None:
-    reports = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
-    mechanism = rival.best(replace(market, setting=setting), 5)
-    price = getattr(mechanism, "price", 1.5)
-    grid = np.unique(np.clip([*np.linspace(1, 2, 41), *reports, *(reports + 1e-6), price, price + 1e-9], 1, 2))
-    for row in range(5):
-        assert gains(mechanism, reports, row, grid).max() <= 1e-9
+def test_the_common_audit_finds_no_misreport_that_pays_where_a_rival_claims_so(
+    rival: type[Rival], setting: str, market: Market
+) -> None:
+    world = replace(market, setting=setting)
+    people = 2 if rival is NearOptimal else 5
+    found = check_incentives(rival.best(world, 5), REPORTS, market=world, points=17, people=people)
+    assert found.passed, found.summary()
+    assert found.people == people
+    assert found.largest_gain <= 1e-8
+    assert found.largest_rise == 0
+    assert found.participation_slack >= -1e-9
 
 
-def test_overstating_pays_where_prices_are_taken_at_their_word() -> None:
-    reports = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
-    assert gains(FirstBest.best(BUYER, 5), reports, 0, np.linspace(1, 2, 41)).max() > 0.1
+def test_the_common_audit_finds_that_overstating_pays_where_prices_are_taken_at_their_word() -> None:
+    found = check_incentives(FirstBest.best(BUYER, 5), REPORTS, market=BUYER, points=17)
+    assert not found.passed
+    assert found.largest_gain > 0.1
 
 
 @pytest.mark.parametrize("rival", TRUTHFUL, ids=named)
@@ -220,11 +214,19 @@ def test_nobody_loses_by_joining_where_a_rival_claims_so(rival: type[Rival], set
         assert (outcome.information_rent >= -1e-12).all()
 
 
-@pytest.mark.parametrize("rival", TRUTHFUL, ids=named)
+def test_without_privacy_no_report_changes_anything() -> None:
+    rival = NoPrivacy.best(PAPER, 3)
+    first, second = rival.acquire([1.0, 1.5, 2.0]), rival.acquire([1.3, 1.1, 1.9])
+    assert first.mse == second.mse
+    assert first.payments.tolist() == second.payments.tolist()
+    assert first.privacy_loss.tolist() == second.privacy_loss.tolist()
+
+
+@pytest.mark.parametrize("rival", [PostedPrice, FixedAccuracy, UniformLoss], ids=named)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_rent_is_the_integral_that_the_common_payment_code_finds(rival: type[Rival], setting: str) -> None:
     mechanism = rival.best(replace(BUYER, setting=setting), 5)
-    reports = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
+    reports = REPORTS
     outcome = mechanism.acquire(reports)
 
     def own_loss(z: np.ndarray, row: int) -> np.ndarray:

@@ -31,6 +31,7 @@ COMMANDS = {
     "audit": "Attack a record's claims: incentives, privacy and accuracy.",
     "compare": "Set a trusted platform against noise on everybody's own device.",
     "fit-prior": "Fit priors to a pilot's sensitivities and compare them.",
+    "figures": "Reproduce the paper's figures, as pictures and numbers.",
     "demo": "Run a complete campaign on people who do not exist.",
     "completion": "Print the completions for a shell.",
 }

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +68,10 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED, BLACK = (
     "#D55E00",
     "#333333",
 )
-CENTRAL = {"color": BLUE, "marker": "o", "linestyle": "-"}
-LOCAL = {"color": RED, "marker": "s", "linestyle": "--"}
-STYLES = {"central": CENTRAL, "local": LOCAL}
+Look = dict[str, Any]
+CENTRAL: Look = {"color": BLUE, "marker": "o", "linestyle": "-"}
+LOCAL: Look = {"color": RED, "marker": "s", "linestyle": "--"}
+STYLES: dict[str, Look] = {"central": CENTRAL, "local": LOCAL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +170,7 @@ def labelled(axes: "Axes", *, x: str, y: str, title: str) -> None:
     axes.set_axisbelow(True)
 
 
-_RC = {
+_RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same picture everywhere
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -185,5 +186,5 @@ _RC = {
 }
 
 
-def _writer(content: bytes) -> Callable[[io.BufferedIOBase], object]:
+def _writer(content: bytes) -> Callable[[BinaryIO], object]:
     return lambda file: file.write(content)

@@ -21,6 +21,7 @@ from hushbid.report.figures import (
     RED,
     STYLES,
     FloatArray,
+    Look,
     PaperFigure,
     labelled,
     log_axes,
@@ -47,8 +48,7 @@ def two_users(quick: bool = False) -> PaperFigure:
             for pair in zip(table["c1"].tolist(), table["c2"].tolist(), strict=True)
         ]
         table[f"{setting}_mse"] = np.array([one.mse for one in found])
-        # The platform's objective in [F] is what is left of the reduced problem after n·V: Proposition 2.
-        table[f"{setting}_objective"] = np.array([one.objective for one in found]) - 2 * VARIANCE
+        table[f"{setting}_objective"] = np.array([one.objective for one in found])
         table[f"{setting}_loss"] = np.array([one.privacy_loss[0] for one in found])
     for quantity in QUANTITIES:
         table[f"difference_{quantity}"] = table[f"local_{quantity}"] - table[f"central_{quantity}"]
@@ -62,9 +62,14 @@ def two_users(quick: bool = False) -> PaperFigure:
                 values = table[f"{kind}_{quantity}"].reshape(points, points).T
                 if kind == "difference":
                     reach = float(np.abs(values).max())
-                    shown = panel.pcolormesh(reports, reports, values, cmap="PuOr_r", vmin=-reach, vmax=reach)
+                    shown = panel.pcolormesh(
+                        reports, reports, values, cmap="PuOr_r", vmin=-reach, vmax=reach, rasterized=True
+                    )
                 else:
-                    shown = panel.pcolormesh(reports, reports, values, cmap="cividis", vmin=both.min(), vmax=both.max())
+                    low, high = both.min(), both.max()
+                    shown = panel.pcolormesh(
+                        reports, reports, values, cmap="cividis", vmin=low, vmax=high, rasterized=True
+                    )
                 canvas.colorbar(shown, ax=panel, shrink=0.9)
                 panel.set_title(f"{words},\n{'local − central' if kind == 'difference' else kind}")
                 panel.set_aspect("equal")
@@ -103,13 +108,14 @@ def worked_example(quick: bool = False) -> PaperFigure:
 
     def draw(canvas: "Canvas") -> None:
         axes = canvas.subplots()
-        for name, words, style in (
+        looks: tuple[tuple[str, str, Look], ...] = (
             ("all_active", "use all that is allowed", {"color": RED, "linestyle": "--", "marker": "s"}),
             ("capped", "the paper's cap", {"color": ORANGE, "linestyle": "-.", "marker": "^"}),
             ("equal_weights", "equal weights", {"color": GREEN, "linestyle": ":", "marker": "v"}),
             ("best", "best (exact cap)", {"color": BLUE, "linestyle": "-", "marker": "o"}),
             ("lower_bound", "no private estimator is below", {"color": BLACK, "linestyle": "-", "marker": ""}),
-        ):
+        )
+        for name, words, style in looks:
             axes.plot(sizes, table[name], label=words, **style)
         log_axes(axes, x="people n", y="n × mean squared error", title="Who allows more should not always be used more")
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -15,7 +15,6 @@ from hushbid.report.figures import (
     RED,
     STYLES,
     PaperFigure,
-    labelled,
     log_axes,
 )
 
@@ -83,16 +82,10 @@ def band(quick: bool = False) -> PaperFigure:
             some = local > 0
             panel.plot(sizes[some], local[some], label="local drops her above", **STYLES["local"])
             if not some.all():
-                first = sizes[~some][0]
-                panel.annotate(
-                    f"from n ≈ {first:,.0f} on, local drops\nanybody dearer at all",
-                    (first, floor),
-                    xytext=(0.42, 0.05),
-                    textcoords="axes fraction",
-                    fontsize=7.5,
-                    color=RED,
-                )
-            panel.plot(sizes, table[f"formula_{cost:g}"], ":", color=BLACK, label="closed form", linewidth=1)
+                where = f"from n ≈ {sizes[~some][0]:,.0f} on" if some.any() else "at every n"
+                words = f"{where}, local drops\nanybody dearer at all"
+                panel.text(0.97, 0.04, words, transform=panel.transAxes, fontsize=7.5, color=RED, ha="right")
+            panel.plot(sizes[::3], table[f"formula_{cost:g}"][::3], "x", color=BLACK, label="closed form, central")
             log_axes(panel, x="people n", y="", title=f"the others' virtual cost {cost:g}")
             panel.set_ylim(floor, central.max() * 2)
         panels[0].set_ylabel("how much dearer user n is")
