@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -77,7 +78,14 @@ def test_a_number_gives_a_float_and_any_array_its_own_shape(prior, method):
     assert [function(float(value)) for value in values] == expected.tolist()
     assert isinstance(function(float(values[0])), float)
     assert function(values.reshape(2, 2)).tolist() == expected.reshape(2, 2).tolist()
-    for other in (values.tolist(), tuple(values), pd.Series(values), values.astype(object), values[::-1][::-1]):
+    for other in (
+        values.tolist(),
+        tuple(values),
+        pd.Series(values),
+        pl.Series(values),
+        values.astype(object),
+        values[::-1][::-1],
+    ):
         assert function(other).tolist() == expected.tolist()
     assert function([]).shape == (0,)
 

@@ -96,6 +96,7 @@ def test_a_low_end_that_rounding_puts_just_below_zero_is_zero():
     frozen = stats.truncnorm((0 - 0.3) / 0.7, np.inf, loc=0.3, scale=0.7)
     assert from_scipy(frozen).support[0] >= 0.0
     assert from_scipy(stats.weibull_min(2, loc=-1e-17)).support[0] == 0.0
+    assert from_scipy(stats.uniform(loc=-1e-17, scale=2)) == Uniform(0, 2)
 
 
 def test_shifted_families_keep_their_location():

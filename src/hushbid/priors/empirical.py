@@ -32,6 +32,7 @@ from hushbid.priors.numerals import number_text
 _SHOWN = 6
 _EXACT_UP_TO = 4096
 _TOO_CLOSE = 1e-12
+_ROUNDING = 1e-15
 
 
 class Empirical(Prior):
@@ -87,7 +88,10 @@ class Empirical(Prior):
     @property
     def is_regular(self) -> bool:
         """Whether the raw virtual costs are nondecreasing."""
-        return self._block_ends.size == self._values.size or bool(np.all(np.diff(self._raw_steps) >= 0.0))
+        if self._block_ends.size == self._values.size:
+            return True
+        # exactly equal neighbours are pooled, and may differ by an ulp or two here
+        return bool(np.all(self._raw_steps[1:] >= self._raw_steps[:-1] * (1.0 - _ROUNDING)))
 
     @cached_property
     def flat_parts(self) -> tuple[FlatPart, ...]:
@@ -95,9 +99,8 @@ class Empirical(Prior):
 
         The first step starts at 0, because a report below the smallest value takes that value's virtual cost.
         """
-        rights = self._values[self._block_ends]
-        lefts = np.concatenate([[0.0], rights[:-1]])
-        return tuple(zip(lefts.tolist(), rights.tolist(), self._block_costs.tolist(), strict=True))
+        lefts = np.concatenate([[0.0], self._block_rights[:-1]])
+        return tuple(zip(lefts.tolist(), self._block_rights.tolist(), self._block_costs.tolist(), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """The prior as a plain dict that `prior_from_dict` reads back."""
@@ -158,8 +161,13 @@ class Empirical(Prior):
     def _slopes(self, ends: NDArray[np.intp]) -> FloatArray:
         return _slopes(self._values, self._weights, self._cumulative, ends)
 
+    @cached_property
+    def _block_rights(self) -> FloatArray:
+        return self._values[self._block_ends]
+
     def _cdf(self, c: FloatArray) -> FloatArray:
-        return np.concatenate([[0.0], self._levels])[np.searchsorted(self._values, c, side="right")]
+        place = np.searchsorted(self._values, c, side="right")
+        return np.where(place > 0, self._levels[place - 1], 0.0)
 
     def _pdf(self, c: FloatArray) -> FloatArray:
         place = np.minimum(np.searchsorted(self._values, c), self._values.size - 1)
@@ -173,15 +181,19 @@ class Empirical(Prior):
         return self._quantile(1.0 - rng.random(n))
 
     def _raw_virtual_cost(self, c: FloatArray) -> FloatArray:
-        return np.append(self._raw_steps, np.inf)[np.searchsorted(self._values, c, side="left")]
+        return _step(self._raw_steps, np.searchsorted(self._values, c, side="left"))
 
     def _virtual_cost(self, c: FloatArray) -> FloatArray:
-        rights = self._values[self._block_ends]
-        return np.append(self._block_costs, np.inf)[np.searchsorted(rights, c, side="left")]
+        return _step(self._block_costs, np.searchsorted(self._block_rights, c, side="left"))
 
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
-        rights = np.concatenate([self._values[:1], self._values[self._block_ends]])
-        return rights[np.searchsorted(self._block_costs, x, side="right")]
+        place = np.searchsorted(self._block_costs, x, side="right")
+        return np.where(place > 0, self._block_rights[place - 1], self._values[0])
+
+
+def _step(costs: FloatArray, place: NDArray[np.intp]) -> FloatArray:
+    """The cost of each step; infinite beyond the last."""
+    return np.where(place < costs.size, costs[np.minimum(place, costs.size - 1)], np.inf)
 
 
 def _slopes(values: FloatArray, weights: FloatArray, cumulative: FloatArray, ends: NDArray[np.intp]) -> FloatArray:

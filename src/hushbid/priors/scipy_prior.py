@@ -102,9 +102,9 @@ def _closed_form(frozen: Any, shapes: tuple[float, ...], loc: float, scale: floa
 
     kind = type(frozen.dist)
     if kind is type(stats.uniform):
-        return Uniform(loc, loc + scale)
+        return Uniform(*_support(frozen, scale))
     if kind is type(stats.beta):
-        return Beta(shapes[0], shapes[1], loc, loc + scale)
+        return Beta(shapes[0], shapes[1], *_support(frozen, scale))
     if kind is type(stats.truncnorm) and math.isfinite(shapes[0]):
         return TruncatedNormal(loc, scale, *_support(frozen, scale))
     if loc != 0.0:
