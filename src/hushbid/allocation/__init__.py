@@ -11,7 +11,7 @@ from hushbid.allocation.central import solve_central
 from hushbid.allocation.central_replies import CentralReplies
 from hushbid.allocation.local import solve_local
 from hushbid.allocation.local_replies import LocalReplies
-from hushbid.allocation.problem import as_problem
+from hushbid.allocation.problem import as_keys, as_problem
 from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
 from hushbid.allocation.solution import Allocation
 from hushbid.errors import InputError
@@ -47,6 +47,8 @@ def allocate(
     >>> allocation.active, allocation.weights.round(4).tolist()
     (2, [0.623, 0.377, 0.0])
     """
+    if not isinstance(setting, str):
+        raise InputError(f"setting must be 'central' or 'local', got {type(setting).__name__}.")
     if setting == "central":
         return solve_central(
             as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=False)
@@ -91,7 +93,7 @@ def _precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> NDArray[np.intp
     """Everybody's place in the order in which equals are bought from; None for the order of the rows."""
     if tie_key is None:
         return None
-    order = np.argsort(np.asarray(tie_key), kind="stable")
+    order = np.argsort(as_keys(tie_key, len(tie_key)), kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
     return place

@@ -18,7 +18,6 @@ so ``h`` falls exactly where ``κ·G < 3·a^{1/3}``. Every local minimum inside 
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +79,13 @@ class Optimum:
 def solve_central(problem: Problem) -> Allocation:
     """The global optimum of the central problem."""
     variance = problem.variance
-    if isinstance(variance, float) and variance > 0.0 and problem.scale(variance) >= 1.0:
+    if not isinstance(variance, float):
+        # A variance that cannot move the objective by 1e-13 of what noise alone costs is none.
+        noise_alone = 1.5 * (4.0 * problem.error_weight) ** (1.0 / 3.0) * problem.cheapest ** (2.0 / 3.0)
+        variance = np.where(problem.error_weight * variance <= 1e-13 * noise_alone, 0.0, variance)
+    elif variance > 0.0 and problem.only_noise_counts(variance):
+        return _cheapest_only(problem)
+    elif variance > 0.0 and problem.scale(variance) >= 1.0:
         return _solve(problem, variance, None)  # dividing by this scale cannot overflow
     with np.errstate(over="ignore"):  # a cost that overflows is above every level that matters
         if isinstance(variance, float):
@@ -88,6 +93,8 @@ def solve_central(problem: Problem) -> Allocation:
         if (variance == 0.0).any():
             return _solve_with_certain(problem, variance)
         unit = float(variance[problem.costs < math.inf].min())
+        if problem.only_noise_counts(float(variance.max())):
+            return _cheapest_only(problem)
         return _solve(problem, unit, np.minimum(unit / variance, 1.0))
 
 
@@ -331,19 +338,20 @@ def _allocation(
         active=active,
         setting="central",
         error_weight=problem.error_weight,
-        _certify=partial(central_lower_bound, problem.costs, problem.variance, problem.error_weight),
+        _certify=problem.certifying(central_lower_bound),
     )
 
 
 def _cheapest_only(problem: Problem) -> Allocation:
-    """No sampling variance: one person's datum is the mean, so only the cheapest is asked."""
+    """No sampling variance, or none that could be seen beside the noise: only the cheapest is asked."""
     n, a = problem.costs.size, problem.error_weight
     row = problem.first(np.flatnonzero(problem.costs == problem.cheapest), 1)
     weights, privacy_loss = np.zeros(n), np.zeros(n)
     weights[row] = 1.0
     loss = math.inf if problem.cheapest == 0.0 else (4.0 * a / problem.cheapest) ** (1.0 / 3.0)
     privacy_loss[row] = loss
-    mse = 0.0 if loss == math.inf else 2.0 / (loss * loss)
+    sampling = problem.variance if isinstance(problem.variance, float) else float(problem.variance[row[0]])
+    mse = sampling + (0.0 if loss == math.inf else 2.0 / loss / loss)
     return Allocation(
         privacy_loss=privacy_loss,
         weights=weights,
@@ -352,7 +360,7 @@ def _cheapest_only(problem: Problem) -> Allocation:
         active=1,
         setting="central",
         error_weight=a,
-        _certify=partial(central_lower_bound, problem.costs, problem.variance, a),
+        _certify=problem.certifying(central_lower_bound),
     )
 
 
@@ -394,7 +402,7 @@ def _solve_with_certain(problem: Problem, variance: FloatArray) -> Allocation:
         active=int(np.count_nonzero(weights)),
         setting="central",
         error_weight=problem.error_weight,
-        _certify=partial(central_lower_bound, costs, variance, problem.error_weight),
+        _certify=problem.certifying(central_lower_bound),
     )
 
 

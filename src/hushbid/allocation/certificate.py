@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.moments import Below, Buckets, Moments
+from hushbid.allocation.problem import HUGE
 from hushbid.allocation.solution import FloatArray
 
 _KAPPA = 1.5 * 4.0 ** (1.0 / 3.0)
@@ -38,7 +39,9 @@ def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_w
             return _noise_alone(price, error_weight)
         unit = float(spread.min())
         mass = unit / spread
-    scale = error_weight * unit**1.5
+    scale = error_weight * unit * math.sqrt(unit)
+    if min(float(costs.min()), price) > HUGE * scale:
+        return _noise_alone(min(float(costs.min()), price), error_weight)
     with np.errstate(over="ignore"):  # what overflows is above every level that matters
         costs = costs / scale
     tail, price = math.inf, price / scale
@@ -67,28 +70,27 @@ def central_lower_bound_of_pieces(
 
 def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -> float:
     """The dual bound at its best ``P``, found by bisection on its slope; or what noise alone costs, if that is more."""
-    if variance == 0.0:
-        return _noise_alone(float(costs.min()), error_weight)
     noise = _noise_alone(float(costs.min()), error_weight)
+    scale = error_weight * variance * math.sqrt(variance)
+    if variance == 0.0 or float(costs.min()) > HUGE * scale:
+        return noise
     with np.errstate(over="ignore"):
-        costs = costs / (error_weight * variance**1.5)
-    cheapest = float(costs.min())
+        costs = costs / scale
     # Nobody is active for P < 2√2·ψ_1, where the bound rises; supply meets demand P^{-1/2} somewhere above.
-    low = max(2.0 * math.sqrt(2.0) * cheapest, 1.0 / costs.size**2)
+    low = max(2.0 * math.sqrt(2.0) * float(costs.min()), 1.0 / costs.size**2)
     high = 2.0 * low
-    while _responses(np.sort(costs[costs <= high * _WORTHWHILE]), high)[0] < high**-0.5:
-        low, high = high, 2.0 * high
-    costs = np.sort(costs[costs <= high * _WORTHWHILE])
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
+    while True:
+        people = np.unique(costs[costs <= high * _WORTHWHILE], return_counts=True)
+        if _responses(*people, high)[0] >= high**-0.5:
             break
-        use, _ = _responses(costs, middle)
-        if use > 1.0 / math.sqrt(middle):
+        low, high = high, 2.0 * high
+    while high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        if _responses(*people, middle)[0] > middle**-0.5:
             high = middle
         else:
             low = middle
-    best = max(2.0 * math.sqrt(p) + _responses(costs, p)[1] for p in (low, high))
+    best = max(2.0 * math.sqrt(p) + _responses(*people, p)[1] for p in (low, high))
     return max(error_weight * variance * best * (1.0 - _ROUNDING), noise)
 
 
@@ -97,25 +99,25 @@ def _noise_alone(cost: float, error_weight: float) -> float:
     return float(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * cost ** (2.0 / 3.0) * (1.0 - _ROUNDING))
 
 
-def _responses(costs: FloatArray, price: float) -> tuple[float, float]:
-    """``Σ q`` and ``Σ (ψ·y − P·q)`` over the people whose best reply to the dual price is not zero."""
-    active = costs[: int(np.searchsorted(costs, price * _WORTHWHILE, side="right"))]
-    if active.size == 0:
-        return 0.0, 0.0
-    ratio = active / price
-    # The larger root of q'(y) = 4y/(y² + 2)² = r by bisection in y ∈ [√2, (4/r)^{1/3}], where q' falls.
-    low = np.full_like(ratio, math.sqrt(2.0))
-    with np.errstate(divide="ignore"):
-        high = np.cbrt(4.0 / ratio)
-    certain = ratio == 0.0
-    high[certain] = math.sqrt(2.0)
+def _responses(costs: FloatArray, people: NDArray[np.intp], price: float) -> tuple[float, float]:
+    """``Σ q`` and ``Σ (ψ·y − P·q)`` over those whose best reply to the dual price is not zero; so many at each cost."""
+    active = int(np.searchsorted(costs, price * _WORTHWHILE, side="right"))
+    paid, many = costs[:active], people[:active]
+    free = int(many[0]) if active and paid[0] == 0.0 else 0
+    if free:
+        paid, many = paid[1:], many[1:]
+    # The larger root of q'(y) = 4y/(y² + 2)² = r: with z = √y, z⁴ − 2z/√r + 2 = 0, by Newton from the right.
+    slope = 2.0 / np.sqrt(paid / price)
+    z = np.cbrt(slope)
     for _ in range(60):
-        y = 0.5 * (low + high)
-        steep = 4.0 * y > ratio * (y * y + 2.0) ** 2
-        low, high = np.where(steep, y, low), np.where(steep, high, y)
-    y = 0.5 * (low + high)
-    q = np.where(certain, 1.0, y * y / (y * y + 2.0))
-    return float(q.sum()), float(np.where(certain, -price, active * y - price * q).sum())
+        step = (z * (z * z * z - slope) + 2.0) / (4.0 * z * z * z - slope)
+        z -= step
+        if not (step > 1e-15 * z).any():
+            break
+    y = z * z
+    q = y * y / (y * y + 2.0)
+    supply = free + float(many.dot(q))
+    return supply, float(many.dot(np.minimum(paid * y - price * q, 0.0))) - free * price - 1e-15 * price * supply
 
 
 def _highest_level(costs: FloatArray, mass: FloatArray | None) -> float:

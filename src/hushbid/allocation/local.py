@@ -18,7 +18,6 @@ branch, so a low and a high root. [F] Thm. 4 and Algorithm 2 search both on a gr
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +70,7 @@ def solve_local(problem: Problem) -> Allocation:
     """The global optimum of the local problem (one variance for all)."""
     variance = problem.variance
     assert isinstance(variance, float)
-    if variance == 0.0:
+    if variance == 0.0 or problem.only_noise_counts(variance):
         return _without_variance(problem)
     scale = problem.scale(variance)
     ordered = _cheap_ones(problem.costs, scale)
@@ -258,12 +257,14 @@ def _allocation(problem: Problem, unit: float, best: Balance, rows: NDArray[np.i
 
 
 def _without_variance(problem: Problem) -> Allocation:
-    """No sampling variance: ``Σψy ≥ ψ_1·√(Σy²)``, so everything is bought from the cheapest."""
+    """No sampling variance, or none that could be seen: ``Σψy ≥ ψ_1·√(Σy²)``, so only the cheapest is bought from."""
     rows = _rows(problem, 1, problem.cheapest)
     if problem.cheapest == 0.0:
         return _spread_out(problem, rows, np.array([np.inf]), np.array([np.inf]), 1.0, 0.0)
     y = (4.0 * problem.error_weight / problem.cheapest) ** (1.0 / 3.0)
-    return _spread_out(problem, rows, np.array([y]), np.array([y * y / 2.0]), 1.0, problem.cheapest * y)
+    assert isinstance(problem.variance, float)
+    precision = 1.0 / (problem.variance + 2.0 / y / y)
+    return _spread_out(problem, rows, np.array([y]), np.array([precision]), 1.0, problem.cheapest * y)
 
 
 def _spread_out(
@@ -283,5 +284,5 @@ def _spread_out(
         active=int(rows.size),
         setting="local",
         error_weight=problem.error_weight,
-        _certify=partial(local_lower_bound, problem.costs, problem.variance, problem.error_weight),
+        _certify=problem.certifying(local_lower_bound),
     )

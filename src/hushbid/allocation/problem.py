@@ -15,8 +15,9 @@ and Local Mechanisms", EC 2022, arXiv 2201.03968.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ from hushbid.errors import InputError, NobodyToBuyFrom
 FloatArray = NDArray[np.float64]
 TINY, HUGE = 1e-200, 1e150
 """Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
+
+_COPIED_UP_TO = 1 << 15
+"""Arrays up to this size are copied, so that a certificate asked for later is about what was solved."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,29 +46,51 @@ class Problem:
     error_weight: float
     """``A``: positive and finite."""
 
-    tie_key: Sequence[Any] | NDArray[Any] | None
+    tie_key: NDArray[Any] | None
     """What decides between people of equal virtual cost: the smaller key first, then the position."""
 
     cheapest: float
     """The smallest virtual cost."""
 
     def scale(self, unit: float) -> float:
-        """What costs are divided by to reach normal form (error weight 1, variance 1), for a variance ``unit``."""
+        """What costs are divided by to reach normal form (error weight 1, variance 1), for a variance ``unit``.
+
+        Positive costs too small for normal form are lifted into it: that changes the optimum by less than 1e-130 of it.
+        """
         scale = self.error_weight * unit * math.sqrt(unit)
-        far = self.cheapest > 0.0 and not TINY * scale <= self.cheapest <= HUGE * scale
-        if far or not 0.0 < scale < math.inf:
+        if not 0.0 < scale < math.inf:
             raise InputError(
-                f"error_weight={self.error_weight:g} and variance={unit:g} are too far from the virtual costs: the"
-                f" cheapest divided by error_weight * variance**1.5 must lie between {TINY:g} and {HUGE:g}."
+                f"error_weight={self.error_weight:g} and variance={unit:g} are too extreme: error_weight *"
+                " variance**1.5 must be a positive number."
             )
+        if 0.0 < self.cheapest < TINY * scale:
+            self.cheapest = TINY * scale
+            self.costs = np.where((self.costs > 0.0) & (self.costs < self.cheapest), self.cheapest, self.costs)
         return scale
+
+    def only_noise_counts(self, unit: float) -> bool:
+        """Whether even the cheapest is so dear that, beside the noise, a variance of ``unit`` cannot be seen."""
+        return self.cheapest > HUGE * self.error_weight * unit * math.sqrt(unit)
+
+    def certifying(self, bound: Callable[[FloatArray, Any, float], float]) -> Callable[[], float]:
+        """The lower bound of this problem, to be computed later: large arrays are not copied but watched."""
+        watched = slice(None, None, self.costs.size // 4096) if self.costs.size > _COPIED_UP_TO else slice(0)
+        return partial(_bound_if_unchanged, self, bound, watched, self.costs[watched].copy())
 
     def first(self, rows: NDArray[np.intp], how_many: int) -> NDArray[np.intp]:
         """The ``how_many`` of ``rows`` (people of equal cost, ascending) that the tie key puts first."""
         if self.tie_key is None:
             return rows[:how_many]
-        keys = np.asarray(self.tie_key)[rows]
+        keys = self.tie_key[rows]
         return np.sort(rows[np.argsort(keys, kind="stable")[:how_many]])
+
+
+def _bound_if_unchanged(
+    problem: Problem, bound: Callable[[FloatArray, Any, float], float], watched: slice, then: FloatArray
+) -> float:
+    if not np.array_equal(problem.costs[watched], then):
+        raise InputError("virtual_costs were changed after they were allocated: the bound would be for other people.")
+    return bound(problem.costs, problem.variance, problem.error_weight)
 
 
 def as_problem(
@@ -91,12 +117,40 @@ def as_problem(
     spread = float(variance) if isinstance(variance, (int, float)) else _variance(variance, n, local)
     if isinstance(spread, float) and not 0.0 <= spread < math.inf:
         raise InputError(f"variance must be nonnegative and finite, got {spread}.")
-    if tie_key is not None and np.shape(tie_key) != (n,):
-        raise InputError(f"tie_key must have one entry per person ({n}), got shape {np.shape(tie_key)}.")
-    return Problem(costs if cheapest > 0.0 else costs + 0.0, spread, weight, tie_key, cheapest)  # -0.0 becomes 0.0
+    if cheapest == 0.0:
+        costs = costs + 0.0  # -0.0 becomes 0.0
+    elif costs is virtual_costs and n <= _COPIED_UP_TO:
+        costs = costs.copy()
+    return Problem(costs, spread, weight, None if tie_key is None else as_keys(tie_key, n), cheapest)
+
+
+def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
+    """One key per person, all of one kind that can be ordered; kept as they are, never converted."""
+    if isinstance(tie_key, np.ndarray) and tie_key.dtype.kind in "iubfSUmM":
+        keys = tie_key
+    elif isinstance(tie_key, (str, bytes)) or not hasattr(tie_key, "__len__"):
+        raise InputError(f"tie_key must have one entry per person ({n}), got {type(tie_key).__name__}.")
+    else:
+        items = list(tie_key)
+        kinds = sorted({type(item).__name__ for item in items})
+        if len(kinds) > 1 or kinds == ["NoneType"]:
+            raise InputError(f"tie_key must be keys of one kind, got {', '.join(kinds)}.")
+        keys = np.empty(len(items), dtype=float if kinds == ["float"] else object)
+        keys[:] = items
+    if keys.shape != (n,):
+        raise InputError(f"tie_key must have one entry per person ({n}), got shape {keys.shape}.")
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        raise InputError(
+            f"tie_key must be keys that can be ordered, but row {int(np.argmax(np.isnan(keys)))} is not one."
+        )
+    return keys
 
 
 def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    if values is None:
+        raise InputError(f"{name} must be numbers, got None.")
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{name} must be numbers, but row {int(np.argmax(np.ma.getmaskarray(values)))} is masked.")
     try:
         array = np.asarray(values)
         if array.dtype == np.float64:
