@@ -1,0 +1,235 @@
+"""Two attacks that truthful payments do not cover: people who collude, and one person with several identities.
+
+That the truth is everybody's best report holds for one person at a time, and for one person with one identity. Here the
+attackers know everybody's reports, which is more than they would, and search for the best they can do; what is found
+is a lower bound on what such an attack may gain. docs/explanation/incentives.md says what to do about it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hushbid.errors import InputError
+from hushbid.mechanism import Market, Outcome
+from hushbid.priors import Grouped, Prior
+
+FloatArray = NDArray[np.float64]
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collusion:
+    """The best joint misreport found for some people, their payments pooled."""
+
+    rows: tuple[int, ...]
+    """Who colludes."""
+
+    reports: tuple[float, ...]
+    """What they report; their true sensitivities if nothing better was found."""
+
+    gain: float
+    """What they have together beyond what the truth gives them, in money."""
+
+    honest_surplus: float
+    """What the truth gives them together over staying out."""
+
+    buyer_loss: float
+    """What it costs the buyer: the rise of ``buyer weight · mse + total payment``."""
+
+    tried: int
+    """How many joint reports were tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralIdentities:
+    """The best found for one person who takes part several times with the same datum."""
+
+    row: int
+    """Who it is."""
+
+    identities: int
+    """How many times she takes part."""
+
+    reports: tuple[float, ...]
+    """What her identities report."""
+
+    gain: float
+    """What she has beyond what the truth under one identity gives her, in money."""
+
+    honest_surplus: float
+    """What the truth under one identity gives her over staying out."""
+
+    privacy_loss: float
+    """What she really loses: the losses of her identities add up, for they protect one datum."""
+
+    stated_mse: float
+    """The error the buyer is told, in squared data units."""
+
+    true_mse: float
+    """The error of the estimate: her datum has the weight of all her identities."""
+
+    buyer_loss: float
+    """What it costs the buyer: the rise of ``buyer weight · true mse + total payment``."""
+
+    tried: int
+    """How many sets of reports were tried."""
+
+
+def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points: int = 9) -> Collusion:
+    """Search for the joint report of the people ``rows`` that gains them most together.
+
+    A grid over everybody's support with ``points`` reports each, refined around the best found.
+    """
+    truth = np.atleast_1d(np.asarray(reports, dtype=np.float64))
+    who = list(dict.fromkeys(int(row) for row in rows))
+    if len(who) < 2 or not all(0 <= row < truth.size for row in who):
+        raise InputError(f"rows must be at least two different rows from 0 to {truth.size - 1}, got {list(rows)}.")
+    honest = market.acquire(truth)
+    best: Outcome = honest
+    weights = np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)
+
+    def surplus(outcome: Outcome) -> float:
+        return sum(_worth(outcome, row, float(truth[row]), float(weights[row])) for row in who)
+
+    def worth(stated: FloatArray) -> float:
+        nonlocal best
+        changed = truth.copy()
+        changed[who] = stated
+        outcome = market.acquire(changed)
+        found = surplus(outcome)
+        if found > surplus(best):
+            best = outcome
+        return found
+
+    tried = _search(worth, [_range(market, row) for row in who], truth[who], points)
+    outside = float(sum(weights[row] * honest.outside_error[row] for row in who))
+    return Collusion(
+        rows=tuple(who),
+        reports=tuple(best.reports[who].tolist()),
+        gain=surplus(best) - surplus(honest),
+        honest_surplus=surplus(honest) + outside,
+        buyer_loss=_buyer_cost(best, best.mse) - _buyer_cost(honest, honest.mse),
+        tried=tried,
+    )
+
+
+def several_identities(
+    market: Market, reports: ArrayLike, row: int, *, identities: int = 2, points: int = 17
+) -> SeveralIdentities:
+    """Search for the best that person ``row`` can do by taking part ``identities`` times.
+
+    Her identities report the same, or one of them something of its own. She cannot make up data: each identity holds
+    her own datum, so her losses add up, and she values the estimate once.
+    """
+    truth = np.atleast_1d(np.asarray(reports, dtype=np.float64))
+    if not 0 <= row < truth.size:
+        raise InputError(f"row must be from 0 to {truth.size - 1}, got {row}.")
+    if identities < 2:
+        raise InputError(f"identities must be at least 2, got {identities}.")
+    crowd = _with_copies(market, truth.size, row, identities - 1)
+    mine = [row, *range(truth.size, truth.size + identities - 1)]
+    everybody = np.append(truth, np.full(identities - 1, truth[row]))
+    cost = float(truth[row])
+    weight = float(np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)[row])
+    honest = market.acquire(truth)
+    honest_worth = _worth(honest, row, cost, weight)
+    best: tuple[float, Outcome] = (-math.inf, honest)
+
+    def worth(stated: FloatArray) -> float:
+        nonlocal best
+        changed = everybody.copy()
+        changed[mine] = stated[1]
+        changed[row] = stated[0]
+        outcome = crowd.acquire(changed)
+        paid = float(outcome.payments[mine].sum())
+        found = paid - _burden(cost, float(outcome.privacy_loss[mine].sum())) - weight * _true_error(outcome, mine)
+        if found > best[0]:
+            best = (found, outcome)
+        return found
+
+    tried = _search(worth, [_range(market, row)] * 2, np.full(2, cost), points)
+    gained, outcome = best
+    true_mse = _true_error(outcome, mine)
+    return SeveralIdentities(
+        row=row,
+        identities=identities,
+        reports=tuple(outcome.reports[mine].tolist()),
+        gain=gained - honest_worth,
+        honest_surplus=honest_worth + weight * float(honest.outside_error[row]),
+        privacy_loss=float(outcome.privacy_loss[mine].sum()),
+        stated_mse=outcome.mse,
+        true_mse=true_mse,
+        buyer_loss=_buyer_cost(outcome, true_mse) - _buyer_cost(honest, honest.mse),
+        tried=tried,
+    )
+
+
+def _worth(outcome: Outcome, row: int, cost: float, weight: float) -> float:
+    """A person's payment less what her loss and the error cost her."""
+    error = weight * outcome.mse if weight > 0.0 else 0.0
+    return float(outcome.payments[row]) - _burden(cost, float(outcome.privacy_loss[row])) - error
+
+
+def _burden(cost: float, loss: float) -> float:
+    return cost * loss if loss > 0.0 and cost > 0.0 else 0.0
+
+
+def _buyer_cost(outcome: Outcome, mse: float) -> float:
+    weight = float(np.asarray(outcome.market.buyer_weight))
+    return outcome.total_payment + (weight * mse if weight > 0.0 else 0.0)
+
+
+def _true_error(outcome: Outcome, mine: list[int]) -> float:
+    """One datum with the weight of several: its variance counts by the square of their sum."""
+    own = outcome.weights[mine]
+    spread = np.broadcast_to(np.asarray(outcome.market.stated_variance, dtype=float), outcome.reports.shape)[mine[0]]
+    return outcome.mse + float(spread) * float(own.sum() ** 2 - np.square(own).sum())
+
+
+def _prior_of(market: Market, row: int) -> Prior:
+    return market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
+
+
+def _range(market: Market, row: int) -> tuple[float, float]:
+    """The reports worth trying: the support, its far end cut where almost nobody is."""
+    prior = _prior_of(market, row)
+    high = prior.support[1] if math.isfinite(prior.support[1]) else float(prior.quantile(1.0 - 1e-6))
+    return prior.support[0], float(high)
+
+
+def _search(
+    worth: Callable[[FloatArray], float], ranges: list[tuple[float, float]], truth: FloatArray, points: int
+) -> int:
+    """Maximise over a grid that closes in on the best point; returns how many points were tried."""
+    if points < 3:
+        raise InputError(f"points must be at least 3, got {points}.")
+    low, high = np.array(ranges).T
+    place, best, tried = truth.copy(), worth(truth), 1
+    bottom, top = low.copy(), high.copy()
+    for _ in range(_ROUNDS):
+        axes = [np.unique(np.append(np.linspace(a, b, points), c)) for a, b, c in zip(low, high, place, strict=True)]
+        for stated in np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, truth.size):
+            found = worth(stated)
+            tried += 1
+            if found > best:
+                best, place = found, stated
+        step = (high - low) / (points - 1)
+        low, high = np.maximum(place - step, bottom), np.minimum(place + step, top)
+    return tried
+
+
+def _with_copies(market: Market, n: int, row: int, copies: int) -> Market:
+    """The market with so many more people like person ``row``, at the end."""
+    changes: dict[str, Any] = {}
+    for name in ("variance", "user_weight"):
+        value = getattr(market, name)
+        if isinstance(value, np.ndarray):
+            changes[name] = np.append(value, np.full(copies, value[row]))
+    if isinstance(market.prior, Grouped):
+        labels = list(market.prior.labels)
+        changes["prior"] = Grouped(market.prior.priors, [*labels, *[labels[row]] * copies])
+    return replace(market, **changes)
