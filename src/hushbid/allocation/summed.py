@@ -30,6 +30,7 @@ from hushbid.allocation.replies import Replies, Rows
 from hushbid.allocation.solution import FloatArray
 
 _SLACK = 1e-11
+_STEP = 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,6 +55,9 @@ class Levels:
     origin: float
     """No cost is below this."""
 
+    on_levels: bool = False
+    """Whether everybody is exactly at a level, so that nobody is between two of them."""
+
     def with_end(self) -> "Levels":
         """With one more level above everybody, past which ``h`` surely rises: ``a < m``, so ``κ·G ≥ 3·m^{1/3}``."""
         mass, mean = self.mass[-1], self.origin + (self.first[-1] + self.rounding[-1]) / self.mass[-1]
@@ -63,6 +67,27 @@ class Levels:
             origin=self.origin,
             **{name: np.append(getattr(self, name), getattr(self, name)[-1]) for name in ("mass", "first", "second")},
             rounding=np.append(self.rounding, self.rounding[-1]),
+            on_levels=self.on_levels,
+        )
+
+    def with_steps(self) -> "Levels":
+        """With more levels where nobody is between two that are far apart, so that the tests there are sharp."""
+        t = self.level - self.origin
+        empty = np.full(t.size - 1, True) if self.on_levels else self.mass[1:] == self.mass[:-1]
+        start = np.maximum(t[:-1], t[1:] * 2.0**-40)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steps = np.where(empty & (self.mass[:-1] > 0.0), np.log(t[1:] / start) / math.log(_STEP), 0.0)
+        extra = np.where(steps > 1.0, np.nan_to_num(steps), 0.0).astype(np.intp)
+        which = np.repeat(np.arange(extra.size), extra)
+        number = np.arange(which.size) - np.repeat(np.cumsum(extra) - extra, extra)
+        level = self.origin + start[which] * _STEP ** (number + (t[:-1][which] > 0.0))
+        place = np.concatenate([np.arange(t.size), which])
+        order = np.lexsort((place, np.concatenate([self.level, level])))
+        return Levels(
+            level=np.concatenate([self.level, level])[order],
+            origin=self.origin,
+            on_levels=self.on_levels,
+            **{name: getattr(self, name)[place][order] for name in ("mass", "first", "second", "rounding")},
         )
 
 
@@ -88,7 +113,7 @@ class Bracket:
 
 def bracket(levels: Levels, *, variance_ratio: float = 1.0) -> Bracket:
     """The levels between which every minimum lies; ``variance_ratio`` is the smallest over the largest variance."""
-    at = levels.with_end()
+    at = levels.with_end().with_steps()
     low = at.origin
     t = at.level - low
     largest_gain = (at.mass * t - at.first) * (1.0 + _SLACK)
@@ -167,6 +192,7 @@ class SummedPopulation:
                 second=self._sums.second,
                 rounding=np.zeros(size),
                 origin=self._sums.base,
+                on_levels=True,
             )
         )
         self.optimum = self._best()

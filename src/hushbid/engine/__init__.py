@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hushbid.engine.pricing import Priced, Summary, price
+    from hushbid.engine.releasing import TableRelease, release
     from hushbid.engine.run import Progress
 
-__all__ = ["Priced", "Progress", "Summary", "price"]
+__all__ = ["Priced", "Progress", "Summary", "TableRelease", "price", "release"]
 
 
 def __getattr__(name: str) -> Any:
@@ -15,6 +16,10 @@ def __getattr__(name: str) -> Any:
         from hushbid.engine import pricing
 
         return getattr(pricing, name)
+    if name in ("TableRelease", "release"):
+        from hushbid.engine import releasing
+
+        return getattr(releasing, name)
     if name == "Progress":
         from hushbid.engine.run import Progress
 

@@ -31,7 +31,7 @@ WINDOW = 1 << 17
 _SPARE = 64.0
 """The window reaches this many times one person's influence beyond the bracket."""
 
-_CURVE_TOLERANCE = 2e-11
+_CURVE_TOLERANCE = 1e-10
 _RENT_TOLERANCE = 1e-8
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 _DEGREE = 12
 _HALVINGS = 45
-_MOST_PIECES = 2048
+_MOST_PIECES = 512
 _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))[::-1]
 _CHECKS = np.concatenate([[-0.999], 0.5 * (_NODES[1:] + _NODES[:-1]), [0.999]])
 _FIT = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE))

@@ -8,12 +8,14 @@ from hushbid.engine.boundary import Engine
 from hushbid.errors import InputError, MissingExtra
 
 NAMES = ("auto", "memory", "polars", "duckdb", "spark")
+SPARK_AT = "spark:"
+"""Before a master URL: ``spark:local[4]``, ``spark:spark://host:7077``, ``spark:yarn``."""
 
 
 def open_engine(population: Any, engine: str = "auto") -> Engine:
     """The engine for a table; for a path, ``engine`` says which one reads it."""
-    if engine not in NAMES:
-        raise InputError(f"engine must be one of {', '.join(NAMES)}, got {engine!r}.")
+    if engine not in NAMES and not engine.startswith(SPARK_AT):
+        raise InputError(f"engine must be one of {', '.join(NAMES)}, or spark: with a master URL, got {engine!r}.")
     if isinstance(population, str | Path):
         return _open_path(population, engine)
     kind = type(population).__module__.partition(".")[0]
@@ -23,7 +25,7 @@ def open_engine(population: Any, engine: str = "auto") -> Engine:
             f" {type(population).__name__}."
         )
     expected = {"pyarrow": "memory", "_duckdb": "duckdb", "pyspark": "spark"}.get(kind, kind)
-    if engine not in ("auto", expected):
+    if engine not in ("auto", expected) and not (expected == "spark" and engine.startswith(SPARK_AT)):
         raise InputError(f"engine must be 'auto' or {expected!r} for a {type(population).__name__}, got {engine!r}.")
     return _open_frame(population, expected)
 
@@ -47,7 +49,8 @@ def _open_frame(population: Any, kind: str) -> Engine:
 def _open_path(path: str | Path, engine: str) -> Engine:
     if engine == "auto":
         return ArrowEngine(path)
-    if engine != "spark" and not Path(path).exists():
+    on_spark = engine.startswith("spark")
+    if not on_spark and not Path(path).exists():
         raise InputError(f"There is no file or folder {str(path)!r}.")
     pattern = f"{path}/**/*.parquet" if Path(path).is_dir() else str(path)
     try:
@@ -63,7 +66,7 @@ def _open_path(path: str | Path, engine: str) -> Engine:
             return _open_frame(duckdb.read_parquet(pattern), engine)
         from hushbid.engine.spark_frame import session
 
-        return _open_frame(session().read.parquet(str(path)), engine)
+        return _open_frame(session(engine.removeprefix(SPARK_AT)).read.parquet(str(path)), "spark")
     except ModuleNotFoundError as missing:
-        extra = "spark" if engine == "spark" else "engines"
+        extra = "spark" if on_spark else "engines"
         raise MissingExtra(f"Engine {engine!r} needs {missing.name}: pip install 'hushbid[{extra}]'.") from None

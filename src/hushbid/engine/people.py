@@ -67,9 +67,9 @@ class People:
 
     def read(self, batch: Batch) -> Rows:
         """Everybody who can be priced, with her virtual cost."""
-        reports = _floats(batch.column(self.report), self.report)
+        reports = floats_of(batch.column(self.report), self.report)
         groups = None if self.group is None else self._codes(batch.column(self.group))
-        variance = None if self.variance is None else _floats(batch.column(self.variance), self.variance)
+        variance = None if self.variance is None else floats_of(batch.column(self.variance), self.variance)
         problem = self._problems(reports, groups, variance)
         if problem is not None:
             good = problem == 0
@@ -143,7 +143,7 @@ def lookup_keys(rows: Rows, which: NDArray[np.intp], ties: Keys | None) -> Keys:
     return keys if ties is None else keys ^ ties
 
 
-def _floats(column: Any, name: str) -> FloatArray:
+def floats_of(column: Any, name: str) -> FloatArray:
     """A column as doubles, NaN where it is null."""
     try:
         column = column.cast("float64")

@@ -43,12 +43,16 @@ class SparkEngine:
         frame.write.parquet(path)
 
 
-def session() -> SparkSession:
-    """The session that is running."""
+def session(master: str = "spark") -> SparkSession:
+    """The session that is running; if none is, a new one at a master URL."""
     found = SparkSession.getActiveSession()
-    if found is None:
-        raise InputError("Engine 'spark' needs a running session: make one with SparkSession.builder first.")
-    return found
+    if found is not None:
+        return found
+    if master == "spark":
+        raise InputError("Engine 'spark' needs a running session, or a master URL as in 'spark:local[4]'.")
+    builder: Any = SparkSession.builder
+    new: SparkSession = builder.master(master).appName("hushbid").getOrCreate()
+    return new
 
 
 def _reducing(kernel: Reducer[Sum], zero: Sum) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
