@@ -25,11 +25,12 @@ from hushbid import (
     TruncatedNormal,
     Uniform,
 )
-from hushbid.audit import PrivacyAudit, check_accuracy, check_privacy
+from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives, check_privacy
 from hushbid.disclosure import noise
 from hushbid.errors import InputError
 from hushbid.mechanism.publish import plan_of
 from hushbid.report import AuditLine, Report, build_report, prior_picture, render_report, write_report
+from hushbid.report.audits import audit_lines
 from hushbid.report.page import SECTIONS, policy, stylesheet
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
@@ -334,6 +335,7 @@ def test_drop_outs_and_clamped_values_are_not_counted_in_public(outcome: Outcome
     text = words(page_of(outcome, released(outcome)))
     assert "Fewer than 20 people who were bought from did not deliver" in text
     assert "clamped" not in text
+    assert "Amounts are those decided before delivery." in text
 
 
 # -- audits ------------------------------------------------------------------------------------------------------------
@@ -388,6 +390,36 @@ def test_no_fault_found_is_not_called_passed_and_a_weak_test_is_called_weak(outc
 def test_no_audit_is_said() -> None:
     _, text = audit_page(bought(30), [])
     assert "No audit was run for this report." in text
+
+
+@pytest.fixture(scope="module")
+def small() -> Outcome:
+    return bought(6, prior=Uniform(1, 2), buyer_weight=50.0)
+
+
+def test_an_incentive_audit_shows_what_was_tried_and_what_it_could_have_found(small: Outcome) -> None:
+    found = check_incentives(small.market, small.reports, people=2, points=3)
+    report, text = audit_page(small, [found])
+    assert not report.failed
+    assert f"{found.reports_tried:,} reports tried, for 2 people drawn by lot" in text
+    assert "19 % to catch a mistake of more than" in text
+    assert report.audits[0].verdict == "weak"
+    (line,) = audit_lines([dataclasses.replace(found, people=6)], noise_share=0.5, people=6)
+    assert (line.power, line.verdict) == (1.0, "clear")
+
+
+def test_a_rule_that_can_be_gamed_shows_as_failed(small: Outcome) -> None:
+    class PaysWhatIsAsked:
+        def acquire(self, reports: np.ndarray) -> Outcome:
+            decided = small.market.acquire(reports)
+            return dataclasses.replace(decided, payments=reports * decided.privacy_loss)
+
+    found = check_incentives(PaysWhatIsAsked(), small.reports, market=small.market, people=2, points=3)
+    report, text = audit_page(small, [found])
+    assert report.failed
+    assert not report.privacy_failed
+    assert "A misreport gains" in text
+    assert not re.search(r"\brows? \d", text)
 
 
 def test_other_audits_are_shown_without_rows(outcome: Outcome) -> None:

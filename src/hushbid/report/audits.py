@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from hushbid.audit import AccuracyCheck, PrivacyAudit
+from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
-from hushbid.report.formats import NBSP, number, percent
+from hushbid.report.formats import NBSP, at_most, number, percent
 from hushbid.report.html import plain
 from hushbid.report.model import AuditLine, Verdict
 
@@ -22,23 +22,26 @@ ENOUGH_POWER = 0.8
 
 _PLANTED = f"a build that adds only {TOO_LITTLE_NOISE} times the noise it should"
 _ACCURACY_TOLERANCE = 5.0
+_WRONG_PAYMENTS = 0.1
 _ROWS = re.compile(r"\b(?:rows? \d+(?:, \d+)*(?: and \d+(?: more)?)?|user \d+|person \d+)", flags=re.IGNORECASE)
 _COUNTS = ("samples", "repetitions", "deviations", "misreports", "trials", "checks")
 
 
-def audit_lines(audits: Iterable[object], *, noise_share: float) -> tuple[AuditLine, ...]:
-    """One line per audit result; failures first."""
-    lines = [_line(audit, noise_share) for audit in audits]
+def audit_lines(audits: Iterable[object], *, noise_share: float, people: int | None = None) -> tuple[AuditLine, ...]:
+    """One line per audit result; failures first. ``people``, if known, is how many reported."""
+    lines = [_line(audit, noise_share, people) for audit in audits]
     return tuple(sorted(lines, key=lambda line: ("failed", "weak", "clear").index(line.verdict)))
 
 
-def _line(audit: Any, noise_share: float) -> AuditLine:
+def _line(audit: Any, noise_share: float, people: int | None) -> AuditLine:
     if isinstance(audit, AuditLine):
         return audit
     if isinstance(audit, PrivacyAudit):
         return _privacy(audit)
     if isinstance(audit, AccuracyCheck):
         return _accuracy(audit, noise_share)
+    if isinstance(audit, IncentiveReport):
+        return _incentives(audit, people)
     if isinstance(getattr(audit, "rejected", None), bool):
         return _other(audit)
     raise InputError(f"audits must be results of hushbid.audit or AuditLine, got {type(audit).__name__}.")
@@ -107,6 +110,32 @@ def _accuracy_power(audit: AccuracyCheck, noise_share: float) -> float | None:
     missing = (1.0 - TOO_LITTLE_NOISE**2) * noise_share
     distance = missing * audit.formula_mse / (audit.mse_uncertainty * (1.0 - missing))
     return 0.5 * math.erfc((_ACCURACY_TOLERANCE - distance) / math.sqrt(2.0))
+
+
+def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
+    """The check runs the mechanism again, without chance; only who is put to the test is drawn by lot."""
+    if audit.violations:
+        finding = " ".join(_ROWS.sub("one row", plain(violation)) for violation in audit.violations)
+    else:
+        finding = (
+            f"No misreport that was tried gained more than {number(at_most(max(audit.largest_gain, 0.0)), 2)}"
+            f" ({number(at_most(audit.stated_error), 2)} is stated), joining never cost anything, no privacy loss rose"
+            f" with a report, and payments agree with what the privacy losses imply."
+        )
+    everybody = people is not None and audit.people >= people
+    by_lot = "" if everybody else " drawn by lot"
+    power = 1.0 if everybody else 1.0 - (1.0 - _WRONG_PAYMENTS) ** audit.people
+    return AuditLine(
+        title="Incentives: does anybody gain by not telling the truth?",
+        verdict=_verdict(not audit.passed, power),
+        finding=finding,
+        samples=f"{audit.reports_tried:,} reports tried, for {audit.people:,} people{by_lot}",
+        power=power,
+        power_against=(
+            f"a mistake of more than {number(at_most(audit.payment_resolution), 2)} in one payment out of"
+            f" {round(1 / _WRONG_PAYMENTS)}"
+        ),
+    )
 
 
 def _other(audit: Any) -> AuditLine:

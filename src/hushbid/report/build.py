@@ -90,7 +90,7 @@ def build_report(
         selection=_selection(outcome, estimate.half_width),
         comparison=_comparison(outcome, comparison, level),
         cap=_cap(outcome, level),
-        audits=audit_lines(audits, noise_share=estimate.noise_share),
+        audits=audit_lines(audits, noise_share=estimate.noise_share, people=people),
         assumptions=assumptions_of(market, people=people, prior_from_participants=prior_from_participants),
         record_name=plain(record_name),
         record_hash=None if record_hash is None else plain(record_hash),

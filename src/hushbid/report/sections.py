@@ -171,7 +171,16 @@ def cost_section(report: Report) -> Markup:
         " ask for more; the rent is exactly what makes the truth her best report, whatever the others say. No"
         f" misreport can gain anybody more than {money_at_most(cost.incentive_error, currency)}.",
     )
-    return join([chart, why, _signs(report), _prices(report), _certificate(report)])
+    return join([chart, why, _signs(report), _prices(report), _not_due(report), _certificate(report)])
+
+
+def _not_due(report: Report) -> Markup | None:
+    """Amounts after drop-outs would tell, by subtraction, what those few were to be paid."""
+    if not report.estimate.dropped_out:
+        return None
+    return paragraph(
+        "Amounts are those decided before delivery. Where people who did not deliver are not paid, less is paid out."
+    )
 
 
 def _signs(report: Report) -> Markup | None:
