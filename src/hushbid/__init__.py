@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hushbid import mechanism as mechanism
     from hushbid import payments as payments
     from hushbid import priors as priors
+    from hushbid import record as record
     from hushbid.allocation import Allocation as Allocation
     from hushbid.allocation import allocate as allocate
     from hushbid.disclosure import Release as Release
@@ -48,8 +49,13 @@ if TYPE_CHECKING:
     from hushbid.priors import from_scipy as from_scipy
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
+    from hushbid.record import Record as Record
+    from hushbid.record import verify as verify
 
-_MODULES = ("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors")
+_MODULES = (
+    *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors"),
+    "record",
+)
 _NAMES = {
     "hushbid.allocation": ("Allocation", "allocate"),
     "hushbid.disclosure": ("Release", "privatize"),
@@ -69,6 +75,7 @@ _NAMES = {
         "parse_prior",
         "prior_from_dict",
     ),
+    "hushbid.record": ("Record", "verify"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -1,6 +1,13 @@
-"""The record of a campaign, and its verification: what was promised, paid and released, checked without the data."""
+"""The record of a campaign, and its verification: what was promised, paid and released, checked without the data.
+
+The modules, from the bottom: ``canonical`` writes plain values down in one way only, ``money`` rounds payments,
+``contents`` is the record; ``central_rule`` and ``local_rule`` evaluate the optimum a second way and ``integral``
+integrates it; ``decisions``, ``transfers`` and ``disclosed`` hold the checks, ``verification`` puts them together.
+"""
 
 from hushbid.record.contents import Record, read
+from hushbid.record.findings import Check, Verification
 from hushbid.record.money import Money
+from hushbid.record.verification import verify
 
-__all__ = ["Money", "Record", "read"]
+__all__ = ["Check", "Money", "Record", "Verification", "read", "verify"]

@@ -121,8 +121,9 @@ class CentralRule:
         with np.errstate(all="ignore"):
             found = self._solve(np.array([row]), changed[[row]])
             level, gain, total = float(found.level[0]), float(found.gain[0]), float(found.total[0])
-            weights = np.where(changed < level, self._mass * (level - changed), 0.0) / gain if gain > 0.0 else 0.0
-            if gain == 0.0:
+            if gain > 0.0:
+                weights = np.where(changed < level, self._mass * (level - changed), 0.0) / gain
+            else:
                 weights = np.where((changed == 0.0) & (self._each > 0.0), 1.0, 0.0)
             anchor, price = self._anchor(row, float(changed[row]))
             if anchor >= 0 and price == level:
@@ -319,7 +320,7 @@ def _level_of_one(cost: FloatArray, each: FloatArray) -> FloatArray:
 
 def _larger_root(cost: float, constant: float) -> float | None:
     """The larger root of ``b⁴ − cost·b + constant``; None if there is none."""
-    low, high = (cost / 4.0) ** (1.0 / 3.0), cost ** (1.0 / 3.0)
+    low, high = math.cbrt(cost / 4.0), math.cbrt(cost)
     if low * (low**3 - cost) + constant > 0.0:
         return None
     for _ in range(200):

@@ -198,6 +198,11 @@ class Record:
         return f"Record(people={self.outcome.reports.size}, {released}, hash={self.hash[:12]!r})"
 
     @classmethod
+    def of_content(cls, content: Mapping[str, Any]) -> "Record":
+        """The record with that content, all its fields read again; its hash is whatever the content has."""
+        return cls._read(content, content_hash(content))
+
+    @classmethod
     def _read(cls, content: Mapping[str, Any], digest: str, outcome: Outcome | None = None) -> "Record":
         try:
             return cls(**_fields(content, outcome), hash=digest, content=content)

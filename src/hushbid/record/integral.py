@@ -11,6 +11,7 @@ from the report, because a loss that starts at infinity falls like the inverse c
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,9 +25,7 @@ Rows = NDArray[np.intp]
 
 _INNER, _WEIGHTS = (np.asarray(part, dtype=np.float64) for part in np.polynomial.legendre.leggauss(8))
 _NODES = np.array([-1.0, *_INNER, 1.0])
-_TO_RIGHT_END = np.array(
-    [np.prod((1.0 - others) / (node - others)) for node in _INNER for others in [_INNER[_INNER != node]]]
-)
+_TO_RIGHT_END = np.array([np.prod([(1.0 - b) / (a - b) for b in _INNER if a != b]) for a in _INNER])
 """Carries a polynomial's values at the inner nodes to 1; mirrored, to −1."""
 
 _BEYOND = 0.5 * (1.0 - _INNER[-1])
@@ -57,7 +56,7 @@ class Integrals:
 
 
 def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap: float, floor: float) -> Integrals:
-    """The rents of people ``rows``, bought from at ``reports``, who share ``prior``; errors below ``floor`` are fine."""
+    """The rents of people ``rows``, bought from at ``reports``, who share ``prior``; an error of ``floor`` is fine."""
     if rows.size == 0:
         return Integrals(np.zeros(0), np.zeros(0))
     steps = prior.flat_parts
@@ -81,7 +80,7 @@ def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap:
 
 
 def _contiguous(steps: tuple[tuple[float, float, float], ...]) -> bool:
-    return all(right == left for (_, right, _), (left, _, _) in zip(steps[:-1], steps[1:], strict=True))
+    return all(right == left for (_, right, _), (left, _, _) in pairwise(steps))
 
 
 def _sum_of_steps(
@@ -221,7 +220,9 @@ class _Quadrature:
             np.tile(some.start, 2),
             np.tile(some.length, 2),
         )
-        return jump, sides, np.bincount(some.who, missed[jump], self._first.size)
+        lost = np.zeros(self._first.size)
+        np.add.at(lost, some.who, missed[jump])
+        return jump, sides, lost
 
     def _at(self, parts: _Parts, s: FloatArray) -> FloatArray:
         z = parts.start[:, None] + parts.length[:, None] * s**3
@@ -230,8 +231,8 @@ class _Quadrature:
     def _quarters(self, parts: _Parts) -> _Parts:
         cuts = parts.left[:, None] + (parts.right - parts.left)[:, None] * np.linspace(0.0, 1.0, _PIECES + 1)[None, :]
         cuts[:, -1] = parts.right
-        who, start, length = (np.repeat(column, _PIECES) for column in (parts.who, parts.start, parts.length))
-        return self._measured(who, cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), start, length)
+        start, length = np.repeat(parts.start, _PIECES), np.repeat(parts.length, _PIECES)
+        return self._measured(np.repeat(parts.who, _PIECES), cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), start, length)
 
     def _stretches(self) -> _Parts:
         """From the report to the end of buying, cut where the virtual cost is known to turn flat or to jump."""

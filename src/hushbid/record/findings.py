@@ -1,0 +1,115 @@
+"""What a verification found: named checks, each with its verdict in a sentence and the figures behind it."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Status = Literal["ok", "failed", "skipped"]
+Figure = float | int | str
+_ROWS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    """What was checked, in a word or two."""
+
+    status: Status
+    """``"ok"``, ``"failed"``, or ``"skipped"`` if there was nothing to check."""
+
+    sentence: str
+    """What was found. It names rows, never a person's numbers."""
+
+    figures: dict[str, Figure] = field(default_factory=dict)
+    """How close it was, and how many people were looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """All checks of one record."""
+
+    checks: tuple[Check, ...]
+    """In the order in which they were made."""
+
+    hash: str
+    """Of the record that was verified."""
+
+    stamps: tuple[str, ...]
+    """Safeguards that the record says were overridden."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return all(check.status != "failed" for check in self.checks)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The names of the checks that failed."""
+        return tuple(check.name for check in self.checks if check.status == "failed")
+
+    def summary(self) -> str:
+        """One line per check, then the verdict."""
+        marks = {"ok": "ok    ", "failed": "FAILED", "skipped": "-     "}
+        lines = [f"{marks[check.status]}  {check.name}: {check.sentence}" for check in self.checks]
+        lines += [f"stamp   {stamp}" for stamp in self.stamps]
+        failed = len(self.failed)
+        verdict = "Everything that can be checked without the data holds."
+        if failed:
+            verdict = f"{failed} of {len(self.checks)} checks failed: do not rely on this record."
+        return "\n".join([*lines, f"{verdict} Record {self.hash}."])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verification as plain values."""
+        return {
+            "ok": self.ok,
+            "hash": self.hash,
+            "stamps": list(self.stamps),
+            "checks": [
+                {
+                    "name": check.name,
+                    "status": check.status,
+                    "sentence": check.sentence,
+                    "figures": {
+                        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+                        for name, value in check.figures.items()
+                    },
+                }
+                for check in self.checks
+            ],
+        }
+
+
+def judged(name: str, problems: list[str], sentence: str, **figures: Figure) -> Check:
+    """Failed if there are problems, which then make up the sentence; otherwise ok."""
+    plain = {label.replace("_", " "): value for label, value in figures.items()}
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        return Check(name=name, status="failed", sentence=f"{problems[0]}{more}.", figures=plain)
+    return Check(name=name, status="ok", sentence=f"{sentence}.", figures=plain)
+
+
+def skipped(name: str, sentence: str) -> Check:
+    """There was nothing to check."""
+    return Check(name=name, status="skipped", sentence=f"{sentence}.")
+
+
+def rows_text(bad: NDArray[Any]) -> str:
+    """``row 3``, or ``rows 3, 5, 8 and 12 more``."""
+    rows = [str(row) for row in np.flatnonzero(bad)[:_ROWS_SHOWN]]
+    total = int(np.count_nonzero(bad))
+    more = f" and {total - _ROWS_SHOWN} more" if total > _ROWS_SHOWN else ""
+    return f"row{'s' if total > 1 else ''} {', '.join(rows)}{more}"
+
+
+def distance(found: Any, expected: Any, floor: Any = 0.0) -> NDArray[np.float64]:
+    """How far numbers are from the expected ones, relative to those or to a larger ``floor``; 0 if they are equal."""
+    left, right = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        gap = np.abs(left - right) / np.maximum(np.abs(right), floor)
+    gap = np.where(left == right, 0.0, gap)
+    return np.where(np.isnan(gap), math.inf, gap)
