@@ -50,30 +50,28 @@ def groups_chart(rows: Sequence[GroupRow], width: float) -> Drawing:
 
 
 def selection_chart(facts: SelectionFacts, unit: str, width: float) -> Drawing:
-    """How far the estimate moves with the correlation, against half the interval."""
+    """How far the estimate moves, either way, with the size of the correlation, against half the interval."""
     slope, half = facts.shift_per_correlation, facts.half_width
     linear = abs(facts.weight_cost_correlation or 0.0) * slope
-    reach = min(1.0, 2.2 * half / (linear or slope))
-    most = 1.1 * max(reach * slope, half)
-    y = Scale(-most, most, 240, 34)
+    reach = min(1.0, 2.0 * half / (linear or slope))
+    y = round_scale([reach * slope, 1.2 * half], 240, 34)
     left = margin_for(y)
-    x = Scale(-reach, reach, left, width - 14)
-    marks = axis_y(y, left, width - 14, f"how far the estimate moves{f', {unit}' if unit else ''}")
-    band = box(left, y(half), width - 14 - left, y(-half) - y(half), "band1")
-    marks = [band, *marks, label(left + 8, y(half) - 6, "half an interval", "quiet")]
-    marks.append(line([(x(-reach), y(-reach * slope)), (x(reach), y(reach * slope))], "l2 thin"))
+    x = Scale(0.0, reach, left, width - 14)
+    marks: list[Child] = [box(left, y(half), width - 14 - left, y(0) - y(half), "band1")]
+    marks += axis_y(y, left, width - 14, f"how far the estimate moves, up or down{f', {unit}' if unit else ''}")
+    marks.append(label(left + 8, y(half) - 6, "half an interval", "quiet halo"))
+    marks.append(line([(x(0), y(0)), (x(reach), y(reach * slope))], "l2 thin"))
     if linear:
-        marks.append(line([(x(-reach), y(-reach * linear)), (x(reach), y(reach * linear))], "l1"))
+        marks.append(line([(x(0), y(0)), (x(reach), y(reach * linear))], "l1"))
     for correlation, side in ((facts.any_shape, "end"), (facts.linear, "start")):
         if correlation is not None and correlation <= reach:
             away = -7 if side == "end" else 7
             marks += [
                 rule(x(correlation), y(half), x(correlation), y.start, "dash"),
                 dot(x(correlation), y(half), 5, "point"),
-                label(x(correlation) + away, y.start - 8, number(correlation, 2), "halo strong", anchor=side),
+                label(x(correlation) + away, y.start - 8, number(correlation, 2), "strong", anchor=side),
             ]
-    title = "correlation" if width == NARROW else "correlation between price and datum"
-    marks += axis_x(x, 240, title, wanted=4 if width == NARROW else 8, write=lambda v: number(v, 2))
+    marks += axis_x(x, 240, "size of the correlation", wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=286, marks=tuple(marks))
 
 

@@ -5,7 +5,7 @@ from hushbid.report.charts import Part, legend
 from hushbid.report.charts_compare import groups_chart, selection_chart
 from hushbid.report.formats import NBSP, count, number, people, percent, with_unit
 from hushbid.report.html import Child, Markup, join
-from hushbid.report.model import Report
+from hushbid.report.model import Report, SelectionFacts
 from hushbid.report.sections import bold, paragraph, withheld
 from hushbid.report.svg import Table, figure, numbers, plain_table, scrolling
 
@@ -110,6 +110,7 @@ def selection_section(report: Report) -> Markup:
         f" counts, and ±{NBSP}",
         bold(number(facts.any_shape, 2)),
         " of that is enough. For comparison: 0.1 is usually called weak, 0.3 moderate, 0.5 strong.",
+        _direction(facts),
         class_="answer",
     )
     parts: list[Part] = [
@@ -121,7 +122,7 @@ def selection_section(report: Report) -> Markup:
         name="selection",
         title="How far a relation between price and datum would move the estimate",
         description=(
-            f"Two lines through zero. The interval's half-width, {half}, is reached at a correlation of"
+            f"Two lines from zero. The interval's half-width, {half}, is reached at a correlation of"
             f" {number(facts.any_shape, 2)} between weight and datum"
             + (f" and at {number(facts.linear, 2)} between price and datum." if facts.linear is not None else ".")
         ),
@@ -149,3 +150,10 @@ def selection_section(report: Report) -> Markup:
         summary="How this is computed",
     )
     return join([opening, answer, chart, formula])
+
+
+def _direction(facts: SelectionFacts) -> str:
+    between = facts.weight_cost_correlation
+    if between is None or between >= 0.0:
+        return ""
+    return " If people with larger data ask more, the estimate is too low; if they ask less, too high."
