@@ -38,5 +38,6 @@ def command(
         paths = write_figures(
             wanted, out, formats=formats or FORMATS, quick=quick, force=force, begin=lambda name: step(name)
         )
-    lines = [f"{len(wanted)} figures are in {out}:", *(f"  {path.name}" for path in paths)]
+    count = "One figure is" if len(wanted) == 1 else f"{len(wanted)} figures are"
+    lines = [f"{count} in {out}:", *(f"  {path.name}" for path in paths)]
     tell({"files": paths}, "\n".join(lines), as_json=as_json)

@@ -102,8 +102,7 @@ class PaperFigure:
 
 def make_figure(name: str, *, quick: bool = False) -> PaperFigure:
     """Compute one figure; ``quick`` makes it coarse, for a first look and for tests."""
-    if name not in FIGURES:
-        raise InputError(f"a figure must be one of {', '.join(FIGURES)}, got {name!r}.")
+    _check_name(name)
     module = import_module(f"hushbid.report.{FIGURES[name]}")
     made = getattr(module, name.replace("-", "_"))(quick)
     assert isinstance(made, PaperFigure)
@@ -124,9 +123,12 @@ def write_figures(
     unknown = [one for one in wanted if one not in FORMATS]
     if unknown or not wanted:
         raise InputError(f"formats must be some of {', '.join(FORMATS)}, got {', '.join(wanted) or 'none'}.")
+    chosen = list(names)
+    for name in chosen:
+        _check_name(name)
     paths = []
     with Staging(force=force) as files:
-        for name in names:
+        for name in chosen:
             begin(name)
             figure = make_figure(name, quick=quick)
             for form in wanted:
@@ -184,6 +186,11 @@ _RC: dict[Any, Any] = {
     "svg.fonttype": "path",
     "savefig.facecolor": "white",
 }
+
+
+def _check_name(name: str) -> None:
+    if name not in FIGURES:
+        raise InputError(f"a figure must be one of {', '.join(FIGURES)}, got {name!r}.")
 
 
 def _writer(content: bytes) -> Callable[[BinaryIO], object]:

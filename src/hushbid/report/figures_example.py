@@ -38,7 +38,7 @@ QUANTITIES = {"mse": "mean squared error", "objective": "platform's objective", 
 
 def two_users(quick: bool = False) -> PaperFigure:
     """The nine panels: error, objective and user 1's loss; central, local, and local − central."""
-    points = 13 if quick else 51
+    points = 13 if quick else 41
     reports = np.linspace(1.0, 2.0, points)
     second, first = np.meshgrid(reports, reports)
     table = {"c1": first.ravel(), "c2": second.ravel()}
