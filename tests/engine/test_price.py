@@ -232,7 +232,7 @@ def test_the_passes_are_told_one_by_one(kind: Kind) -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25)
     told: list[Any] = []
     people = table(Uniform(1, 2).sample(5000, rng=np.random.default_rng(15)))
-    priced = price(kind.make(people), market, progress=told.append, **SUMMED)
+    priced = price(kind.make(people), market, progress=told.append, gather=100, window=0)
     assert [step.number for step in told] == list(range(1, priced.summary.passes + 1))
     assert priced.summary.passes == 3
 

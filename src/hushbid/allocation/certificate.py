@@ -61,6 +61,8 @@ def central_lower_bound_of_pieces(
     base: float, offset: FloatArray, total: FloatArray, first: FloatArray, second: FloatArray
 ) -> float:
     """The bound in normal form over the pieces between ``base + offset``, from sums up to and with each."""
+    some = total > 0.0
+    offset, total, first, second = offset[some], total[some], first[some], second[some]
     level = Below(level=offset, mass=total, first=first, second=second, origin=base).curve()[0]
     left, right, total, first = level[:-1], level[1:], total[:-1], first[:-1]
     spread = np.maximum(second[:-1] - first * first / total, 0.0)
