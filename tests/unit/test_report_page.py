@@ -267,6 +267,12 @@ def test_any_number_of_people_has_a_report(people: int) -> None:
     assert Page(page_of(bought(people), groups=["g"] * people)).tags["section"] == len(SECTIONS)
 
 
+def test_equal_reports_have_a_report() -> None:
+    outcome = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=3000.0).acquire(np.full(50, 1.3))
+    assert build_report(outcome).privacy.curves == ()
+    assert Page(page_of(outcome)).tags["section"] == len(SECTIONS)
+
+
 def test_nothing_bought_is_said() -> None:
     outcome = Market(prior=Uniform(1, 2), user_weight=0.0).acquire(np.full(30, 2.5))
     text = words(page_of(outcome, groups=["a"] * 30))
@@ -538,7 +544,7 @@ def test_the_picture_of_a_prior_is_a_document_without_anybodys_value() -> None:
     root = ET.fromstring(picture.encode())
     assert root.tag.endswith("svg")
     text = " ".join("".join(root.itertext()).split())
-    for needed in ("pilot sample, 200 people", "mixture, chosen, ironed", "virtual cost after ironing", "(EUR)"):
+    for needed in ("pilot sample, 200 people", "mixture, chosen, ironed", "virtual cost after ironing", "person, EUR"):
         assert needed in text
     assert not [value for value in sample.tolist() if f"{value:.5g}" in picture]
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")

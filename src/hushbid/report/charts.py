@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hushbid.engine.money import Currency
 from hushbid.report.aggregates import Histogram
-from hushbid.report.formats import NBSP, interval, number, percent, with_unit
+from hushbid.report.formats import currency_words, interval, number, percent, with_unit
 from hushbid.report.html import Child, Markup, element
 from hushbid.report.model import Curve, EstimateFacts
 from hushbid.report.svg import (
@@ -152,7 +152,7 @@ def payment_chart(curves: Sequence[Curve], currency: Currency | None, width: flo
     y = round_scale([*tops, *(value for total in totals for value in total)], 220, 34, wanted=4)
     left = margin_for(y, wanted=4)
     x = _report_scale(curves, left, width)
-    title = f"payment{f', {currency.code}' if currency and currency.code != 'XXX' else ''}"
+    title = f"payment, {currency_words(currency)}"
     marks = axis_y(y, left, width - 12, title, wanted=4)
     for place, (curve, total) in enumerate(zip(curves, totals, strict=True)):
         across = [x(c) for c in curve.reports]
@@ -173,8 +173,7 @@ def _report_scale(curves: Sequence[Curve], left: float, width: float) -> Scale:
 
 
 def _report_title(currency: Currency | None) -> str:
-    code = f"{currency.code}{NBSP}" if currency and currency.code != "XXX" else ""
-    return f"what a person asks for one unit of ε ({code or 'money '}per unit)".replace(f"{NBSP}per", " per")
+    return f"what a person asks for one unit of ε, {currency_words(currency)}"
 
 
 def curve_legend(curves: Sequence[Curve]) -> Markup | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from hushbid.engine.money import Currency
 from hushbid.report.aggregates import GroupRow
-from hushbid.report.formats import number, percent
+from hushbid.report.formats import currency_words, number, percent
 from hushbid.report.html import Child
 from hushbid.report.model import AuditLine, CapFacts, SelectionFacts, SettingFacts
 from hushbid.report.svg import (
@@ -102,7 +103,7 @@ def settings_chart(settings: Sequence[SettingFacts], measures: Sequence[Measure]
     return Drawing(width=width, height=top - 10, marks=tuple(marks))
 
 
-def cap_chart(facts: CapFacts, cap: float | None, width: float, write: Callable[[float], str]) -> Drawing:
+def cap_chart(facts: CapFacts, cap: float | None, currency: Currency | None, width: float) -> Drawing:
     """What each cap adds to the cost of error and payments together."""
     best = min(objective for _, _, objective in facts.curve)
     extra = [objective - best for _, _, objective in facts.curve]
@@ -111,7 +112,7 @@ def cap_chart(facts: CapFacts, cap: float | None, width: float, write: Callable[
     last = facts.curve[-1][0]
     x = Scale(0.0, max(last, min(cap or 0.0, 1.25 * last)), left, width - 14)
     points = [(x(level), y(more)) for (level, _, _), more in zip(facts.curve, extra, strict=True)]
-    marks = axis_y(y, left, width - 14, "extra cost, in money", wanted=4)
+    marks = axis_y(y, left, width - 14, f"extra cost, {currency_words(currency)}", wanted=4)
     marks += [area(points, [(place, y(0)) for place, _ in points], "band1"), line(points, "l1")]
     if cap is not None and cap <= x.high:
         words = f"this campaign: cap {number(cap)}"

@@ -30,6 +30,7 @@ def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
     for name, prior, rows in _groups(outcome):
         if _enough(outcome, rows):
             curves.append(_exact(outcome, name, prior, rows) if alike else _averages(outcome, name, rows))
+    curves = [curve for curve in curves if len(curve.reports) > 1]  # all reports equal: one point is no curve
     if not curves and menu is not None and _finite(menu.privacy_loss, menu.payment):
         return (_expected(menu),)
     return tuple(curves[:_MOST_CURVES])

@@ -78,6 +78,11 @@ def at_most(value: float, digits: int = 2) -> float:
     return float(written.quantize(Decimal(1).scaleb(written.adjusted() - digits + 1), ROUND_CEILING))
 
 
+def currency_words(currency: Currency | None) -> str:
+    """The currency's code where there is one, to stand beside numbers without it."""
+    return "in money" if currency is None or currency == NO_CURRENCY else currency.code
+
+
 def money_at_most(amount: float, currency: Currency | None) -> str:
     """An upper bound on an amount: two digits, rounded up, however small.
 

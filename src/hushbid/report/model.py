@@ -268,35 +268,70 @@ class Report:
     """A campaign, as it may be shown to somebody outside."""
 
     campaign_name: str
+    """What the page is headed."""
+
     quantity: str
     """What was estimated, as it stands in a sentence: "the mean blood pressure"."""
 
     unit: str
+    """Of the data; may be empty."""
+
     currency: Currency | None
+    """Of all amounts; None if none was named."""
+
     date: str
+    """When the campaign was carried out, as it is to be shown; may be empty."""
+
     notices: tuple[str, ...]
     """Sentences that must not be overlooked: that data are made up, that a prior was fitted on participants."""
 
     setting: str
+    """Where noise is added."""
+
     prior: str
     """The prior in words of `Prior.to_text`, shortened; a prior made of a sample is described, not shown."""
 
     people: int
+    """How many reported."""
+
     bought_from: int
+    """How many of them give up privacy."""
+
     estimate: EstimateFacts
+    """Section 1."""
+
     cost: CostFacts
+    """Section 2."""
+
     privacy: PrivacyFacts
+    """Section 3."""
+
     groups: tuple[GroupRow, ...] | None
-    """None if no groups were given; empty if they are all too small."""
+    """Section 4: None if no groups were given; empty if they are all too small."""
 
     selection: SelectionFacts
+    """Section 5."""
+
     comparison: ComparisonFacts
+    """Section 6."""
+
     cap: CapFacts
+    """Section 7."""
+
     audits: tuple[AuditLine, ...]
+    """Section 8: failures first."""
+
     assumptions: tuple[Assumption, ...]
+    """Section 9."""
+
     record_name: str
+    """Section 10: the file to ask for."""
+
     record_hash: str | None
+    """Its fingerprint."""
+
     versions: tuple[tuple[str, str], ...]
+    """Of the software the release was made with."""
 
     @property
     def failed(self) -> bool:

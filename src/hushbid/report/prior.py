@@ -16,7 +16,7 @@ from hushbid.engine.money import Currency
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Prior
 from hushbid.report.aggregates import SMALLEST_CHART, Histogram, histogram
-from hushbid.report.formats import number
+from hushbid.report.formats import currency_words, number
 from hushbid.report.html import Child, element, plain, style_element
 from hushbid.report.page import stylesheet
 from hushbid.report.svg import WIDE, Drawing, Point, Scale, axis_x, axis_y, box, dot, label, line, rule, text_width
@@ -93,8 +93,7 @@ def _document(drawing: Drawing, description: str) -> str:
 
 
 def _axis_title(currency: Currency | None) -> str:
-    code = f" ({currency.code})" if currency is not None and currency.code != "XXX" else ""
-    return f"sensitivity: what one unit of ε costs a person{code}"
+    return f"sensitivity: what one unit of ε costs a person, {currency_words(currency)}"
 
 
 def _range(bars: Histogram | None, priors: Sequence[Prior]) -> tuple[float, float]:

@@ -93,7 +93,7 @@ def cap_section(report: Report) -> Markup:
         for level, error, objective in facts.curve[:: max(len(facts.curve) // 12, 1)]
     )
     chart = figure(
-        lambda width: cap_chart(facts, cap, width, lambda value: money(value, report.currency)),
+        lambda width: cap_chart(facts, cap, report.currency, width),
         name="caps",
         title="The lower the cap, the dearer the error",
         description=f"Extra cost against the cap: it falls to nothing at ε = {number(facts.curve[-1][0])}.",
@@ -109,7 +109,11 @@ def audits_section(report: Report) -> Markup:
         return join(
             [
                 withheld("No audit was run for this report."),
-                paragraph("Anybody with the record can run one: ", element("code", "hushbid audit"), "."),
+                paragraph(
+                    "Anybody with the record can run one: ",
+                    element("code", f"hushbid audit {report.record_name}"),
+                    ".",
+                ),
             ]
         )
     opening = paragraph(
@@ -207,7 +211,7 @@ def verify_section(report: Report) -> Markup:
                 element(
                     "li",
                     "Attack it yourself, on made-up data:",
-                    element("pre", element("code", "hushbid audit"), tabindex="0"),
+                    element("pre", element("code", f"hushbid audit {report.record_name}"), tabindex="0"),
                 ),
                 class_="steps",
             ),
