@@ -15,6 +15,8 @@ numbers. `FIGURES` lists them all:
     identities      what one person gains by taking part several times
     rivals          what the same accuracy would cost under other mechanisms
     schedule        what one person faces: her loss and her payment against her report
+    odds            what a privacy loss means: how sure somebody can become about a person
+    settings        what trust is worth: error and cost in both settings, as there are more people
 
 Pictures need matplotlib (the extra ``report``); numbers do not.
 """
@@ -45,9 +47,11 @@ FIGURES = {
     "two-users": "figures_example",
     "worked-example": "figures_example",
     "schedule": "figures_example",
+    "odds": "figures_example",
     "band": "figures_theory",
     "minimax": "figures_theory",
     "growth": "figures_theory",
+    "settings": "figures_theory",
     "cap": "figures_attacks",
     "wrong-prior": "figures_attacks",
     "collusion": "figures_attacks",

@@ -30,7 +30,7 @@ from hushbid.report.figures import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["schedule", "two_users", "worked_example"]
+__all__ = ["most_sure", "odds", "schedule", "two_users", "worked_example"]
 
 PRIOR, VARIANCE = Uniform(1.0, 2.0), 0.25
 QUANTITIES = {"mse": "mean squared error", "objective": "platform's objective", "loss": "user 1's privacy loss"}
@@ -159,4 +159,47 @@ def schedule(quick: bool = False) -> PaperFigure:
         title="Twenty others fixed: a higher report means less loss and less pay, and the truth is best.",
         table=table,
         draw=draw,
+    )
+
+
+def most_sure(before: float | FloatArray, loss: float | FloatArray) -> FloatArray:
+    """The most that somebody who gave a fact about a person the chance ``before`` can become sure of it.
+
+    Differential privacy bounds the ratio of odds by exp(loss), whatever else she knows.
+    """
+    odds_before = np.asarray(before) / (1.0 - np.asarray(before))
+    after = odds_before * np.exp(loss)
+    return np.asarray(after / (1.0 + after))
+
+
+def odds(quick: bool = False) -> PaperFigure:
+    """How sure somebody can become, against the privacy loss, for four chances before."""
+    losses = np.linspace(0.0, 6.0, 13 if quick else 121)
+    chances = (0.5, 0.1, 0.01, 0.001)
+    table: dict[str, FloatArray] = {"privacy_loss": losses}
+    table |= {f"from_{chance:g}": most_sure(chance, losses) for chance in chances}
+
+    def draw(canvas: "Canvas") -> None:
+        axes = canvas.subplots()
+        looks = ((BLUE, "-"), (ORANGE, "-."), (GREEN, "--"), (RED, ":"))
+        for chance, (colour, dashes) in zip(chances, looks, strict=True):
+            label = f"{100 * chance:g} % before"
+            axes.plot(losses, 100 * table[f"from_{chance:g}"], color=colour, linestyle=dashes, label=label)
+        axes.plot([1.0], [100 * float(most_sure(0.5, 1.0))], "o", color=BLUE)
+        axes.annotate("ε = 1: from even odds\nto at most 73 %", (1.0, 73.1), xytext=(1.15, 50), fontsize=8)
+        labelled(
+            axes,
+            x="privacy loss ε",
+            y="at most so sure after, in %",
+            title="What the estimate can tell about one person",
+        )
+        axes.set_ylim(0, 101)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+    return PaperFigure(
+        name="odds",
+        title="How sure somebody can become about a person after seeing the estimate, whatever else she knows.",
+        table=table,
+        draw=draw,
+        size=(7.0, 3.4),
     )

@@ -21,7 +21,7 @@ from hushbid.report.figures import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["band", "central_threshold", "drop_threshold", "growth", "minimax"]
+__all__ = ["band", "central_threshold", "drop_threshold", "growth", "minimax", "settings"]
 
 VARIANCE = 0.25
 
@@ -167,4 +167,44 @@ def growth(quick: bool = False) -> PaperFigure:
         table=table,
         draw=draw,
         size=(6.4, 3.6),
+    )
+
+
+def settings(quick: bool = False) -> PaperFigure:
+    """Standard error and cost in both settings, for a buyer to whom a squared unit of error is worth 10,000."""
+    sizes = np.unique(np.round(np.geomspace(10, 1e4 if quick else 1e6, 4 if quick else 16)))
+    prior = Uniform(1.0, 2.0)
+    table = {"n": sizes}
+    for setting in STYLES:
+        rows = []
+        for size in sizes.tolist():
+            n = int(size)
+            costs = prior.virtual_cost(1.0 + (np.arange(n) + 0.5) / n)
+            found = allocate(costs, setting=setting, variance=VARIANCE, error_weight=10_000.0)
+            rows.append((np.sqrt(found.mse), found.objective, found.active, found.privacy_loss.max()))
+        for name, column in zip(("standard_error", "cost", "active", "largest_loss"), np.array(rows).T, strict=True):
+            table[f"{setting}_{name}"] = column
+
+    def draw(canvas: "Canvas") -> None:
+        panels = canvas.subplots(1, 3)
+        for panel, (name, words) in zip(
+            panels,
+            {
+                "standard_error": "standard error",
+                "cost": "cost: error and payments",
+                "largest_loss": "largest loss",
+            }.items(),
+            strict=True,
+        ):
+            for setting, style in STYLES.items():
+                panel.plot(sizes, table[f"{setting}_{name}"], label=setting, **style)
+            log_axes(panel, x="people n", y="", title=words)
+        panels[0].legend()
+
+    return PaperFigure(
+        name="settings",
+        title="With more people to choose from a trusted platform gets better and better; without trust it soon stops.",
+        table=table,
+        draw=draw,
+        size=(9.0, 3.2),
     )
