@@ -24,7 +24,7 @@ from hushbid.cli.frame import command as make_command
 def command(
     names: tuple[str, ...], out: Path, formats: tuple[str, ...], quick: bool, force: bool, listed: bool, as_json: bool
 ) -> None:
-    """Reproduce the paper's figures, and ours beside them, as pictures and as numbers.
+    """Reproduce the paper's figures, as pictures and numbers.
 
     Without a NAME all of them are made, which takes some minutes; --quick takes one.
     """
