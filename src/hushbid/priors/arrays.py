@@ -69,8 +69,8 @@ def to_reports(values: object, low: FloatArray | float, support_of: Callable[[in
     reports = to_floats(values, "reports", ReportError)
     if reports.size == 0:
         return reports
-    if np.isnan(np.min(reports)):
-        raise ReportError(f"reports must be numbers in [0, inf], but {rows_text(np.isnan(reports))} is not")
+    if not np.min(reports) >= 0.0:
+        raise ReportError(f"reports must be numbers in [0, inf], but {rows_text(~(reports >= 0.0))} is not")
     below = reports < low
     if np.any(below):
         ends = support_of(int(np.argmax(np.ravel(below))))
