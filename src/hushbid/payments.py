@@ -222,12 +222,17 @@ def _crossing(
         going = still & (high[todo] < top)
         todo, reach = todo[going], 2.0 * reach[going]
     todo = np.flatnonzero(low < high)
-    while todo.size:
-        middle = 0.5 * (low[todo] + high[todo])
-        inside = (middle > low[todo]) & (middle < high[todo])
-        todo, middle = todo[inside], middle[inside]
-        still = clipped(todo, middle)
-        low[todo[still]], high[todo[~still]] = middle[still], middle[~still]
+    while todo.size:  # cut into so many parts that a call is worth its while
+        parts = max(2, min(32, 4096 // todo.size))
+        left, width = low[todo, None], (high - low)[todo, None]
+        inner = left + width * (np.arange(1, parts) / parts)[None, :]
+        still = clipped(np.repeat(todo, parts - 1), inner.ravel()).reshape(inner.shape)
+        count = still.cumprod(axis=1).sum(axis=1)
+        edges = np.concatenate([left, inner, high[todo, None]], axis=1)
+        here = np.arange(todo.size)
+        before = high[todo] - low[todo]
+        low[todo], high[todo] = edges[here, count], edges[here, count + 1]
+        todo = todo[high[todo] - low[todo] < 0.9 * before]
     return low, high, evaluations
 
 

@@ -8,13 +8,14 @@ From what comes out,
 * the *slack* of joining over staying out;
 * whether her loss ever rises with her report;
 * whether her payment agrees with ``β·(MSE − outside) + c·ε + ∫ε``, the integral enclosed by lower and upper sums of
-  the losses that were seen. Nothing here calls the code that computes payments.
+  losses alone: those that were seen, and for a market many more from allocations. Nothing here calls the code that
+  computes payments or follows one person's cost.
 
 A violation found is a fact. None found means: none among the reports that were tried.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +29,8 @@ from hushbid.priors import Grouped, Prior
 FloatArray = NDArray[np.float64]
 _KINKS = 40
 _CLOSER = 24
+_INTEGRATION = 600
+"""How many allocations may be spent on one person's integral."""
 
 
 class Decided(Protocol):
@@ -45,14 +48,58 @@ Rule = Callable[[FloatArray], Decided]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PersonFinding:
+    """What was found for one person."""
+
+    row: int
+    """Who it is."""
+
+    reports_tried: int
+    """At how many reports of hers the mechanism was run."""
+
+    spacing: float
+    """The widest gap between neighbouring reports that were tried."""
+
+    gain: float
+    """What the best misreport tried gains her, if her report is the truth; 0 if none gains."""
+
+    misreport: float
+    """The report that gains it."""
+
+    gain_of_any_type: float
+    """What the best misreport gains the type, among the reports tried, to whom it gains most."""
+
+    slack: float
+    """The least any of those types gains by joining truthfully."""
+
+    rise: float
+    """The most her loss rose with her report."""
+
+    payment_error: float
+    """How far her payment lies outside the sums that enclose it."""
+
+    payment_resolution: float
+    """How far those sums lie apart."""
+
+    excess: float
+    """The largest gain beyond what the mechanism states for its own errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IncentiveReport:
     """What was found; money in the market's unit."""
+
+    findings: tuple[PersonFinding, ...]
+    """Person by person."""
 
     people: int
     """How many people were put to the test."""
 
     reports_tried: int
     """At how many reports in all the mechanism was run."""
+
+    spacing: float
+    """The widest gap between neighbouring reports tried for one person; what lies in between was not tried."""
 
     largest_gain: float
     """The most any type gained by any misreport that was tried; 0 or less: the truth was always best."""
@@ -88,7 +135,8 @@ class IncentiveReport:
         return (
             head + f"no misreport gained more than {max(self.largest_gain, 0.0):.2g} (stated: {self.stated_error:.2g}),"
             f" joining never cost anything, losses never rose with reports, and payments agree with their integrals as"
-            f" far as can be seen ({self.payment_resolution:.2g}). Not found is not proved."
+            f" far as can be seen ({self.payment_resolution:.2g}). Reports at most {self.spacing:.2g} apart were tried."
+            f" Not found is not proved."
         )
 
 
@@ -98,86 +146,128 @@ def check_incentives(
     *,
     market: Market | None = None,
     people: int | None = 20,
+    rows: Sequence[int] | None = None,
     points: int = 65,
     rng: np.random.Generator | None = None,
     tolerance: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> IncentiveReport:
-    """Try misreports of up to ``people`` people (None: everybody) against a market, a rival or any rule.
+    """Try misreports of up to ``people`` people (None: everybody), or of ``rows``, in a market, a rival or any rule.
 
     A rule maps a report vector to something with ``privacy_loss``, ``payments`` and ``mse`` (in squared data units), or
     has a method ``acquire`` that does; ``market`` then tells priors, user weights and what staying out means.
-    ``tolerance`` is what counts as a violation, in money: by default what the mechanism itself states, and rounding.
+    ``tolerance`` is what counts as a violation, in money: by default what the mechanism itself states as its error, at
+    the truth and at the misreport, and rounding.
     """
     world = rule if isinstance(rule, Market) else market
     if world is None:
         raise InputError("market must be given when the rule is not a Market: it says what people believe and value.")
     decide: Rule = rule.acquire if hasattr(rule, "acquire") else rule
     truth = np.atleast_1d(np.asarray(reports, dtype=float))
-    rows = np.arange(truth.size)
-    if people is not None and truth.size > people:
-        rows = np.sort((rng or np.random.default_rng(0)).choice(truth.size, people, replace=False))
+    tested = _tested(truth.size, people, rows, rng)
     base = decide(truth)
-    stated = float(getattr(base, "incentive_error", 0.0))
     scale = 1.0 + float(np.abs(base.payments).max())
-    allowed = (stated if tolerance is None else tolerance) + 1e-9 * scale
     findings = []
-    for number, row in enumerate(rows.tolist()):
-        findings.append(_one_person(world, decide, truth, row, points))
+    for number, row in enumerate(tested):
+        findings.append(_Person(world, decide, truth, row).finding(points, tolerance))
         if progress is not None:
-            progress(number + 1, rows.size)
-    return _judged(findings, stated, allowed, scale)
+            progress(number + 1, len(tested))
+    stated = float(getattr(base, "incentive_error", 0.0))
+    return _judged(findings, stated, stated if tolerance is None else tolerance, scale)
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    row: int
-    tried: int
-    gain: float
-    slack: float
-    rise: float
-    payment_error: float
-    resolution: float
+def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: np.random.Generator | None) -> list[int]:
+    if rows is not None:
+        if not rows or not all(0 <= row < n for row in rows):
+            raise InputError(f"rows must be at least one row from 0 to {n - 1}, got {list(rows)}.")
+        return [int(row) for row in rows]
+    if people is None or people >= n:
+        return list(range(n))
+    if people < 1:
+        raise InputError(f"people must be at least 1, got {people}.")
+    chosen: list[int] = np.sort((rng or np.random.default_rng(0)).choice(n, people, replace=False)).tolist()
+    return chosen
 
 
-def _one_person(market: Market, decide: Rule, truth: FloatArray, row: int, points: int) -> _Finding:
-    prior = market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
-    weight = float(np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)[row])
-    table: dict[float, tuple[float, float, float]] = {}
+class _Person:
+    """One person's part of the mechanism, run at many reports of hers, the others' unchanged."""
 
-    def run(z: float) -> tuple[float, float, float]:
-        if z not in table:
-            changed = truth.copy()
-            changed[row] = z
-            found = decide(changed)
-            table[z] = (float(found.privacy_loss[row]), float(found.payments[row]), float(found.mse))
-        return table[z]
+    def __init__(self, market: Market, decide: Rule, truth: FloatArray, row: int) -> None:
+        self.market, self.decide, self.truth, self.row = market, decide, truth, row
+        self.prior = market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
+        self.weight = float(np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)[row])
+        self.report = float(truth[row])
+        self.table: dict[float, tuple[float, float, float, float]] = {}
 
-    top = _top(prior, truth[row], run)
-    for tried in _reports_to_try(prior, truth, row, top, points):
-        run(tried)
-    _close_in(table, run)
-    z = np.array(sorted(table))
-    loss, paid, error = (np.array([table[value][k] for value in z.tolist()]) for k in range(3))
-    own = int(np.searchsorted(z, truth[row]))
+    def run(self, z: float) -> float:
+        """Her loss at report ``z``; what else came out is kept."""
+        if z not in self.table:
+            found = self.decide(self._changed(z))
+            own_error = 0.5 * float(getattr(found, "incentive_error", 0.0))
+            row = self.row
+            self.table[z] = (float(found.privacy_loss[row]), float(found.payments[row]), float(found.mse), own_error)
+        return self.table[z][0]
+
+    def finding(self, points: int, tolerance: float | None) -> PersonFinding:
+        top = _top(self.prior, self.report, self.run)
+        for tried in _reports_to_try(self.prior, self.truth, self.row, top, points):
+            self.run(tried)
+        _close_in(self.table, self.run)
+        z = np.array(sorted(self.table))
+        columns = np.array([self.table[value] for value in z.tolist()])
+        loss, paid, error, own_error = (columns[:, k] for k in range(4))
+        own = int(np.searchsorted(z, self.report))
+        worth = paid[None, :] - _burden(z, loss) - self.weight * np.where(np.isfinite(error), error, 0.0)[None, :]
+        gains = worth - np.diagonal(worth)[:, None]  # type by report
+        gains[~np.isfinite(loss)] = 0.0  # a type who loses everything at no cost: no number to compare
+        stated = own_error[:, None] + own_error[None, :] if tolerance is None else tolerance
+        outside = _outside(self.market, self.truth, self.row) if self.weight > 0.0 else 0.0
+        slack = np.diagonal(worth) + self.weight * outside
+        low, high = self._integral(z, loss, own)
+        rent = paid[own] - self.weight * (error[own] - outside) - _burden(z[own : own + 1], loss[own : own + 1])[0, 0]
+        comparable = math.isfinite(loss[own])
+        return PersonFinding(
+            row=self.row,
+            reports_tried=z.size,
+            spacing=float(np.diff(z).max(initial=0.0)),
+            gain=float(max(gains[own].max(), 0.0)),
+            misreport=float(z[gains[own].argmax()]),
+            gain_of_any_type=float(max(gains.max(), 0.0)),
+            slack=float(slack[np.isfinite(loss)].min(initial=math.inf)),
+            rise=float(np.diff(loss)[np.isfinite(loss[:-1])].max(initial=0.0)),
+            payment_error=float(max(low - rent, rent - high, 0.0)) if comparable else 0.0,
+            payment_resolution=float(high - low) if comparable else math.inf,
+            excess=float((gains - stated).max()),
+        )
+
+    def _integral(self, z: FloatArray, loss: FloatArray, own: int) -> tuple[float, float]:
+        """Lower and upper sums of her loss from her report on; of a market, at many more reports."""
+        known = dict(zip(z[own:].tolist(), loss[own:].tolist(), strict=True))
+        if self.decide == self.market.acquire:
+            _close_in(known, lambda at: known.setdefault(at, self._allocated(at)), rounds=_INTEGRATION // 16, each=16)
+        nodes = np.array(sorted(known))
+        values = np.array([known[at] for at in nodes.tolist()])
+        width = np.diff(nodes)
+        with np.errstate(invalid="ignore"):
+            return float((values[1:] * width).sum()), float(np.nan_to_num(values[:-1] * width, posinf=math.inf).sum())
+
+    def _allocated(self, z: float) -> float:
+        """Her loss by solving the whole problem with her report changed."""
+        costs = np.asarray(self.market.prior.virtual_cost(self._changed(z)))
+        cap = self.market.max_privacy_loss
+        loss = float(self.market.allocation(costs).privacy_loss[self.row])
+        return loss if cap is None else min(loss, cap)
+
+    def _changed(self, z: float) -> FloatArray:
+        changed = self.truth.copy()
+        changed[self.row] = z
+        return changed
+
+
+def _burden(types: FloatArray, losses: FloatArray) -> FloatArray:
+    """What each loss costs each type; nothing costs those who do not care."""
     with np.errstate(invalid="ignore"):
-        burden = np.where(np.isinf(loss)[None, :] & (z[:, None] == 0.0), 0.0, z[:, None] * loss[None, :])
-    worth = paid[None, :] - burden - weight * np.where(np.isfinite(error), error, 0.0)[None, :]
-    honest = np.diagonal(worth)
-    outside = _outside(market, truth, row) if weight > 0.0 else 0.0
-    low = np.concatenate([np.cumsum((loss[1:] * np.diff(z))[::-1])[::-1], [0.0]])
-    finite = np.where(np.isfinite(loss), loss, 0.0)
-    high = np.concatenate([np.cumsum((finite[:-1] * np.diff(z))[::-1])[::-1], [0.0]])
-    rent = paid[own] - weight * (error[own] - outside) - (truth[row] * loss[own] if truth[row] > 0.0 else 0.0)
-    return _Finding(
-        row,
-        z.size,
-        float((worth.max(axis=1) - honest)[np.isfinite(loss)].max(initial=0.0)),
-        float((honest + weight * outside)[np.isfinite(loss)].min(initial=math.inf)),
-        float(np.diff(loss)[np.isfinite(loss[:-1])].max(initial=0.0)),
-        float(max(low[own] - rent, rent - high[own], 0.0)) if math.isfinite(loss[own]) else 0.0,
-        float(high[own] - low[own]),
-    )
+        return np.where(types[:, None] > 0.0, types[:, None] * losses[None, :], 0.0)
 
 
 def _reports_to_try(prior: Prior, truth: FloatArray, row: int, top: float, points: int) -> list[float]:
@@ -193,7 +283,7 @@ def _reports_to_try(prior: Prior, truth: FloatArray, row: int, top: float, point
     return values
 
 
-def _top(prior: Prior, report: float, run: Callable[[float], tuple[float, float, float]]) -> float:
+def _top(prior: Prior, report: float, run: Callable[[float], float]) -> float:
     """The top of the support, or a report beyond which nothing is bought any more."""
     top = prior.support[1]
     if math.isfinite(top):
@@ -201,21 +291,21 @@ def _top(prior: Prior, report: float, run: Callable[[float], tuple[float, float,
     reach = max(report, float(prior.quantile(0.5)))
     for _ in range(60):
         reach *= 2.0
-        if run(reach)[0] <= 0.0:
+        if run(reach) <= 0.0:
             break
     return reach
 
 
-def _close_in(table: dict[float, tuple[float, float, float]], run: Callable[[float], Any]) -> None:
+def _close_in(table: dict[float, Any], run: Callable[[float], float], *, rounds: int = _CLOSER, each: int = 4) -> None:
     """Halve the intervals over which the loss changes most, so that jumps are seen from close by."""
-    for _ in range(_CLOSER):
+    for _ in range(rounds):
         z = np.array(sorted(table))
-        loss = np.array([table[value][0] for value in z.tolist()])
+        loss = np.array([np.atleast_1d(table[value])[0] for value in z.tolist()])
         with np.errstate(invalid="ignore"):
             change = np.nan_to_num(np.abs(np.diff(loss)) * np.diff(z), posinf=np.inf)
         middle = 0.5 * (z[:-1] + z[1:])
         change[(middle <= z[:-1]) | (middle >= z[1:])] = 0.0
-        for k in np.argsort(change)[-4:].tolist():
+        for k in np.argsort(change)[-each:].tolist():
             if change[k] > 0.0:
                 run(float(middle[k]))
 
@@ -235,30 +325,35 @@ def _outside(market: Market, truth: FloatArray, row: int) -> float:
     return Market.from_dict(values).acquire(np.delete(truth, row)).mse
 
 
-def _judged(findings: list[_Finding], stated: float, allowed: float, scale: float) -> IncentiveReport:
+def _judged(findings: list[PersonFinding], stated: float, allowed: float, scale: float) -> IncentiveReport:
     violations = []
-    gain = max(findings, key=lambda f: f.gain)
-    if gain.gain > allowed:
-        violations.append(f"A misreport gains {gain.gain:.3g} for the person in row {gain.row} or a type like hers.")
+    rounding = 1e-9 * scale
+    gain = max(findings, key=lambda f: f.excess)
+    if gain.excess > rounding:
+        violations.append(
+            f"A misreport gains {gain.gain_of_any_type:.3g} for the person in row {gain.row} or a type like hers."
+        )
     slack = min(findings, key=lambda f: f.slack)
-    if slack.slack < -allowed:
+    if slack.slack < -allowed - rounding:
         violations.append(f"Joining costs {-slack.slack:.3g} more than staying out in row {slack.row}.")
     rise = max(findings, key=lambda f: f.rise)
-    if rise.rise > 1e-9 * scale:
+    if rise.rise > rounding:
         violations.append(f"Raising the report in row {rise.row} raises the privacy loss by {rise.rise:.3g}.")
     error = max(findings, key=lambda f: f.payment_error)
-    if error.payment_error > allowed:
+    if error.payment_error > allowed + rounding:
         violations.append(
             f"The payment in row {error.row} differs from its integral by at least {error.payment_error:.3g}."
         )
     return IncentiveReport(
+        findings=tuple(findings),
         people=len(findings),
-        reports_tried=sum(f.tried for f in findings),
-        largest_gain=gain.gain,
+        reports_tried=sum(f.reports_tried for f in findings),
+        spacing=max(f.spacing for f in findings),
+        largest_gain=max(f.gain_of_any_type for f in findings),
         participation_slack=slack.slack,
         largest_rise=rise.rise,
         payment_error=error.payment_error,
-        payment_resolution=max(f.resolution for f in findings),
+        payment_resolution=max(f.payment_resolution for f in findings),
         stated_error=stated,
         violations=tuple(violations),
     )
