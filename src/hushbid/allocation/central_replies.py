@@ -178,7 +178,7 @@ def follow(
     The level must be known to stay between the costs of the people ``window``.
     """
     value, loss, mse = np.empty(own.size), np.empty(own.size), np.empty(own.size)
-    todo = np.arange(own.size)
+    pending = np.arange(own.size)
     first_one = window[0]
     near_level = sums.offset[first_one : window[1]]
     to = np.minimum(moved, 1e300)
@@ -198,15 +198,15 @@ def follow(
         root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)
         level = mean + (3.0 / KAPPA) * root / total
         done = (near_level.searchsorted(level, side="right") == count) & ((to < level) == present) | (round_ == 9)
-        square, which = root * root, todo[done]
+        square, which = root * root, pending[done]
         best = 1.0 / total + (KAPPA * KAPPA / 9.0) * spread / square + KAPPA * square
         share = added * np.maximum(level - near, 0.0) * (KAPPA / 3.0) / root
         value[which], loss[which] = best[done], (share * CUBE_ROOT_4 / root)[done]
         mse[which] = (best - (2.0 * KAPPA / 3.0) * square)[done]
-        if which.size == todo.size:
+        if which.size == pending.size:
             break
         left = ~done
-        todo, own, mass, to, level, root = (x[left] for x in (todo, own, mass, to, level, root))
+        pending, own, mass, to, level, root = (x[left] for x in (pending, own, mass, to, level, root))
     return value, loss, mse
 
 

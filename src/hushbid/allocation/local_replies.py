@@ -57,28 +57,28 @@ class LocalReplies:
         rank -= (place < rank).astype(rank.dtype)
         value, loss, root_price = self._alone(place, moved, rank)
         others = self._sorted.size - (place < self._sorted.size)
-        todo = np.flatnonzero(others + (moved < np.inf) >= 2)
-        count = np.minimum(np.full(todo.size, self._start), (others + (moved < np.inf))[todo])
-        before = np.zeros(todo.size, dtype=np.intp)
-        price = np.full(todo.size, self._price)
+        pending = np.flatnonzero(others + (moved < np.inf) >= 2)
+        count = np.minimum(np.full(pending.size, self._start), (others + (moved < np.inf))[pending])
+        before = np.zeros(pending.size, dtype=np.intp)
+        price = np.full(pending.size, self._price)
         for _ in range(2 * self._sorted.size + 4):
-            if todo.size == 0:
+            if pending.size == 0:
                 break
-            x, p = moved[todo], place[todo]
-            active = rank[todo] < count
-            found, price, y = self._balance(count, p, own[todo], x, active, price)
-            better = found < value[todo]
-            which = todo[better]
+            x, p = moved[pending], place[pending]
+            active = rank[pending] < count
+            found, price, y = self._balance(count, p, own[pending], x, active, price)
+            better = found < value[pending]
+            which = pending[better]
             value[which], root_price[which] = found[better], np.sqrt(price[better])
             loss[which] = np.where(active[better], y[better], 0.0)
             worthwhile = self._sorted.searchsorted(price * WORTHWHILE, side="right")
-            worthwhile = worthwhile - (own[todo] <= price * WORTHWHILE) * (p < self._sorted.size)
+            worthwhile = worthwhile - (own[pending] <= price * WORTHWHILE) * (p < self._sorted.size)
             worthwhile = worthwhile + (x <= price * WORTHWHILE)
             step = np.sign(worthwhile - count)
             step[found == np.inf] = -1
             going = (step != 0) & (step != -before) & (count + step >= 2)
-            going &= count + step <= (others + (moved < np.inf))[todo]
-            todo, count, before, price = todo[going], (count + step)[going], step[going], price[going]
+            going &= count + step <= (others + (moved < np.inf))[pending]
+            pending, count, before, price = pending[going], (count + step)[going], step[going], price[going]
         scale = self._error_weight * self._unit
         return Replies(value * scale, loss / math.sqrt(self._unit), root_price * self._unit)
 
