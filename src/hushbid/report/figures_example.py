@@ -186,7 +186,7 @@ def odds(quick: bool = False) -> PaperFigure:
             label = f"{100 * chance:g} % before"
             axes.plot(losses, 100 * table[f"from_{chance:g}"], color=colour, linestyle=dashes, label=label)
         axes.plot([1.0], [100 * float(most_sure(0.5, 1.0))], "o", color=BLUE)
-        axes.annotate("ε = 1: from even odds\nto at most 73 %", (1.0, 73.1), xytext=(1.15, 50), fontsize=8)
+        axes.annotate("ε = 1: from even odds\nto at most 73 %", (1.0, 73.1), xytext=(0.05, 84), fontsize=8)
         labelled(
             axes,
             x="privacy loss ε",

@@ -1,0 +1,132 @@
+"""What the documentation's builder does beyond Markdown: the API page, written from the docstrings.
+
+MkDocs calls the functions whose names begin with ``on_``. The page docs/reference/api.md holds a line ``<!-- api -->``,
+which is replaced by every public name of the package: its signature, what it says about itself, and its fields.
+"""
+
+import ast
+import dataclasses
+import inspect
+import re
+import textwrap
+from importlib import import_module
+from typing import Any
+
+PAGE, MARK = "reference/api.md", "<!-- api -->"
+
+MODULES = (
+    "hushbid.mechanism",
+    "hushbid.priors",
+    "hushbid.allocation",
+    "hushbid.payments",
+    "hushbid.estimation",
+    "hushbid.disclosure",
+    "hushbid.record",
+    "hushbid.audit",
+    "hushbid.baselines",
+    "hushbid.engine",
+    "hushbid.report",
+    "hushbid.errors",
+)
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill the API page."""
+    if page.file.src_uri != PAGE:
+        return markdown
+    assert markdown.count(MARK) == 1, f"{PAGE} must hold {MARK} once"
+    return markdown.replace(MARK, api())
+
+
+def api() -> str:
+    """All modules as Markdown."""
+    return "\n\n".join(section(name) for name in MODULES)
+
+
+def section(name: str) -> str:
+    """One module: its first paragraph, then its public names."""
+    module = import_module(name)
+    names = public_names(module)
+    parts = [f"## {name}", first_paragraph(module.__doc__)]
+    parts += [entry(getattr(module, public), public, name) for public in names]
+    return "\n\n".join(part for part in parts if part)
+
+
+def public_names(module: Any) -> list[str]:
+    """``__all__``, or what is defined in the module itself."""
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if callable(getattr(module, name))]
+    return sorted(
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__ and callable(value)
+    )
+
+
+def entry(thing: Any, name: str, module: str) -> str:
+    """One class or function."""
+    lines = [f"### {name} {{ #{module}.{name} }}", f"```python\n{signature(thing, name)}\n```", prose(thing.__doc__)]
+    if inspect.isclass(thing):
+        fields = field_docs(thing)
+        if fields:
+            lines.append("\n".join(f"- `{field}`: {words}" for field, words in fields.items()))
+        lines += [
+            f"`.{method}` {first_paragraph(value.__doc__)}"
+            for method, value in vars(thing).items()
+            if not method.startswith("_")
+            and (inspect.isfunction(value) or isinstance(value, property | classmethod))
+            and value.__doc__
+        ]
+    return "\n\n".join(line for line in lines if line)
+
+
+def signature(thing: Any, name: str) -> str:
+    """How it is called, one argument a line if it is long."""
+    try:
+        text = str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        return name
+    text = re.sub(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)+", lambda path: path[0].rpartition(".")[2], text)
+    if inspect.isclass(thing):
+        text = text.removesuffix(" -> None")
+    short = f"{name}{text}"
+    if len(short) <= 100:
+        return short
+    arguments = [str(parameter) for parameter in inspect.signature(thing).parameters]
+    return f"{name}({', '.join(arguments)})"
+
+
+def field_docs(thing: type) -> dict[str, str]:
+    """The string under each field of a dataclass."""
+    if not dataclasses.is_dataclass(thing):
+        return {}
+    body = ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for here, below in zip(body.body, body.body[1:], strict=False):
+        if isinstance(here, ast.AnnAssign) and isinstance(here.target, ast.Name) and isinstance(below, ast.Expr):
+            value = below.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str) and not here.target.id.startswith("_"):
+                found[here.target.id] = " ".join(value.value.split())
+    return found
+
+
+def prose(doc: str | None) -> str:
+    """A docstring as Markdown: examples become code, single backquoted names stay."""
+    text = inspect.cleandoc(doc or "").replace("``", "`")
+    blocks, example = [], []
+    for line in [*text.splitlines(), ""]:
+        if line.lstrip().startswith((">>>", "...")) or (example and line.strip()):
+            example.append(line.strip())
+            continue
+        if example:
+            blocks.append("```python\n" + "\n".join(example) + "\n```")
+            example = []
+        blocks.append(line)
+    return "\n".join(blocks).strip()
+
+
+def first_paragraph(doc: str | None) -> str:
+    """The first paragraph of a docstring, on one line."""
+    text = inspect.cleandoc(doc or "").split("\n\n")[0]
+    return " ".join(text.replace("``", "`").split())
