@@ -376,14 +376,17 @@ def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: F
         return sold
 
     few = np.union1d(np.linspace(0, rows.size - 1, 16).astype(np.intp), [reports.argmin(), reports.argmax()])
-    everybody = np.arange(rows.size)
     reach = max(1e-3 * (highest - float(reports.min())), 1e-6 * highest, 1e-9 * float(prior.quantile(0.5)))
-    z = np.unique(np.minimum(highest + reach * 2.0 ** np.arange(128.0), top))
-    for _ in range(2):  # by powers of two, then evenly between two of them
-        last = int(np.argmin(np.append(bought(few, z), False)))
-        low, high = z[last - 1] if last else highest, z[min(last, z.size - 1)]
-        z = np.append(np.linspace(low, high, 17)[1:], z[last + 1 :])
-    end = float(next((one for one in z if one > highest and not bought(everybody, np.array([one]))[0]), z[-1]))
+    low, end, sold = highest, highest, 1
+    while sold and end < top:  # by powers of two, several at a time
+        z = np.minimum(highest + reach * 2.0 ** np.arange(8.0), top)
+        sold = int(np.argmin(np.append(bought(few, z), False)))
+        low, end = (z[sold - 1] if sold else low), z[min(sold, 7)]
+        reach, sold = 2.0**8 * reach, sold == 8
+    z = np.linspace(low, end, 9)[1:]  # then evenly between two of them
+    end = float(z[min(int(np.argmin(np.append(bought(few, z), False))), 7)])
+    while end < top and bought(np.arange(rows.size), np.array([end]))[0]:
+        end = min(highest + 2.0 * (end - highest), top)
     if prior.virtual_cost(end) > _FAR:
         nearby = np.maximum(end - (end - highest) * 2.0 ** -np.arange(50.0, -1.0, -1.0), highest)
         end = float(nearby[np.argmax(np.asarray(prior.virtual_cost(nearby)) <= _FAR)])
