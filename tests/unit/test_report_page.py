@@ -369,18 +369,20 @@ def audit_page(outcome: Outcome, audits: Sequence[object]) -> tuple[Report, str]
 def test_a_failed_privacy_audit_shows_as_failed_with_sample_size_and_power(outcome: Outcome) -> None:
     report, text = audit_page(outcome, [privacy_audit(lower_bound=0.61)])
     assert report.failed
-    assert "An audit failed. At least one promise on this page is proved to be broken." in text
+    assert "An audit failed. At least one claim on this page is proved to be wrong." in text
     assert "Nobody loses more than ε" not in text.partition("Privacy loss of the")[0]
     assert "was promised, and not kept" in text
     assert "Failed Privacy: can the output tell one person's datum?" in text
-    assert "certainly loses at least ε = 0.61; she was promised 0.5" in text
+    assert "certainly loses at least 1.22 times the ε that she was promised" in text
     assert "20,000 outputs on each of 4 made-up data sets, at 99 % confidence" in text
     assert "97 % to catch a build that adds only 0.7 times the noise it should" in text
     assert "17" not in re.sub(r"\d+\.\d+", "", text.partition("An audit attacks")[2].partition("Assumptions")[0])
 
 
 def test_noise_that_does_not_fit_shows_as_failed(outcome: Outcome) -> None:
-    _, text = audit_page(outcome, [privacy_audit(fit_p_value=1e-9)])
+    report, text = audit_page(outcome, [privacy_audit(fit_p_value=1e-9)])
+    assert report.failed
+    assert not report.privacy_failed  # nobody is proved to lose more than promised
     assert "The noise is not what it should be" in text
 
 

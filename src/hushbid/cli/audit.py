@@ -17,17 +17,24 @@ CHECKS = ("incentives", "privacy", "accuracy")
 @click.option(
     "--samples", type=click.IntRange(min=1000), default=20_000, show_default=True, help="Noisy outputs drawn."
 )
+@click.option(
+    "--people", type=click.IntRange(min=1), help="How many people try misreports.  [default: as many as are quick]"
+)
+@click.option(
+    "--among", type=click.IntRange(min=1), help="In a market of how many of them.  [default: as many as are quick]"
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of made-up data and choices.")
-def command(record: Path, checks: tuple[str, ...], samples: int, seed: int, as_json: bool) -> None:
+def command(
+    record: Path, checks: tuple[str, ...], samples: int, people: int | None, among: int | None, seed: int, as_json: bool
+) -> None:
     """Attack a record's claims: incentives, privacy and accuracy.
 
     Looks for misreports that pay, for outputs that betray more than was promised, and for errors larger than stated, on
     made-up data only. What it finds is proof; that it finds nothing is not, so the power to find a planted fault is
     told too. The exit status is 1 if a fault was found.
     """
-    from hushbid.cli.audits import audits_of, noise_share
+    from hushbid.cli.audits import audits_of, lines_of
     from hushbid.record import read
-    from hushbid.report.audits import audit_lines
 
     chosen = checks or CHECKS
     with Steps(1 + len(chosen)) as step:
@@ -36,8 +43,18 @@ def command(record: Path, checks: tuple[str, ...], samples: int, seed: int, as_j
         found = []
         for check in chosen:
             step(f"attacking {check}")
-            found += list(audits_of(outcome, checks=(check,), samples=samples, seed=seed))
-    lines = [_facts(line) for line in audit_lines(found, noise_share=noise_share(outcome))]
+            found += list(
+                audits_of(
+                    outcome,
+                    checks=(check,),
+                    samples=samples,
+                    tested=people,
+                    among=among,
+                    seed=seed,
+                    progress=step.part,
+                )
+            )
+    lines = [_facts(line) for line in lines_of(found, outcome)]
     failed = any(line["verdict"] == "failed" for line in lines)
     result = {"record": str(record), "ok": not failed, "audits": lines}
     tell(result, _text(lines), as_json=as_json)

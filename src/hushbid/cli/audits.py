@@ -1,35 +1,81 @@
 """Which attacks to run on a decided campaign, in sizes that fit its number of people."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hushbid.audit import check_accuracy, check_privacy
+from hushbid.audit import check_accuracy, check_incentives, check_privacy
 from hushbid.disclosure import ReleasePlan, central, local
 from hushbid.errors import MissingExtra
-from hushbid.mechanism import Outcome
+from hushbid.mechanism import Market, Outcome
+from hushbid.priors import Empirical, Grouped
+from hushbid.report import AuditLine
+from hushbid.report.audits import audit_lines
 
 CHECKS = ("incentives", "privacy", "accuracy")
 _CELLS = 10_000_000
 _SEED = 20260
+_POINTS = 9
 
 
 def audits_of(
-    outcome: Outcome, *, checks: tuple[str, ...] = CHECKS, samples: int = 20_000, seed: int = _SEED
+    outcome: Outcome,
+    *,
+    checks: tuple[str, ...] = CHECKS,
+    samples: int = 20_000,
+    tested: int | None = None,
+    among: int | None = None,
+    seed: int = _SEED,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Any]:
-    """The results of the checks asked for. Simulations use made-up data only, never anybody's."""
+    """The results of the checks asked for. Simulations use made-up data only, never anybody's.
+
+    Misreports are tried for ``tested`` people in a market of ``among`` of those who reported: trying one means to run
+    the whole market again, and what holds for all report vectors must hold for these. By default as many as take some
+    seconds, which depends on whether payments are finite sums or have to be integrated.
+    """
     rng = np.random.default_rng(seed)
+    market = outcome.market
+    quick = (isinstance(market.prior, Empirical) or market.prior.is_linear) and market.max_privacy_loss is None
+    tested, among = tested or (20 if quick else 1), among or (24 if quick else 10)
+    if "incentives" in checks:
+        part, reports = _some(outcome, among, rng)
+        yield check_incentives(part, reports, people=tested, points=_POINTS, rng=rng, progress=progress)
     plan = _plan_of_buyers(outcome)
+    if plan is None:
+        return
     try:
-        if "privacy" in checks and plan is not None:
+        if "privacy" in checks:
             yield check_privacy(plan, user=int(np.argmax(plan.delivered)), samples=samples)
-        if "accuracy" in checks and plan is not None:
+        if "accuracy" in checks:
             repetitions = max(100, min(2000, _CELLS // plan.people))
             yield check_accuracy(plan, rng=rng, repetitions=repetitions)
     except MissingExtra:
         return
+
+
+def lines_of(audits: Iterable[Any], outcome: Outcome) -> tuple[AuditLine, ...]:
+    """The results in words, failures first."""
+    return audit_lines(audits, noise_share=noise_share(outcome), people=outcome.reports.size)
+
+
+def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Market, NDArray[np.float64]]:
+    """The same market for some of the people."""
+    market, n = outcome.market, outcome.reports.size
+    rows = np.sort(rng.choice(n, min(n, among), replace=False))
+    changes: dict[str, Any] = {}
+    if isinstance(market.prior, Grouped):
+        labels = market.prior.labels
+        changes["prior"] = Grouped(market.prior.priors, [labels[row] for row in rows.tolist()])
+    for name in ("variance", "user_weight"):
+        value = getattr(market, name)
+        if isinstance(value, np.ndarray):
+            changes[name] = value[rows]
+    return replace(market, **changes), outcome.reports[rows]
 
 
 def noise_share(outcome: Outcome) -> float:

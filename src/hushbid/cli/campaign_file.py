@@ -318,8 +318,8 @@ def _file(section: Section, home: Path) -> str:
 
 
 def _check_columns(section: Section, file: str, columns: dict[str, str | None]) -> None:
-    """That the file is there and has the columns; a stream is looked at later."""
-    if not file or file == STREAM:
+    """That the file is there and has the columns; a stream or a pipe, which is read once, is looked at later."""
+    if not file or file == STREAM or (Path(file).exists() and not Path(file).is_file()):
         return
     try:
         there = columns_of(file)

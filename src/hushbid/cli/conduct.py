@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.cli.audits import audits_of
+from hushbid.cli.audits import audits_of, lines_of
 from hushbid.cli.campaign_file import Campaign
 from hushbid.cli.frame import plain
 from hushbid.cli.people import People, read_data, read_people, rows_of
@@ -26,7 +26,7 @@ from hushbid.engine.files import Column, table_writer
 from hushbid.errors import AlreadyReleased, MissingExtra
 from hushbid.mechanism.publish import plan_of
 from hushbid.record import Record
-from hushbid.report import build_report, render_report
+from hushbid.report import AuditLine, build_report, render_report
 from hushbid.report.formats import interval
 
 CLAIMS = "claims"
@@ -51,8 +51,13 @@ class Results:
     missing: str
     """Why there is no estimate although there are data; empty if there is one."""
 
-    audits: tuple[Any, ...]
+    audits: tuple[AuditLine, ...]
     files: tuple[Path, ...]
+
+    @property
+    def failed(self) -> int:
+        """How many audits found a fault."""
+        return sum(audit.verdict == "failed" for audit in self.audits)
 
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
@@ -61,7 +66,7 @@ class Results:
             facts["estimate"] = estimate_facts(self.release, self.campaign.level)
             facts["drawn_before"] = self.drawn_before
         facts["stamps"] = list(self.record.stamps)
-        facts["audits_failed"] = sum(bool(audit.rejected) for audit in self.audits)
+        facts["audits_failed"] = self.failed
         facts["record_hash"] = self.record.hash
         facts["files"] = [str(path) for path in self.files]
         return facts
@@ -78,9 +83,8 @@ class Results:
             lines.append(f"No estimate: {self.missing}")
         if self.strangers:
             lines.append(f"{self.strangers:,} people in the data did not report; their data were not used.")
-        failed = [audit for audit in self.audits if audit.rejected]
-        if failed:
-            lines.append(f"WARNING: {len(failed)} audit{'s' * (len(failed) > 1)} failed; see the report.")
+        if self.failed:
+            lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
         lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
         names = ", ".join(path.name for path in self.files)
         lines.append(f"Written to {self.campaign.folder}: {names}.")
@@ -122,7 +126,9 @@ def conduct(
     step("recording")
     record = record_of(purchase, origin, release, _notes(campaign))
     step("auditing")
-    audits = tuple(audits_of(purchase.outcome)) if audit and purchase.outcome.active else ()
+    audits: tuple[AuditLine, ...] = ()
+    if audit and purchase.outcome.active and campaign.data is not None:
+        audits = lines_of(audits_of(purchase.outcome), purchase.outcome)
     step("writing")
     with Staging(force=force) as files:
         paths = _write(files, campaign, purchase, release, record, audits)
@@ -223,7 +229,7 @@ def _write(
     purchase: Purchase,
     release: Release | None,
     record: Record,
-    audits: tuple[Any, ...],
+    audits: tuple[AuditLine, ...],
 ) -> list[Path]:
     """Stage every file; the record last, so that where it is, all are."""
     folder, end = campaign.folder, campaign.decisions_format
@@ -267,7 +273,7 @@ def payment_columns(purchase: Purchase, release: Release) -> dict[str, Column]:
 
 
 def _report(
-    campaign: Campaign, purchase: Purchase, release: Release | None, record: Record, audits: tuple[Any, ...]
+    campaign: Campaign, purchase: Purchase, release: Release | None, record: Record, audits: tuple[AuditLine, ...]
 ) -> str:
     notices = list(campaign.notices)
     if campaign.data is not None and campaign.data.kind == "simulated_values":

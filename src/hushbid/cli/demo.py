@@ -28,7 +28,6 @@ setting = "central"                  # people trust the service to add the noise
 prior = { file = "prior.json" }      # fitted on a pilot among other people: hushbid fit-prior pilot.csv
 bounds = [3, 11]                     # hours; whatever lies outside is moved to the nearer end
 variance = 1.5                       # squared hours, an upper bound from earlier studies
-max_privacy_loss = 1.0               # nobody loses more than this
 # It would pay 2,000 euros to bring the standard error from 12 minutes down to 3.
 buyer_weight = { payment = 2000, from_standard_error = 0.2, to_standard_error = 0.05 }
 
@@ -145,9 +144,8 @@ def _text(results: "Results", mean: float, out: Path) -> str:
         lines.append(f"                    (made up, so we know: the mean of all {count:,} is {mean:.3f})")
     else:
         lines.append(f"  How accurate      no estimate was drawn. {results.missing}")
-    failed = sum(bool(audit.rejected) for audit in results.audits)
     if results.audits:
-        verdict = f"{failed} FAILED" if failed else "none found a fault"
+        verdict = f"{results.failed} FAILED" if results.failed else "none found a fault"
         lines.append(f"  Attacked          {len(results.audits)} audits on our own claims, {verdict}")
     lines += [
         f"  The report        {out / 'report.html'}",

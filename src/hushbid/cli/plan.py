@@ -43,7 +43,7 @@ def _plan(
     import numpy as np
 
     from hushbid.cli.purchase import Spending
-    from hushbid.errors import InputError
+    from hushbid.errors import HushbidError, InputError
 
     source = options.prior_source()
     if source.is_grouped:
@@ -52,14 +52,19 @@ def _plan(
     with Steps(2) as step:
         if target is not None or budget is not None:
             step("searching")
-            found = market.plan(
-                target_mse=None if target is None else target**2,
-                budget=budget,
-                n=people,
-                rng=np.random.default_rng(given["seed"]),
-                repetitions=given["repetitions"],
-                progress=step.part,
-            )
+            try:
+                found = market.plan(
+                    target_mse=None if target is None else target**2,
+                    budget=budget,
+                    n=people,
+                    rng=np.random.default_rng(given["seed"]),
+                    repetitions=given["repetitions"],
+                    progress=step.part,
+                )
+            except HushbidError as problem:
+                if "target_mse" not in str(problem):
+                    raise
+                raise InputError(f"{problem} (target_mse is --target-standard-error squared.)") from problem
             market, people, answer, solved_for = found.market, found.n, found.answer, found.solved_for
         assert people is not None
         step("simulating")

@@ -1,8 +1,8 @@
 """Audit results as lines of a report: what was tried, on how many samples, and what could have been found.
 
 "No fault found" is never "proved": the line always says how likely the audit would have caught a build that adds only
-0.7 times the noise it should, and below `ENOUGH_POWER` the verdict is "weak". Rows are not named: a report does not say
-whose promise was attacked.
+0.7 times the noise it should, and below `ENOUGH_POWER` the verdict is "weak". Rows and promises are not named: a report
+does not say who was attacked.
 """
 
 import math
@@ -54,23 +54,21 @@ def _verdict(rejected: bool, power: float | None) -> Verdict:
 
 
 def _privacy(audit: PrivacyAudit) -> AuditLine:
-    found, promised = number(audit.lower_bound, 4), number(audit.promised, 4)
+    """In units of the promise: the promise itself is one person's number."""
+    proved = audit.lower_bound / audit.promised
     if audit.loss_rejected:
         finding = (
-            f"The promise is broken. The person attacked certainly loses at least ε = {found}; she was promised"
-            f" {promised}."
+            f"The promise is broken: the person attacked certainly loses at least {number(proved)} times the ε that she"
+            " was promised."
         )
     elif audit.fit_rejected:
         finding = (
-            f"The noise is not what it should be: it does not fit the Laplace distribution of the promised scale"
-            f" (p = {number(audit.fit_p_value or 0.0, 2)}). The person attacked loses at least ε = {found}; she was"
-            f" promised {promised}."
+            "The noise is not what it should be: it does not fit the Laplace distribution of the promised scale"
+            f" (p = {number(audit.fit_p_value or 0.0, 2)}). The attack could prove a loss of {percent(proved)} of the ε"
+            " that was promised."
         )
     else:
-        finding = (
-            f"No event was found that betrays more than promised: the person attacked certainly loses ε = {found} or"
-            f" more, and was promised {promised}."
-        )
+        finding = f"The attack could prove a loss of {percent(proved)} of the ε that was promised, and no more."
         if audit.fit_p_value is not None:
             finding += f" The noise fits its distribution (p = {number(audit.fit_p_value, 2)})."
     return AuditLine(
@@ -82,7 +80,7 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
         ),
         power=audit.power,
         power_against=_PLANTED,
-        bar=(audit.lower_bound, audit.promised),
+        bar=(proved, 1.0),
     )
 
 

@@ -130,14 +130,14 @@ def audit_chart(lines: Sequence[AuditLine], width: float) -> Drawing:
     bars = [(one.bar, one.verdict) for one in lines if one.bar is not None]
     scale = round_scale([value for bar, _ in bars for value in bar], 4, width - 12, wanted=4 if width == NARROW else 7)
     bottom = 30.0 + 40.0 * len(bars)
-    marks = axis_x(scale, bottom, "ε", wanted=4 if width == NARROW else 7, top=22)
+    marks = axis_x(scale, bottom, "in units of the ε that was promised", wanted=4 if width == NARROW else 7, top=22)
     for place, ((found, promised), verdict) in enumerate(bars):
         y = 30.0 + 40.0 * place
         marks += [
             box(scale(0), y + 8, scale(found) - scale(0), 18, "bad" if verdict == "failed" else "s1", radius=2),
             rule(scale(promised), y, scale(promised), y + 34, "promise"),
         ]
-        words = f"proved {number(found, 3)}"
+        words = f"proved {number(found, 2)}"
         if min(scale(found), scale(promised)) > text_width(words) + 20:
             marks.append(label(scale(0) + 9, y + 22, words, "on-s1 strong"))
     end = scale(bars[0][0][1])

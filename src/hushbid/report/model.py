@@ -246,7 +246,7 @@ class AuditLine:
     """Which planted fault."""
 
     bar: tuple[float, float] | None = None
-    """What was found and what is allowed, to be drawn; None if it is not that kind of audit."""
+    """Privacy audits: the loss that was proved and the one promised, in units of the promise, to be drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,4 +341,4 @@ class Report:
     @property
     def privacy_failed(self) -> bool:
         """Whether an audit proved that somebody loses more privacy than promised."""
-        return any(audit.verdict == "failed" and audit.bar is not None for audit in self.audits)
+        return any(audit.bar is not None and audit.bar[0] > audit.bar[1] for audit in self.audits)

@@ -99,7 +99,7 @@ def _warning(report: Report) -> Markup | None:
     return element(
         "p",
         element("b", "An audit failed. " if failed == 1 else f"{failed} audits failed. "),
-        "At least one promise on this page is proved to be broken. Do not rely on it; see ",
+        "At least one claim on this page is proved to be wrong. Do not rely on it; see ",
         element("a", "the audits", href="#audits"),
         ".",
         class_="alarm",

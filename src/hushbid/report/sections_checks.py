@@ -126,22 +126,20 @@ def audits_section(report: Report) -> Markup:
     drawn = [line for line in report.audits if line.bar is not None]
     chart = None
     if drawn:
-        listed = "; ".join(
-            f"proved {number(line.bar[0], 4)}, promised {number(line.bar[1], 4)}" for line in drawn if line.bar
-        )
+        listed = "; ".join(f"proved {number(line.bar[0])} times what was promised" for line in drawn if line.bar)
         chart = figure(
             lambda width: audit_chart(drawn, width),
             name="audits",
             title="Privacy loss that the attack could prove, against the promise",
             description=f"For each privacy audit: {listed}.",
-            caption="A bar beyond its line would prove that the promise is broken.",
+            caption="A bar beyond its line proves that the promise is broken.",
         )
     return join([opening, element("div", cards, class_="audits"), chart])
 
 
 def _audit(line: AuditLine) -> Markup:
     against = f" to catch {line.power_against}" if line.power_against else ""
-    power = "not known" if line.power is None else f"{percent(line.power)}{against}"
+    power = "not known" if line.power is None else f"{percent(min(line.power, 0.999))}{against}"
     return element(
         "article",
         element(

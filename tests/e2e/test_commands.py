@@ -1,0 +1,538 @@
+"""Every command as its users meet it: a process with files, pipes, signals and an exit status."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+PEOPLE = 60
+CAMPAIGN = """\
+name = "Sleep"
+quantity = "mean sleep"
+unit = "hours"
+
+[market]
+setting = "central"
+prior = "uniform:1,3"
+bounds = [0, 12]
+variance = 2
+buyer_weight = 500
+
+[money]
+currency = "EUR"
+ceiling = 1000
+
+[reports]
+file = "reports.csv"
+group = "shift"
+
+[data]
+file = "data.csv"
+"""
+FINAL_FILES = ["decisions.csv", "estimate.json", "payments.csv", "record.json", "report.html"]
+
+
+def hushbid(*arguments: object, cwd: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hushbid", *map(str, arguments)]
+    variables = {**os.environ, "HUSHBID_STORE": str(cwd / "store")}
+    return subprocess.run(command, cwd=cwd, input=text, capture_output=True, text=True, timeout=300, env=variables)
+
+
+def succeeds(*arguments: object, cwd: Path, text: str | None = None) -> str:
+    done = hushbid(*arguments, cwd=cwd, text=text)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(*arguments: object, cwd: Path, text: str | None = None) -> str:
+    """What a refusal says: status 2, nothing on standard output, no traceback."""
+    done = hushbid(*arguments, cwd=cwd, text=text)
+    assert (done.returncode, done.stdout) == (2, ""), (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with a campaign of 60 people, whose data stand in another order than their reports."""
+    rng = np.random.default_rng(1)
+    prices, sleep = rng.uniform(1, 3, PEOPLE), np.clip(rng.normal(7, 1, PEOPLE), 0, 12)
+    rows = [f"p{k},{price!r},{'day' if k % 2 else 'night'}\n" for k, price in enumerate(prices.tolist())]
+    (tmp_path / "reports.csv").write_text("id,sensitivity,shift\n" + "".join(rows))
+    values = [f"p{k},{value!r}\n" for k, value in enumerate(sleep.tolist())]
+    (tmp_path / "data.csv").write_text("id,value\n" + "".join(reversed(values)))
+    (tmp_path / "sleep.toml").write_text(CAMPAIGN)
+    return tmp_path
+
+
+def change(path: Path, old: str, new: str) -> None:
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def estimate(home: Path) -> float:
+    return float(json.loads((home / "sleep" / "estimate.json").read_text())["estimate"])
+
+
+# -- run -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_campaign_runs_from_its_file_to_a_record_that_verifies(home: Path) -> None:
+    told = succeeds("run", "sleep.toml", "--no-audit", cwd=home)
+    assert "Estimate of mean sleep:" in told
+    assert "EUR" in told
+    assert "95 % interval" in told
+    folder = home / "sleep"
+    assert sorted(contents(folder)) == FINAL_FILES
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
+    header, *rows = (folder / "decisions.csv").read_text().splitlines()
+    assert header == "id,privacy_loss,weight,payment_minor,currency"
+    assert [row.split(",")[0] for row in rows] == [f"p{k}" for k in range(PEOPLE)]
+    assert all(int(row.split(",")[3]) >= 0 for row in rows)
+    facts = json.loads((folder / "estimate.json").read_text())
+    assert facts["interval"]["low"] < facts["estimate"] < facts["interval"]["high"]
+    verified = json.loads(succeeds("verify", folder / "record.json", "--json", cwd=home))
+    assert verified["ok"] is True
+    record = json.loads((folder / "record.json").read_text())
+    assert record["money"]["incentive_error"] >= 0.01
+
+
+def test_a_second_run_is_refused_and_force_writes_the_same_estimate_again(home: Path) -> None:
+    succeeds("run", "sleep.toml", "--no-audit", cwd=home)
+    before = contents(home / "sleep")
+    assert "sleep/record.json exists already: --force replaces." in refused("run", "sleep.toml", cwd=home)
+    change(home / "data.csv", "p1,", "unknown,")  # other data do not lead to another draw
+    again = json.loads(succeeds("run", "sleep.toml", "--no-audit", "--force", "--json", cwd=home))
+    assert again["drawn_before"] is True
+    assert contents(home / "sleep") == before
+
+
+def test_no_flag_and_no_other_decisions_draw_a_second_estimate(home: Path) -> None:
+    succeeds("run", "sleep.toml", "--no-audit", cwd=home)
+    before = contents(home / "sleep")
+    change(home / "sleep.toml", "buyer_weight = 500", "buyer_weight = 501")
+    assert "would cost them their privacy twice" in refused("run", "sleep.toml", "--no-audit", "--force", cwd=home)
+    assert contents(home / "sleep") == before
+
+
+def test_spending_above_the_ceiling_is_refused_with_what_it_would_cost(home: Path) -> None:
+    change(home / "sleep.toml", "ceiling = 1000", "ceiling = 0.5")
+    told = refused("run", "sleep.toml", cwd=home)
+    assert "above the ceiling of EUR 0.50" in told
+    assert all(words in told for words in ("on average", "in 95 of 100 cases", "at the very worst"))
+    assert not (home / "sleep").exists()
+
+
+def test_decisions_come_first_and_data_may_come_later(home: Path) -> None:
+    (home / "later.toml").write_text(CAMPAIGN.partition("[data]")[0] + '[output]\nfolder = "sleep"\n')
+    told = succeeds("run", "later.toml", cwd=home)
+    assert "Next: collect the data" in told
+    decided = contents(home / "sleep")
+    assert sorted(decided) == ["decisions.csv", "outcome.json"]
+    succeeds("run", "sleep.toml", "--no-audit", cwd=home)
+    now = contents(home / "sleep")
+    assert sorted(now) == sorted([*FINAL_FILES, "outcome.json"])
+    assert {name: now[name] for name in decided} == decided
+
+
+def test_who_does_not_deliver_is_not_paid(home: Path) -> None:
+    succeeds("run", "sleep.toml", "--no-audit", cwd=home)
+    rows = [line.split(",") for line in (home / "sleep" / "payments.csv").read_text().splitlines()[1:]]
+    buyers = [row[0] for row in rows if row[3] == "yes"]
+    other = home / "other"
+    other.mkdir()
+    for name in ("reports.csv", "data.csv", "sleep.toml"):
+        (other / name).write_text((home / name).read_text())
+    lines = (other / "data.csv").read_text().splitlines()
+    (other / "data.csv").write_text("\n".join(line for line in lines if not line.startswith(f"{buyers[0]},")) + "\n")
+    told = succeeds("run", "sleep.toml", "--no-audit", cwd=other)
+    assert "1 people did not deliver" in told
+    paid = {
+        line.split(",")[0]: line.split(",")[1:]
+        for line in (other / "sleep" / "payments.csv").read_text().splitlines()[1:]
+    }
+    assert paid[buyers[0]] == ["0", "EUR", "no"]
+    assert {row[0]: row[1:] for row in rows if row[0] != buyers[0]} == {
+        name: row for name, row in paid.items() if name != buyers[0]
+    }
+
+
+def test_reports_may_come_through_a_pipe(home: Path) -> None:
+    change(home / "sleep.toml", '"reports.csv"', '"-"')
+    told = json.loads(
+        succeeds("run", "sleep.toml", "--no-audit", "--json", cwd=home, text=(home / "reports.csv").read_text())
+    )
+    assert told["people"] == PEOPLE
+
+
+def test_losing_all_privacy_must_be_accepted_by_name(home: Path) -> None:
+    carefree = [f"p{k}" for k in range(40)]
+    rows = "".join(f"{name},0,day\n" for name in carefree)
+    (home / "reports.csv").write_text(f"id,sensitivity,shift\n{rows}q,2.9,day\n")
+    (home / "data.csv").write_text("id,value\n" + "".join(f"{name},{7 + k % 2}\n" for k, name in enumerate(carefree)))
+    change(home / "sleep.toml", '"uniform:1,3"', '"uniform:0,3"')
+    change(home / "sleep.toml", "buyer_weight = 500", "buyer_weight = 5")
+    assert "privacy loss is infinite for rows 0, 1, 2 and 37 more" in refused("run", "sleep.toml", cwd=home)
+    assert not (home / "sleep" / "decisions.csv").exists()
+    change(home / "sleep.toml", "variance = 2", "variance = 2\naccept_infinite_loss = true")
+    told = succeeds("run", "sleep.toml", "--no-audit", cwd=home)
+    assert "STAMPED in the record: infinite privacy loss accepted." in told
+    assert estimate(home) == pytest.approx(7.5)
+
+
+BAD_CAMPAIGNS = {
+    "a cell that is no number": ("reports.csv", "p3,", "p3,oops777", "row 3 does not"),
+    "a report below the prior": ("reports.csv", "p4,", "p4,0.0777\nq,", "row 4 does"),
+    "two people of one name": ("reports.csv", "p5,", "p6,", "row 6 does not (the first repeats row 5"),
+    "a datum that is no number": ("data.csv", "p7,", "p7,oops777", "row 52 does not"),
+    "people who never reported": ("data.csv", "p", "x", "nobody in column 'id' is among the ids of reports.csv"),
+    "a broken campaign file": ("sleep.toml", '"central"', "central", "sleep.toml is not TOML"),
+    "several faults at once": ("sleep.toml", "bounds = [0, 12]\nvariance", "bounds = [9]\nvarianse", "has 2 problems:"),
+    "a missing file": ("sleep.toml", '"data.csv"', '"dato.csv"', "data.file: dato.csv does not exist"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_CAMPAIGNS)
+def test_a_bad_campaign_is_refused_before_anything_is_written(fault: str, home: Path) -> None:
+    file, old, new, sentence = BAD_CAMPAIGNS[fault]
+    change(home / file, old, new)
+    told = refused("run", "sleep.toml", cwd=home)
+    assert sentence in told
+    assert "777" not in told
+    assert not (home / "sleep").exists()
+
+
+# -- the local setting -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def local(home: Path) -> Path:
+    """Five people in the local setting."""
+    change(home / "sleep.toml", '"central"', '"local"')
+    rows = (home / "reports.csv").read_text().splitlines()[:6]
+    (home / "reports.csv").write_text("\n".join(rows) + "\n")
+    return home
+
+
+def test_in_the_local_setting_the_platform_sees_messages_only(local: Path) -> None:
+    (local / "first.toml").write_text((local / "sleep.toml").read_text().partition("[data]")[0])
+    told = succeeds("run", "first.toml", cwd=local)
+    assert 'hushbid privatize --campaign "Sleep" --privacy-loss HERS --bounds 0,12' in told
+    messages = []
+    for line in (local / "first" / "decisions.csv").read_text().splitlines()[1:]:
+        person, loss = line.split(",")[:2]
+        if float(loss) > 0:
+            arguments = ("--campaign", "Sleep", "--privacy-loss", loss, "--bounds", "0,12", "--id", person)
+            message = succeeds("privatize", *arguments, cwd=local, text="7.25")
+            doubled = message.strip().replace('"', '""')
+            messages.append(f'{person},"{doubled}"\n')
+    assert messages
+    (local / "data.csv").write_text("id,message\n" + "".join(messages))
+    facts = json.loads(succeeds("run", "sleep.toml", "--no-audit", "--json", cwd=local))
+    assert facts["bought_from"] == len(messages)
+    assert facts["estimate"]["dropped_out"] == 0
+
+
+def test_plain_values_are_taken_in_the_local_setting_only_if_called_simulated(local: Path) -> None:
+    assert "data.value: data.csv has no column 'message'" in refused("run", "sleep.toml", cwd=local)
+    change(local / "sleep.toml", 'file = "data.csv"', 'file = "data.csv"\nvalue = "value"')
+    assert "cannot be read" in refused("run", "sleep.toml", cwd=local)
+    change(local / "sleep.toml", 'value = "value"', 'kind = "simulated_values"')
+    first = json.loads(succeeds("run", "sleep.toml", "--no-audit", "--json", cwd=local))
+    assert "The data are simulated" in (local / "sleep" / "report.html").read_text()
+    again = json.loads(succeeds("run", "sleep.toml", "--no-audit", "--json", "--force", cwd=local))
+    assert again["estimate"]["estimate"] == first["estimate"]["estimate"]
+
+
+def test_privatizing_again_gives_the_same_message_and_never_asks_the_value(home: Path) -> None:
+    arguments = ("privatize", "--campaign", "Sleep", "--privacy-loss", "0.5", "--bounds", "0,12")
+    first = hushbid(*arguments, cwd=home, text="7.25\n")
+    assert first.returncode == 0
+    assert json.loads(first.stdout)["epsilon"] == ["1", "2"]
+    again = hushbid(*arguments, cwd=home, text="")
+    assert again.stdout == first.stdout
+    assert "the same message again" in again.stderr
+    assert "another privacy loss" in refused(*arguments[:4], "0.7", *arguments[5:], cwd=home, text="7.25")
+    other = succeeds(*arguments, "--id", "bob", cwd=home, text="7.25")
+    assert other != first.stdout
+
+
+@pytest.mark.parametrize(
+    ("changes", "text", "sentence"),
+    [
+        ({}, "my secret", "must be one number"),
+        ({}, "", "must be one number"),
+        ({"--privacy-loss": "0"}, "7.25", "privacy_loss must be at least"),
+        ({"--privacy-loss": "inf"}, "7.25", "privacy_loss is infinite"),
+        ({"--bounds": "12,0"}, "7.25", "two numbers, the smaller first"),
+        ({"--value-file": "none.txt"}, "", "none.txt cannot be read"),
+    ],
+)
+def test_what_cannot_be_privatized_is_refused_without_echoing_it(
+    changes: dict[str, str], text: str, sentence: str, home: Path
+) -> None:
+    options = {"--campaign": "Sleep", "--privacy-loss": "0.5", "--bounds": "0,12", **changes}
+    told = refused("privatize", *(part for pair in options.items() for part in pair), cwd=home, text=text)
+    assert sentence in told
+    assert "secret" not in told
+    assert "7.25" not in told
+
+
+# -- price, release, verify, audit -----------------------------------------------------------------------------------
+
+MARKET = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
+
+
+def test_price_is_a_filter_and_its_summary_stays_out_of_the_way(home: Path) -> None:
+    piped = hushbid("price", "-", *MARKET, cwd=home, text=(home / "reports.csv").read_text())
+    assert piped.returncode == 0
+    assert piped.stdout.splitlines()[0] == "id,privacy_loss,weight,payment_minor,currency"
+    assert len(piped.stdout.splitlines()) == PEOPLE + 1
+    assert piped.stderr.startswith("Bought from")
+    assert "\r" not in piped.stderr  # no progress bar where nobody watches
+    facts = json.loads(succeeds("price", "reports.csv", *MARKET, "--json", cwd=home))
+    rows = [line.split(",") for line in piped.stdout.splitlines()[1:]]
+    assert facts["total_payment_minor"] == sum(int(row[3]) for row in rows)
+
+
+def test_csv_and_parquet_lead_to_the_same_decisions(home: Path) -> None:
+    from pyarrow import csv, parquet
+
+    parquet.write_table(csv.read_csv(home / "reports.csv"), home / "reports.parquet")
+    succeeds("price", "reports.csv", *MARKET, "--out", "a.csv", cwd=home)
+    succeeds("price", "reports.parquet", *MARKET, "--out", "b.parquet", cwd=home)
+    assert csv.read_csv(home / "a.csv").to_pydict() == parquet.read_table(home / "b.parquet").to_pydict()
+    assert (home / "b.parquet").stat().st_mode & 0o077 == 0
+
+
+def test_a_reader_that_leaves_early_is_no_error(home: Path) -> None:
+    many = "".join(f"{1 + k / 20_000}\n" for k in range(20_000))
+    (home / "many.csv").write_text(f"sensitivity\n{many}")
+    command = f"'{sys.executable}' -m hushbid price many.csv --prior uniform:1,3 | head -n 1"
+    done = subprocess.run(["bash", "-c", command], cwd=home, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "id,privacy_loss,weight,payment_minor,currency\n"
+    assert "Traceback" not in done.stderr
+    assert "rror" not in done.stderr
+
+
+def test_a_saved_outcome_is_released_once(home: Path) -> None:
+    succeeds("price", "reports.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
+    first = json.loads(succeeds("release", "o.json", "data.csv", "--json", cwd=home))
+    assert first["drawn_before"] is False
+    assert "o.released.json exists already" in refused("release", "o.json", "data.csv", cwd=home)
+    again = json.loads(succeeds("release", "o.json", "data.csv", "--force", "--json", cwd=home))
+    assert (again["estimate"], again["drawn_before"]) == (first["estimate"], True)
+    held = json.loads(succeeds("release", "o.released.json", "data.csv", "--json", "--out", "x.json", cwd=home))
+    assert held["estimate"] == first["estimate"]
+    assert json.loads(succeeds("verify", "o.released.json", "--json", cwd=home))["ok"] is True
+
+
+def test_an_altered_record_does_not_verify(home: Path) -> None:
+    succeeds("price", "reports.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
+    content = json.loads((home / "o.json").read_text())
+    content["outcome"]["columns"]["payment"][0] += 1e-6
+    (home / "o.json").write_text(json.dumps(content))
+    assert "altered or damaged" in refused("verify", "o.json", cwd=home)
+
+
+def test_an_audit_reports_what_it_found_and_what_it_could_have(home: Path) -> None:
+    succeeds("price", "reports.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
+    sizes = ("--samples", "2000", "--people", "2", "--among", "5")
+    found = json.loads(succeeds("audit", "o.json", *sizes, "--json", cwd=home))
+    assert found["ok"] is True
+    assert len(found["audits"]) == 3
+    assert all(audit["verdict"] in ("clear", "weak") for audit in found["audits"])
+    assert all(audit["samples"] for audit in found["audits"])
+
+
+BAD_CALLS: dict[str, tuple[list[str], str]] = {
+    "price: no file": (["price", "none.csv", *MARKET], "none.csv does not exist"),
+    "price: no prior": (["price", "reports.csv"], "Missing option '--prior'"),
+    "price: a prior nobody knows": (["price", "reports.csv", "--prior", "normal:0,1"], "must be a family"),
+    "price: a weight under which people owe": (
+        ["price", "reports.csv", *MARKET, "--user-weight", "1"],
+        "--user-weight lets people owe money",
+    ),
+    "price: an unknown currency": (["price", "reports.csv", *MARKET, "--currency", "EURO"], "three capital letters"),
+    "price: a ceiling": (["price", "reports.csv", *MARKET, "--ceiling", "0.01"], "above the ceiling"),
+    "price: an ending nobody knows": (["price", "reports.csv", *MARKET, "--out", "x.xlsx"], "must end in .csv"),
+    "price: an existing file": (["price", "reports.csv", *MARKET, "--out", "data.csv"], "data.csv exists already"),
+    "price: two results on one stream": (["price", "reports.csv", *MARKET, "--out", "-", "--json"], "would both write"),
+    "price: groups without a column": (
+        ["price", "reports.csv", "--prior", "day=uniform:1,3", "--prior", "night=uniform:1,3"],
+        "needs a column of groups",
+    ),
+    "price: a group without a prior": (
+        ["price", "reports.csv", "--prior", "day=uniform:1,3", "--group-column", "shift"],
+        "reports.csv: labels must be among 'day', but row 0",
+    ),
+    "release: no record": (["release", "none.json", "data.csv"], "none.json cannot be read"),
+    "release: no data": (["release", "sleep.toml", "data.csv"], "must be JSON"),
+    "verify: no record": (["verify", "reports.csv"], "must be JSON"),
+    "audit: no record": (["audit", "none.json"], "none.json cannot be read"),
+    "audit: a check nobody knows": (["audit", "x", "--check", "luck"], "'luck' is not one of"),
+    "plan: nothing to plan for": (["plan", "--prior", "uniform:1,2"], "Give --people"),
+    "plan: an impossible error": (
+        ["plan", "--prior", "uniform:1,2", "--people", "10", "--target-standard-error", "0.01"],
+        "(target_mse is --target-standard-error squared.)",
+    ),
+    "compare: groups without reports": (
+        ["compare", "--prior", "a=uniform:1,2", "--prior", "b=uniform:1,2"],
+        "need REPORTS",
+    ),
+    "fit-prior: too few people": (["fit-prior", "-"], "at least 10 people"),
+    "completion: an unknown shell": (["completion", "tcsh"], "'tcsh' is not one of"),
+    "demo: nobody": (["demo", "--people", "1"], "1 is not in the range"),
+    "run: no file": (["run", "none.toml"], "none.toml does not exist"),
+}
+
+
+@pytest.mark.parametrize("call", BAD_CALLS)
+def test_a_bad_call_is_refused_in_a_sentence(call: str, home: Path) -> None:
+    arguments, sentence = BAD_CALLS[call]
+    before = contents(home)
+    assert sentence in refused(*arguments, cwd=home, text="id,sensitivity\na,1\nb,2\n")
+    assert contents(home) == before
+
+
+# -- plan, compare, demo -----------------------------------------------------------------------------------------------
+
+
+def test_a_plan_says_what_people_error_and_budget_go_together(home: Path) -> None:
+    arguments = ("plan", "--prior", "uniform:1,2", "--people", "50", "--repetitions", "20", "--budget", "5", "--json")
+    plan = json.loads(succeeds(*arguments, cwd=home))
+    assert plan["solved_for"] == "buyer_weight"
+    assert plan["total_payment"]["expected"] == pytest.approx(5, rel=0.05)
+    spent = plan["total_payment"]
+    assert spent["expected"] <= spent["in_95_of_100"] <= spent["at_worst"]
+
+
+@pytest.mark.parametrize("source", [["reports.csv"], ["--people", "50", "--repetitions", "3"]], ids=["file", "prior"])
+def test_comparing_shows_that_trust_is_cheaper(source: list[str], home: Path) -> None:
+    found = json.loads(succeeds("compare", *source, *MARKET, "--json", cwd=home))
+    assert found["settings"]["central"]["objective"] < found["settings"]["local"]["objective"]
+
+
+def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the_report_is(home: Path) -> None:
+    told = succeeds("demo", "--people", "300", "--out", "demo", cwd=home)
+    for words in ("What was bought", "At what price", "How accurate", "95 % interval", "demo/report.html"):
+        assert words in told
+    assert {*FINAL_FILES, "campaign.toml", "pilot.csv", "prior.json"} <= set(contents(home / "demo"))
+    assert "Attacked          3 audits on our own claims, none found a fault" in told
+    assert "demo/campaign.toml" in refused("demo", "--people", "300", "--out", "demo", cwd=home)
+    again = json.loads(succeeds("run", "demo/campaign.toml", "--no-audit", "--force", "--json", cwd=home))
+    assert again["drawn_before"] is True
+    assert f"{again['estimate']['estimate']:.2f}" in told or f"{again['estimate']['estimate']:.1f}" in told
+
+
+# -- interruptions -----------------------------------------------------------------------------------------------------
+
+STOP_AT = """
+import os, signal, sys
+from hushbid.cli import main
+calls = 0
+def counted(step):
+    def count(*arguments):
+        global calls
+        step(*arguments)
+        calls += 1
+        if calls == int(sys.argv[1]):
+            os.kill(os.getpid(), int(sys.argv[2]))
+    return count
+os.fsync, os.link = counted(os.fsync), counted(os.link)
+main(sys.argv[3:], prog_name="hushbid")
+"""
+
+
+def stopped(home: Path, at: int, number: int) -> subprocess.CompletedProcess[str]:
+    """Run the campaign and let a signal arrive at the at-th step that makes something durable or gives it its name.
+
+    1 to 7 draw and store the estimate, 8 to 12 write the files, 13 to 17 give them their names.
+    """
+    arguments = [str(at), str(number), "run", "sleep.toml", "--no-audit"]
+    command = [sys.executable, "-c", STOP_AT, *arguments]
+    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize(
+    ("number", "at"),
+    [
+        (signal.SIGINT, 2),
+        (signal.SIGKILL, 4),
+        (signal.SIGINT, 9),
+        (signal.SIGTERM, 12),
+        (signal.SIGINT, 14),
+        (signal.SIGKILL, 15),
+    ],
+    ids=lambda value: value.name if isinstance(value, signal.Signals) else f"at {value}",
+)
+def test_a_stopped_run_leaves_nothing_half_written_and_draws_once(number: signal.Signals, at: int, home: Path) -> None:
+    done = stopped(home, at, number)
+    if done.returncode != 0:
+        expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKILL}[number]
+        assert done.returncode == expected, done.stderr
+    folder = home / "sleep"
+    there = [] if not folder.exists() else sorted(name for name in contents(folder) if not name.startswith("."))
+    assert there in ([], FINAL_FILES) or (number is signal.SIGKILL and "record.json" not in there)
+    if number is not signal.SIGKILL and folder.exists():
+        assert not list(folder.glob(".*"))  # temporary files are gone
+    drawn = {path.stem: json.loads(path.read_text())["drawing"]["estimate"] for path in folder.glob("claims/*.json")}
+    succeeds("run", "sleep.toml", "--no-audit", *(["--force"] if there == FINAL_FILES else []), cwd=home)
+    assert len(list(folder.glob("claims/*.json"))) == 1
+    assert drawn == {} or list(drawn.values()) == [estimate(home)]
+
+
+def test_an_interrupt_while_reading_says_so_and_writes_nothing(home: Path) -> None:
+    change(home / "sleep.toml", '"reports.csv"', '"pipe"')
+    os.mkfifo(home / "pipe")
+    command = [sys.executable, "-m", "hushbid", "run", "sleep.toml"]
+    process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with open(home / "pipe", "w"):  # returns as soon as the command reads
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=300)
+    assert (process.returncode, out) == (130, "")
+    assert err == "\nInterrupted: nothing is left half written.\n"
+    assert not (home / "sleep").exists()
+
+
+# -- a terminal --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    ours, theirs = pty.openpty()
+    yield ours, theirs
+    os.close(ours)
+
+
+def test_progress_is_shown_on_a_terminal_and_only_there(home: Path, terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+    command: list[Any] = [sys.executable, "-m", "hushbid", "price", "reports.csv", *MARKET, "--json"]
+    process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    out, _ = process.communicate(timeout=300)
+    assert "deciding ..." in shown.decode()
+    assert shown.decode().endswith("\r\033[2K")  # and is gone at the end
+    assert json.loads(out)["people"] == PEOPLE
