@@ -1,9 +1,9 @@
 """Reading signed and hashed documents strictly: one form for every value, so that equal meaning has equal bytes.
 
 Such documents hold texts, whole numbers, truth values, null, lists and objects, but no floating-point numbers: programs
-write those in different ways, and a hash needs one. A double is a text, the shortest decimal that reads back as the same
-double, as Python writes it (``"1.25"``, ``"0.1"``, ``"1e-07"``), or ``"inf"``. Bytes are lower-case hexadecimal, times
-UTC to the microsecond (``"2026-03-01T12:00:00.000000Z"``), amounts of money whole minor units.
+write those in different ways, and a hash needs one. A double is a text, the shortest decimal that reads back as the
+same double, as Python writes it (``"1.25"``, ``"0.1"``, ``"1e-07"``), or ``"inf"``. Bytes are lower-case hexadecimal,
+times UTC to the microsecond (``"2026-03-01T12:00:00.000000Z"``), amounts of money whole minor units.
 """
 
 import math
