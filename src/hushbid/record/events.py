@@ -12,6 +12,13 @@ Version 1 is JSON lines, one event a line (docs/reference/receipts.md describes 
 
 Whoever knows the hash of one event knows that no event up to it was changed, left out, added or moved. A chain alone
 cannot tell that its end was cut off: compare the last hash, or one that a receipt names, with what others saw.
+
+Any kind and any body may occur. These fields of a body mean the same everywhere; `hushbid.record.trust` checks them::
+
+    root, tree_size      the receipts' tree (`hushbid.record.receipt`); one event of a log names it
+    record               the hash of the campaign's record at that moment; the last one counts
+    participant          whom the event is about, by her pseudonym
+    report_commitment    what `report_commitment` gives for her report; her last one counts
 """
 
 import hmac
@@ -22,7 +29,16 @@ from typing import Any
 
 from hushbid.errors import RecordError
 from hushbid.record.canonical import canonical, content_hash, parsed
-from hushbid.record.plain import bytes_of, fields_of, integer_of, require_plain, text_of, time_of, time_text
+from hushbid.record.plain import (
+    bytes_of,
+    fields_of,
+    integer_of,
+    number_text,
+    require_plain,
+    text_of,
+    time_of,
+    time_text,
+)
 
 FORMAT, VERSION = "hushbid-event", 1
 GENESIS = "0" * 64
@@ -153,7 +169,7 @@ def to_lines(events: Iterable[Event]) -> bytes:
 
 
 def read_log(text: bytes) -> list[Event]:
-    """The events of a log in JSON lines, as they stand; :func:`hushbid.record.tracing.verify_log` checks the chain."""
+    """The events of a log in JSON lines, as they stand; `hushbid.record.trust.verify_log` checks the chain."""
     return list(_read(text))
 
 
@@ -166,6 +182,11 @@ def commitment(content: Mapping[str, Any], salt: bytes) -> str:
         raise RecordError(f"A salt must have {SALT_BYTES} bytes, got {len(salt)}.")
     require_plain(content, "content")
     return hmac.new(salt, canonical(content), "sha256").hexdigest()
+
+
+def report_commitment(participant: str, report: float, salt: bytes) -> str:
+    """What the log says of a report: fixes it without showing it. The salt is the one on her receipt."""
+    return commitment({"participant": participant, "report": number_text(report)}, salt)
 
 
 def _read(text: bytes) -> Iterator[Event]:

@@ -206,7 +206,10 @@ class KeyList:
             return frozenset()
         trusted = {fingerprint}
         for before, key in zip(self.keys[place:], self.keys[place + 1 :], strict=False):
-            if key.endorsement is None or not before.public.signed(_ENDORSEMENT, key.statement(), key.endorsement):
+            endorsed = key.endorsement is not None and before.public.signed(
+                _ENDORSEMENT, key.statement(), key.endorsement
+            )
+            if not endorsed or key.withdrawn:
                 return frozenset(trusted)
             trusted.add(key.public.fingerprint)
         return frozenset(key.public.fingerprint for key in self.keys if not key.withdrawn)
