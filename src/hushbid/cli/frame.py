@@ -16,8 +16,13 @@ _WIDTH = 24
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-def command(name: str, *, results: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with ``--debug`` and, if it prints results, ``--json`` (the parameter ``as_json``)."""
+def command(
+    name: str, *, results: bool = True, group: click.Group | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command with ``--debug`` and, if it prints results, ``--json`` (the parameter ``as_json``).
+
+    With ``group`` it becomes a command inside that one, described by its own docstring.
+    """
 
     def make(function: Callable[..., Any]) -> click.Command:
         if results:
@@ -25,9 +30,16 @@ def command(name: str, *, results: bool = True) -> Callable[[Callable[..., Any]]
         function = click.option(
             "--debug", is_flag=True, expose_value=False, callback=_debug, help="Show the traceback of an error."
         )(function)
+        if group is not None:
+            return group.command(name, context_settings=CONTEXT)(function)
         return click.command(name, context_settings=CONTEXT, short_help=COMMANDS[name])(function)
 
     return make
+
+
+def command_group(name: str) -> Callable[[Callable[..., Any]], click.Group]:
+    """A command that consists of others; see ``group`` above."""
+    return click.group(name, context_settings=CONTEXT, short_help=COMMANDS[name])
 
 
 def _debug(ctx: click.Context, option: click.Parameter, value: bool) -> None:

@@ -51,7 +51,7 @@ class KeyFolder:
     def listed(self) -> KeyList:
         """The public list."""
         if not self.exists:
-            raise RecordError(f"{self.path} has no signing key; make one with: hushbid keys create {self.path}")
+            raise RecordError(f"{self.path} has no signing key; 'hushbid keys create' makes one.")
         return KeyList.from_dict(parsed(read_bytes(self.path / LIST)))
 
     def current(self) -> SigningKey:

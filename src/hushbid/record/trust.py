@@ -15,6 +15,7 @@ from hushbid.record.events import GENESIS, Event, report_commitment
 from hushbid.record.findings import Check, Verification, judged, skipped
 from hushbid.record.receipt import Body, Receipt
 from hushbid.record.signing import KeyList
+from hushbid.record.verification import verify
 
 
 def verify_receipt(
@@ -54,6 +55,15 @@ def verify_log(
         raise InputError("A log must hold at least one event.")
     checks = [*_chain(log), _end(log, head), _one_root(log, root), _logged_record(log, record)]
     return Verification(checks=tuple(checks), hash=log[-1].hash, kind="log")
+
+
+def verify_logged_record(record: Record, *, log: Sequence[Event] | None = None) -> Verification:
+    """Check a record as `hushbid.record.verify` does, and that it is the one its campaign's log ends with."""
+    found = verify(record)
+    if log is None:
+        return found
+    checks = (*found.checks, *_chain(log), _logged_record(log, record))
+    return Verification(checks=checks, hash=found.hash, stamps=found.stamps, kind="record")
 
 
 def _signature(receipt: Receipt) -> Check:
