@@ -33,6 +33,7 @@ COMMANDS = {
     "fit-prior": "Fit priors to a pilot's sensitivities and compare them.",
     "figures": "Reproduce the paper's figures, as pictures and numbers.",
     "keys": "Make, list and replace the keys with which a server signs.",
+    "bots": "Let people who do not exist play a campaign on a server.",
     "demo": "Run a complete campaign on people who do not exist.",
     "completion": "Print the completions for a shell.",
 }
