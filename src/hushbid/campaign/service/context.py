@@ -1,0 +1,37 @@
+"""What every use case may need beside the transaction."""
+
+import hashlib
+import hmac
+import unicodedata
+from dataclasses import dataclass
+
+from hushbid.campaign.crash import Crash
+from hushbid.campaign.domain.settings import checked_text
+from hushbid.campaign.home import Home
+from hushbid.campaign.vault import Vault
+
+LONGEST_LABEL = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Context:
+    """An installation's keys and limits."""
+
+    home: Home
+    vault: Vault
+    identity_key: bytes
+    privacy_cap: float | None
+    """Nobody may give up more than this over all campaigns; None if there is no limit."""
+
+    crash: Crash
+
+    def identity(self, external_id: str) -> str:
+        """The identity behind an external id such as an address: the same for all its ways of writing."""
+        name = unicodedata.normalize("NFKC", external_id).casefold().strip()
+        return hmac.new(self.identity_key, name.encode(), hashlib.sha256).hexdigest()
+
+
+def checked_label(text: object, row: int) -> str:
+    """An external id that an analyst gave; an error names the row."""
+    label = checked_text(text, f"id in row {row}", needed=True, longest=LONGEST_LABEL)
+    return " ".join(label.split())
