@@ -113,6 +113,15 @@ def test_without_a_fingerprint_the_reader_is_told_what_to_compare() -> None:
     assert f"Compare the root {ROOT}" in told
 
 
+def test_the_page_shows_what_is_really_printed() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "check-a-receipt.md").read_text(encoding="utf-8")
+    shown = page.partition("```console\n")[2].partition("```")[0].splitlines()
+    told = hushbid("verify", RECEIPT, "--fingerprint", OLD).stdout.splitlines()
+    assert shown[0] == f"$ hushbid verify receipt.json --fingerprint {OLD}"
+    assert [line.split("…")[0] for line in shown[1:-1]] == told[:-1]
+    assert told[-1].startswith(shown[-1].rstrip("…"))
+
+
 def test_keys_are_made_listed_and_replaced(tmp_path: Path) -> None:
     home = ("--home", tmp_path / "server")
     assert "has no signing key" in hushbid("keys", "list", *home).stderr

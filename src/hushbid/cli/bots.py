@@ -21,7 +21,7 @@ _PHASES = 6
 
 @make_command("bots")
 @click.argument("url")
-@click.option("--n", "--bots", "n", type=click.IntRange(min=1), default=200, show_default=True, help="How many bots.")
+@click.option("--n", "n", type=click.IntRange(min=1), default=200, show_default=True, help="How many bots.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default="mixed", show_default=True, help="How they behave.")
 @click.option(
     "--setting", type=click.Choice(["central", "local"]), help="Of the campaign they make.  [default: central]"
