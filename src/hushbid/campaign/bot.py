@@ -185,8 +185,10 @@ class Bot:
         body, counts = receipt.body, self.reported and not self.withdrew
         if counts and body.report != self.person.report:
             yield "acknowledged report is not on its receipt"
-        if not counts and (body.promised or body.payment):
-            yield "receipt promises something for no report"
+        if not counts and body.payment:
+            yield "receipt pays for nothing"
+        if not self.reported and (body.report is not None or body.promised):
+            yield "receipt has a report that it never made"
         offer = self.offer
         if offer is None or not counts:
             return

@@ -106,8 +106,12 @@ async def play_campaign(
     connections: int = 32,
     identities: bool = False,
     progress: Callable[[str], None] = lambda phase: None,
+    network: Any = None,
 ) -> Played:
-    """Draft a campaign, let bots play it, release and pay; ``identities`` gives bots external ids."""
+    """Draft a campaign, let bots play it, release and pay; ``identities`` gives bots external ids.
+
+    ``network`` stands in for the real one, as for `hushbid.client.AsyncTransport`.
+    """
     rng = np.random.default_rng(seed)
     groups = _groups(settings, n)
     run = asyncio.to_thread
@@ -122,7 +126,7 @@ async def play_campaign(
     low, high = settings["bounds"]
     cast = people(strategy, [prior for _, prior in groups], (float(low), float(high)), rng=rng)
     stage = _Stage(progress, connections)
-    async with AsyncTransport(analyst.url, connections=connections) as transport:
+    async with AsyncTransport(analyst.url, connections=connections, network=network) as transport:
         bots = _bots(transport, [invitation.token for invitation in invitations], cast, stage.tally)
         await run(analyst.open, campaign)
         await stage.act("reporting", bots, Bot.report)
@@ -154,12 +158,13 @@ async def play_links(
     patience: float = 3600.0,
     progress: Callable[[str], None] = lambda phase: None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    network: Any = None,
 ) -> Played:
     """Play somebody else's campaign, given links to it; the bots wait for the analyst, for so many seconds at most."""
     if not tokens:
         raise InputError("There must be at least one link.")
     stage = _Stage(progress, connections)
-    async with AsyncTransport(url, connections=connections) as transport:
+    async with AsyncTransport(url, connections=connections, network=network) as transport:
         first = AsyncParticipantClient(transport, tokens[0])
         view = await first.participation()
         cast = people(strategy, [prior or _guess(view)] * len(tokens), view.bounds, rng=np.random.default_rng(seed))
