@@ -185,6 +185,31 @@ def test_nothing_is_sent_where_nothing_is_wanted(promised: float | None, tmp_pat
     assert network.sent == []
 
 
+@pytest.mark.parametrize("lie", [{"payment": 62}, {"payment": None}, {"report": None}, {"report": 5.0}])
+def test_an_offer_below_her_own_price_stops_the_delivery(lie: dict[str, Any], tmp_path: Path) -> None:
+    """She said 1.25 a unit; half a unit costs her 62.5 cents."""
+    network = Network(**lie)
+    with pytest.raises(NotAllowed, match="does not cover what you said"):
+        participant(network, tmp_path).deliver_privately(7.5)
+    assert network.sent == []
+
+
+def test_a_server_that_forgets_what_she_said_is_told_by_the_client(tmp_path: Path) -> None:
+    network = Network(report=0.5, payment=30)
+    client = participant(network, tmp_path)
+    client.report(1.25)
+    with pytest.raises(NotAllowed, match="does not cover what you said"):
+        client.deliver_privately(7.5)
+    assert participant(network, tmp_path).deliver_privately(7.5).promised == 0.5
+
+
+def test_an_offer_she_has_seen_is_not_asked_for_again(tmp_path: Path) -> None:
+    network = Network()
+    client = participant(network, tmp_path)
+    client.deliver_privately(7.5, offer=client.participation())
+    assert [request.method for request in network.requests] == ["GET", "PUT"]
+
+
 def test_the_secret_stands_in_the_header_only(tmp_path: Path) -> None:
     network = Network()
     client = participant(network, tmp_path)
@@ -437,7 +462,7 @@ def test_many_participants_share_connections_and_keep_their_own_secrets() -> Non
         async with AsyncTransport(URL, network=httpx.MockTransport(network)) as transport:
             memory = MessageMemory()
             clients = [AsyncParticipantClient(transport, f"secret{k}", keeper=memory) for k in range(20)]
-            await asyncio.gather(*(client.report(1.0 + k) for k, client in enumerate(clients)))
+            await asyncio.gather(*(client.report(1.0 + k / 100) for k, client in enumerate(clients)))
             await asyncio.gather(*(client.deliver_privately(7.5) for client in clients))
 
     asyncio.run(play())
@@ -446,7 +471,7 @@ def test_many_participants_share_connections_and_keep_their_own_secrets() -> Non
         for request in network.requests
         if request.url.path.endswith("/report")
     }
-    assert told == {f"Bearer secret{k}": 1.0 + k for k in range(20)}
+    assert told == {f"Bearer secret{k}": 1.0 + k / 100 for k in range(20)}
     messages = [body["message"]["value"] for body in network.sent if "message" in body]
     assert len(set(messages)) == 20
 

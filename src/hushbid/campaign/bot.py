@@ -173,8 +173,8 @@ class Bot:
 
     async def _send(self, offer: Participation) -> Participation:
         if offer.setting == "local":
-            return await self._client.deliver_privately(self.person.value)
-        return await self._client.deliver_value(self.person.value)
+            return await self._client.deliver_privately(self.person.value, offer=offer)
+        return await self._client.deliver_value(self.person.value, offer=offer)
 
     async def _withdraw(self) -> None:
         await self._tally.submit("withdraw", self._client.withdraw())

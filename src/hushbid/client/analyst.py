@@ -25,19 +25,17 @@ CSRF_HEADER = "X-CSRF-Token"
 class AnalystClient:
     """Speaks for an analyst, or for an auditor as far as reading goes.
 
-    ::
-
-        with AnalystClient("https://example.org", token=API_TOKEN) as analyst:
-            campaign = analyst.draft({"title": "Sleep", ...})
-            invitations = analyst.invite(campaign.id, count=200)
-            analyst.open(campaign.id)
-            ...                                             # people report
-            analyst.close_reporting(campaign.id)
-            analyst.wait(campaign.id)
-            ...                                             # people deliver
-            analyst.release(campaign.id)
-            analyst.wait(campaign.id)
-            print(analyst.estimate(campaign.id), analyst.payments_csv(campaign.id))
+    with AnalystClient("https://example.org", token=API_TOKEN) as analyst:
+        campaign = analyst.draft({"title": "Sleep", ...})
+        invitations = analyst.invite(campaign.id, count=200)
+        analyst.open(campaign.id)
+        # people report
+        analyst.close_reporting(campaign.id)
+        analyst.wait(campaign.id)
+        # people deliver
+        analyst.release(campaign.id)
+        analyst.wait(campaign.id)
+        print(analyst.estimate(campaign.id), analyst.payments_csv(campaign.id))
     """
 
     def __init__(self, url: str, *, token: str | None = None, attempts: int = ATTEMPTS, **more: Any) -> None:

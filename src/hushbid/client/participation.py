@@ -2,7 +2,7 @@
 
 What leaves the process is hers to decide, so it never depends on what the server claims: `deliver_privately` adds noise
 whatever the campaign says, `deliver_value` is the only way in which a value leaves as it is, and both refuse a campaign
-of the other setting.
+of the other setting, and an offer that does not cover what she said her privacy costs her.
 """
 
 from types import TracebackType
@@ -18,19 +18,18 @@ from hushbid.record.signing import KeyList
 from hushbid.record.trust import verify_receipt
 
 T = TypeVar("T")
+_ROUNDING = 1e-9
 
 
 class ParticipantClient:
     """Speaks for one participant and waits for the answers.
 
-    ::
-
-        with ParticipantClient.from_link("https://example.org/p#SECRET") as me:
-            me.report(1.25)
-            ...                                    # once the campaign has decided:
-            if me.participation().wanted:
-                me.deliver_privately(7.5)          # the noise is added here
-            receipt = me.receipt(fingerprint="...")
+    with ParticipantClient.from_link("https://example.org/p#SECRET") as me:
+        me.report(1.25)
+        # once the campaign has decided:
+        if me.participation().wanted:
+            me.deliver_privately(7.5)          # the noise is added here
+        receipt = me.receipt(fingerprint="...")
     """
 
     def __init__(
@@ -62,16 +61,21 @@ class ParticipantClient:
         """Take no part."""
         return self._transport.run(self._talk.decline())
 
-    def deliver_privately(self, value: float, *, at_most: float | None = None) -> Participation:
+    def deliver_privately(
+        self, value: float, *, at_most: float | None = None, offer: Participation | None = None
+    ) -> Participation:
         """Add noise here and send the result; the first noisy value is kept, and sent on every later call.
 
-        Refused before anything is drawn if the campaign promises a privacy loss above ``at_most``.
+        Refused before anything is drawn if the campaign promises a privacy loss above ``at_most``. ``offer`` is what
+        `participation` said before, if she has looked; otherwise it is asked for.
         """
-        return self._transport.run(self._talk.deliver_privately(value, at_most))
+        return self._transport.run(self._talk.deliver_privately(value, at_most, offer))
 
-    def deliver_value(self, value: float, *, at_most: float | None = None) -> Participation:
+    def deliver_value(
+        self, value: float, *, at_most: float | None = None, offer: Participation | None = None
+    ) -> Participation:
         """Send the value as it is to a platform that she trusts to add the noise; refused in a local campaign."""
-        return self._transport.run(self._talk.deliver_value(value, at_most))
+        return self._transport.run(self._talk.deliver_value(value, at_most, offer))
 
     def withdraw(self) -> Participation:
         """Take report and value back; possible until the estimate is drawn."""
@@ -126,13 +130,17 @@ class AsyncParticipantClient:
         """Take no part."""
         return await self._run(self._talk.decline())
 
-    async def deliver_privately(self, value: float, *, at_most: float | None = None) -> Participation:
+    async def deliver_privately(
+        self, value: float, *, at_most: float | None = None, offer: Participation | None = None
+    ) -> Participation:
         """Add noise here and send the result, the same on every later call."""
-        return await self._run(self._talk.deliver_privately(value, at_most))
+        return await self._run(self._talk.deliver_privately(value, at_most, offer))
 
-    async def deliver_value(self, value: float, *, at_most: float | None = None) -> Participation:
+    async def deliver_value(
+        self, value: float, *, at_most: float | None = None, offer: Participation | None = None
+    ) -> Participation:
         """Send the value as it is; refused in a local campaign."""
-        return await self._run(self._talk.deliver_value(value, at_most))
+        return await self._run(self._talk.deliver_value(value, at_most, offer))
 
     async def withdraw(self) -> Participation:
         """Take report and value back."""
@@ -160,6 +168,7 @@ class _Participant:
     def __init__(self, token: str, keeper: Keeper | None) -> None:
         self._token = token
         self._keeper = keeper or MessageFolder()
+        self._reported: float | None = None
 
     def participation(self) -> Conversation[Participation]:
         return Participation.from_dict((yield get("/participation")))
@@ -170,19 +179,25 @@ class _Participant:
     def report(self, sensitivity: float) -> Conversation[Participation]:
         if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)) or not 0 <= sensitivity < 1e300:
             raise InputError("sensitivity must be a finite number of at least 0.")
-        return Participation.from_dict((yield put("/participation/report", {"sensitivity": float(sensitivity)})))
+        view = Participation.from_dict((yield put("/participation/report", {"sensitivity": float(sensitivity)})))
+        self._reported = float(sensitivity)
+        return view
 
     def decline(self) -> Conversation[Participation]:
         return Participation.from_dict((yield post("/participation/decline")))
 
-    def deliver_privately(self, value: float, at_most: float | None) -> Conversation[Participation]:
-        view, loss = yield from self._promise("local", at_most)
+    def deliver_privately(
+        self, value: float, at_most: float | None, offer: Participation | None
+    ) -> Conversation[Participation]:
+        view, loss = yield from self._promise("local", at_most, offer)
         number = _datum(value)
         message = yield Work(lambda: self._keeper.message(self._token, number, loss, view.bounds))
         return Participation.from_dict((yield put("/participation/delivery", {"message": message.to_dict()})))
 
-    def deliver_value(self, value: float, at_most: float | None) -> Conversation[Participation]:
-        view, _ = yield from self._promise("central", at_most)
+    def deliver_value(
+        self, value: float, at_most: float | None, offer: Participation | None
+    ) -> Conversation[Participation]:
+        view, _ = yield from self._promise("central", at_most, offer)
         number = _datum(value)
         low, high = view.bounds
         if not low <= number <= high:
@@ -208,15 +223,20 @@ class _Participant:
     def ledger(self) -> Conversation[dict[str, Any]]:
         return asking_object(get("/participation/ledger"))
 
-    def _promise(self, setting: str, at_most: float | None) -> Conversation[tuple[Participation, float]]:
-        """What she is promised, if the campaign is of that setting and the promise is good enough for her."""
-        view = yield from self.participation()
+    def _promise(
+        self, setting: str, at_most: float | None, offer: Participation | None
+    ) -> Conversation[tuple[Participation, float]]:
+        """What she is promised, if the campaign is of that setting and the offer is good enough for her."""
+        view = offer if offer is not None else (yield from self.participation())
         if view.setting != setting:
             raise NotAllowed(f"This campaign is {view.setting}, not {setting}: nothing was sent.")
         if not view.promised:
             raise NotAllowed("No data of yours are wanted, or it is not decided yet: nothing was sent.")
         if at_most is not None and not view.promised <= at_most:
             raise NotAllowed(f"The campaign would cost you a privacy loss above {at_most:g}: nothing was sent.")
+        price = self._reported if self._reported is not None else view.report
+        if price is None or view.payment is None or view.payment < (1.0 - _ROUNDING) * view.cost(price):
+            raise NotAllowed("The offer does not cover what you said your privacy costs you: nothing was sent.")
         return view, view.promised
 
 

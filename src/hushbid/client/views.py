@@ -172,6 +172,10 @@ class Participation:
         """Whether her data are bought and still awaited."""
         return self.campaign_state == "delivering" and self.state == "promised"
 
+    def cost(self, sensitivity: float) -> float:
+        """What the promised privacy loss costs somebody of that sensitivity at most, in minor units."""
+        return sensitivity * (self.promised or 0.0) * 10.0**self.decimals
+
     @classmethod
     def from_dict(cls, values: Any) -> "Participation":
         """Read an answer."""

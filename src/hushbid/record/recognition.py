@@ -6,8 +6,12 @@ from typing import Any
 from hushbid.errors import RecordError
 from hushbid.record import contents, events, receipt, signing
 from hushbid.record.canonical import parsed, read_bytes
+from hushbid.record.contents import Record
+from hushbid.record.events import Event
+from hushbid.record.receipt import Receipt
+from hushbid.record.signing import KeyList
 
-Document = contents.Record | receipt.Receipt | signing.KeyList | list[events.Event]
+Document = Record | Receipt | KeyList | list[Event]
 
 
 def read_document(path: str | Path) -> Document:
@@ -16,11 +20,11 @@ def read_document(path: str | Path) -> Document:
     values = _first_object(text)
     found = values.get("format")
     if found == contents.FORMAT:
-        return contents.Record.from_dict(parsed(text))
+        return Record.from_dict(parsed(text))
     if found == receipt.FORMAT:
-        return receipt.Receipt.from_dict(parsed(text))
+        return Receipt.from_dict(parsed(text))
     if found == signing.FORMAT:
-        return signing.KeyList.from_dict(parsed(text))
+        return KeyList.from_dict(parsed(text))
     if found == events.FORMAT:
         return events.read_log(text)
     raise RecordError(f"{path} is neither a record, a receipt, a list of keys nor a log of events.")
