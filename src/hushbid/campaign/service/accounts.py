@@ -124,6 +124,23 @@ def create_api_token(tx: Transaction, name: str, label: str) -> str:
     return token
 
 
+def revoke_api_token(tx: Transaction, name: str, label: str) -> None:
+    """Make a token worth nothing."""
+    user = require_user(tx.connection, name)
+    if not accounts.remove_api_token(tx.connection, user_id=user.id, label=label):
+        raise NotFound(f"{name!r} has no token labelled {label!r}.")
+
+
+def set_password(tx: Transaction, name: str, password: str) -> None:
+    """Store another password, hashed already; ends the user's sessions."""
+    accounts.set_password(tx.connection, require_user(tx.connection, name).id, password)
+
+
+def remove_user(tx: Transaction, name: str) -> None:
+    """Remove a user with all sessions and tokens; what she did stays in the logs."""
+    accounts.remove_user(tx.connection, require_user(tx.connection, name).id)
+
+
 def require_user(connection: Connection, name: str) -> User:
     """The user with that name."""
     user = accounts.user_named(connection, name)

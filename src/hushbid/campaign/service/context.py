@@ -3,13 +3,20 @@
 import hashlib
 import hmac
 import unicodedata
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
 
 from hushbid.campaign.crash import Crash
 from hushbid.campaign.domain.settings import checked_text
 from hushbid.campaign.home import Home
 from hushbid.campaign.vault import Vault
+from hushbid.campaign.writer import Transaction
 
+T = TypeVar("T")
 LONGEST_LABEL = 200
 
 
@@ -29,6 +36,21 @@ class Context:
         """The identity behind an external id such as an address: the same for all its ways of writing."""
         name = unicodedata.normalize("NFKC", external_id).casefold().strip()
         return hmac.new(self.identity_key, name.encode(), hashlib.sha256).hexdigest()
+
+
+class Write(Protocol):
+    """Runs an operation under a name and returns when it is durable."""
+
+    def __call__(self, name: str, operation: Callable[[Transaction], T]) -> T: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Desk:
+    """What work in the background needs."""
+
+    context: Context
+    write: Write
+    read: Callable[[], AbstractContextManager[Connection]]
 
 
 def checked_label(text: object, row: int) -> str:

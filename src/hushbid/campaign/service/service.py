@@ -2,42 +2,67 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Self, TypeVar
+from functools import partial
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
 
 from hushbid.campaign.crash import Crash, no_crash
-from hushbid.campaign.domain.settings import CampaignSettings
+from hushbid.campaign.domain.settings import CampaignSettings, checked_text
 from hushbid.campaign.domain.views import (
     CampaignView,
     Invitation,
+    JobView,
+    LedgerRow,
     MenuView,
     Page,
     ParticipantView,
     ParticipationView,
+    PaymentRow,
+    PersonalLedger,
     Preview,
     Principal,
     PublicView,
     Session,
 )
 from hushbid.campaign.home import Home
-from hushbid.campaign.service import accounts, drafts, forecasting, reporting, shown
-from hushbid.campaign.service.context import Context
+from hushbid.campaign.jobs import Jobs
+from hushbid.campaign.service import (
+    accounts,
+    allocating,
+    delivering,
+    drafts,
+    ending,
+    forecasting,
+    paying,
+    personal,
+    releasing,
+    repeating,
+    reporting,
+    shown,
+    starting,
+    ticking,
+)
+from hushbid.campaign.service.context import Context, Desk
 from hushbid.campaign.service.forecasting import Effort
-from hushbid.campaign.service.starting import bind_installation
 from hushbid.campaign.store import accounts as stored_accounts
-from hushbid.campaign.store import campaigns, participants
+from hushbid.campaign.store import campaigns, events, ledger, participants
+from hushbid.campaign.store import jobs as stored_jobs
 from hushbid.campaign.store.database import Database
 from hushbid.campaign.store.migrate import migrate
 from hushbid.campaign.store.rows import stamp
 from hushbid.campaign.vault import Vault
 from hushbid.campaign.writer import Clock, Transaction, Writer
-from hushbid.errors import InputError, NotAllowed
+from hushbid.errors import Conflict, InputError, NotAllowed, NotFound
+from hushbid.record.events import Event
+from hushbid.record.receipt import Receipt
+from hushbid.record.signing import KeyList
 
 T = TypeVar("T")
 MOST_ON_A_PAGE = 1000
+_LONGEST_REASON = 500
 
 
 def utc_now() -> datetime:
@@ -73,8 +98,13 @@ class Service:
         )
         with database.writer.begin():
             migrate(database.writer)
-            bind_installation(database.writer, home)
+            starting.bind_installation(database.writer, home)
         self._writer = Writer(database, clock=clock, crash=crash)
+        self._desk = Desk(context=self._context, write=self._write, read=self._read)
+        self._tree_of = personal.TreeOf()
+        self._jobs = Jobs(self._run_job, self._job_failed)
+        for job in starting.take_up(self._desk):
+            self._jobs.start(job)
 
     @classmethod
     def at(cls, home: str, *, database: str | None = None, privacy_cap: float | None = None) -> Self:
@@ -89,6 +119,7 @@ class Service:
 
     def close(self) -> None:
         """Finish what was begun, and let go of the database."""
+        self._jobs.close()
         self._writer.close()
         self._database.close()
 
@@ -104,6 +135,21 @@ class Service:
         """Let somebody in."""
         known, secret = accounts.checked_name(name), accounts.password_hash(password)
         return self._write("user", lambda tx: accounts.create_user(tx, name=known, role=role, password=secret))
+
+    def users(self) -> tuple[Principal, ...]:
+        """Everybody who can log in, by name."""
+        with self._read() as connection:
+            found = stored_accounts.all_users(connection)
+        return tuple(Principal(role=user.role, id=user.id, name=user.name) for user in found)
+
+    def set_password(self, name: str, password: str) -> None:
+        """Give a user another password; ends her sessions."""
+        secret = accounts.password_hash(password)
+        self._write("user", lambda tx: accounts.set_password(tx, accounts.checked_name(name), secret))
+
+    def remove_user(self, name: str) -> None:
+        """Let somebody in no more."""
+        self._write("user", lambda tx: accounts.remove_user(tx, accounts.checked_name(name)))
 
     def log_in(self, name: str, password: str, address: str) -> Session:
         """Begin a session; refused, and ever later, after failures."""
@@ -130,6 +176,10 @@ class Service:
     def create_api_token(self, name: str, label: str) -> str:
         """A token for programs, shown once."""
         return self._write("token", lambda tx: accounts.create_api_token(tx, accounts.checked_name(name), label))
+
+    def revoke_api_token(self, name: str, label: str) -> None:
+        """Make a token worth nothing."""
+        self._write("token", lambda tx: accounts.revoke_api_token(tx, accounts.checked_name(name), label))
 
     def principal_of(self, token: str) -> Principal:
         """Whose bearer token this is: an API token, a session's, or a participant's link."""
@@ -190,6 +240,43 @@ class Service:
         menus = forecasting.menus(campaign.settings, groups, self._effort)
         return self._write("open", lambda tx: drafts.open_campaign(tx, self._context, campaign, forecast, menus))
 
+    # -- the analyst, from the reports to the end ----------------------------------------------------------------------
+
+    def close_reporting(self, who: Principal, campaign_id: str) -> JobView:
+        """Close reporting and decide, in the background; begins again if the last attempt failed."""
+        _require_analyst(who)
+        return self._started(self._write("allocation.start", lambda tx: allocating.start(tx, campaign_id)))
+
+    def release(self, who: Principal, campaign_id: str, *, accept_nobody: bool = False) -> JobView:
+        """Stop deliveries and release the estimate, in the background, once.
+
+        If nobody has delivered and could still do so, ``accept_nobody`` must say that there shall be no estimate.
+        """
+        _require_analyst(who)
+        return self._started(
+            self._write("release.start", lambda tx: releasing.start(tx, campaign_id, accept_nobody=accept_nobody))
+        )
+
+    def mark_paid(
+        self, who: Principal, campaign_id: str, labels: Sequence[str] | None = None
+    ) -> tuple[PaymentRow, ...]:
+        """Note that everybody, or those with these labels, were paid what is due; returns what was due to whom."""
+        _require_analyst(who)
+        return self._write("payment", lambda tx: paying.mark_paid(tx, campaign_id, labels))
+
+    def close_campaign(self, who: Principal, campaign_id: str, *, accept_unpaid: bool = False) -> CampaignView:
+        """Close a campaign whose people are paid, or listed as unpaid by the analyst's will."""
+        _require_analyst(who)
+        self._write("close", lambda tx: ending.close(tx, campaign_id, accept_unpaid=accept_unpaid))
+        return self.campaign(who, campaign_id)
+
+    def cancel(self, who: Principal, campaign_id: str, reason: str) -> CampaignView:
+        """End a campaign before its decision."""
+        _require_analyst(who)
+        sentence = checked_text(reason, "reason", needed=True, longest=_LONGEST_REASON)
+        self._write("cancel", lambda tx: ending.cancel(tx, campaign_id, sentence))
+        return self.campaign(who, campaign_id)
+
     # -- what analysts and auditors see --------------------------------------------------------------------------------
 
     def campaigns(self, who: Principal, *, cursor: str | None = None, limit: int = 100) -> Page[CampaignView]:
@@ -219,6 +306,50 @@ class Service:
             found = participants.listed(connection, campaign_id, after=after, limit=_checked_limit(limit) + 1)
         views = tuple(shown.participant_view(campaign, one, labelled=who.role == "analyst") for one in found[:limit])
         return Page(items=views, cursor=str(found[limit - 1].number) if len(found) > limit else None)
+
+    def jobs(self, who: Principal, campaign_id: str) -> tuple[JobView, ...]:
+        """A campaign's work in the background, newest first."""
+        _require_staff(who)
+        with self._read() as connection:
+            campaigns.get(connection, campaign_id)
+            return tuple(stored_jobs.of_campaign(connection, campaign_id))
+
+    def job(self, who: Principal, job_id: str) -> JobView:
+        """One piece of work in the background."""
+        _require_staff(who)
+        with self._read() as connection:
+            return stored_jobs.get(connection, job_id)
+
+    def events(self, who: Principal, campaign_id: str, *, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
+        """A campaign's log, after an event's number."""
+        _require_staff(who)
+        with self._read() as connection:
+            campaigns.get(connection, campaign_id)
+            return tuple(events.listed(connection, campaign_id, after=after, limit=_checked_limit(limit)))
+
+    def record(self, who: Principal, campaign_id: str) -> bytes:
+        """A campaign's record as a file: every report, promise and payment by pseudonym, and the release."""
+        _require_staff(who)
+        with self._read() as connection:
+            campaign = campaigns.get(connection, campaign_id)
+            if not campaign.state.is_decided:
+                raise NotFound("This campaign has no record: no decision was made.")
+            return campaigns.record_bytes(connection, campaign_id)
+
+    def payments(self, who: Principal, campaign_id: str) -> tuple[PaymentRow, ...]:
+        """Who is or was owed what, in the order of invitation."""
+        _require_analyst(who)
+        with self._read() as connection:
+            return paying.rows(connection, campaign_id)
+
+    def ledger(self, who: Principal, *, cursor: str | None = None, limit: int = 100) -> Page[LedgerRow]:
+        """What everybody has given up, by pseudonym."""
+        _require_staff(who)
+        after = None if cursor is None else _two(cursor)
+        with self._read() as connection:
+            found = ledger.listed(connection, after=after, limit=_checked_limit(limit) + 1)
+        last = found[limit - 1] if len(found) > limit else None
+        return Page(items=tuple(found[:limit]), cursor=None if last is None else f"{last.person},{last.campaign}")
 
     def public(self, campaign_id: str) -> PublicView:
         """What anybody may see of a campaign."""
@@ -255,10 +386,93 @@ class Service:
         """Take back what was given."""
         return self._write("withdraw", lambda tx: reporting.withdraw(tx, token))
 
+    def deliver(self, token: str, given: object) -> ParticipationView:
+        """Deliver the value (central) or the message made from it (local)."""
+        return self.deliver_soon(token, given).result()
+
+    def deliver_soon(self, token: str, given: object) -> "Future[ParticipationView]":
+        """The same without waiting; the future's result is there once the delivery is durable."""
+        return self._writer.submit("delivery", lambda tx: delivering.deliver(tx, self._context, token, given))
+
+    def receipt(self, token: str) -> Receipt:
+        """A participant's signed receipt, once the campaign is over."""
+        key = self.home.signing.current()
+        with self._read() as connection:
+            return personal.receipt(connection, token, tree_of=self._tree_of, key=key)
+
+    def export(self, token: str) -> dict[str, Any]:
+        """Everything that is stored about a participant, as plain JSON values."""
+        with self._read() as connection:
+            return personal.export(connection, self._context, token)
+
+    def personal_ledger(self, token: str) -> PersonalLedger:
+        """What a participant has given up over all campaigns."""
+        with self._read() as connection:
+            return personal.personal_ledger(connection, self._context, token)
+
+    # -- the server itself ---------------------------------------------------------------------------------------------
+
+    def keys(self) -> KeyList:
+        """The public keys by which receipts are checked."""
+        return self.home.signing.listed()
+
+    def tick(self) -> None:
+        """What happens by itself as time passes; to be called every second or so."""
+        now = self.clock()
+        reports, data = ticking.overdue(self._desk, now)
+        for campaign_id in reports:
+            self._unless_late("allocation.start", partial(allocating.start, campaign_id=campaign_id))
+        for campaign_id in data:
+            self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))
+        ticking.destroy_keys(self._desk, now)
+        ticking.forget(self._desk)
+
+    def wait(self, job: JobView, timeout: float | None = None) -> JobView:
+        """Wait until a job is done or has failed."""
+        self._jobs.wait(job.id, timeout)
+        with self._read() as connection:
+            return stored_jobs.get(connection, job.id)
+
+    def begin_once(self, who: str, key: str, request: bytes) -> bytes | None:
+        """Note a request that must be carried out once: None, or the answer it got before."""
+        return self._write("request", lambda tx: repeating.begin(tx, who, key, request))
+
+    def finish_once(self, who: str, key: str, answer: bytes) -> None:
+        """Store the answer to such a request."""
+        self._write("request", lambda tx: repeating.finish(tx, who, key, answer))
+
+    def drop_once(self, who: str, key: str) -> None:
+        """Forget such a request, because it was refused."""
+        self._write("request", lambda tx: repeating.drop(tx, who, key))
+
     # -- within --------------------------------------------------------------------------------------------------------
 
     def _write(self, name: str, operation: Callable[[Transaction], T]) -> T:
         return self._writer.run(name, operation)
+
+    def _started(self, job: JobView) -> JobView:
+        self._jobs.start(job)
+        return job
+
+    def _unless_late(self, name: str, begin: Callable[[Transaction], JobView]) -> None:
+        """Begin something by itself, unless somebody was faster."""
+        with suppress(Conflict):
+            self._started(self._write(name, begin))
+
+    def _run_job(self, job: JobView) -> None:
+        if job.kind == "release":
+            releasing.run(self._desk, job)
+            return
+        allocating.run(self._desk, job)
+        with self._read() as connection:
+            campaign = campaigns.get(connection, job.campaign)
+        again = starting.take_up_delivering(self._desk, campaign)
+        if again is not None:
+            releasing.run(self._desk, again)
+
+    def _job_failed(self, job: JobView, problem: str) -> None:
+        failed = {"state": "failed", "problem": problem}
+        self._write("job", lambda tx: stored_jobs.change(tx.connection, job.id, **failed, finished_at=stamp(tx.now)))
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

@@ -68,11 +68,15 @@ def in_states(connection: Connection, *states: CampaignState) -> list[Campaign]:
     return [_campaign(row) for row in connection.execute(query.order_by(campaigns.c.created_at, campaigns.c.id))]
 
 
-def put_record(connection: Connection, campaign_id: str, record: Record) -> None:
-    """Store a campaign's record in place of an earlier one."""
-    content = gzip.compress(canonical(record.to_dict()), compresslevel=_LEVEL, mtime=0)
+def packed(record: Record) -> bytes:
+    """A record as it is stored; takes a while for many people, so it is made before it is stored."""
+    return gzip.compress(canonical(record.to_dict()), compresslevel=_LEVEL, mtime=0)
+
+
+def put_record(connection: Connection, campaign_id: str, content: bytes) -> None:
+    """Store a campaign's record, packed, in place of an earlier one."""
     connection.execute(delete(records).where(records.c.campaign_id == campaign_id))
-    connection.execute(insert(records).values(campaign_id=campaign_id, outcome_key=record.outcome_key, content=content))
+    connection.execute(insert(records).values(campaign_id=campaign_id, content=content))
 
 
 def record_of(connection: Connection, campaign_id: str) -> Record:

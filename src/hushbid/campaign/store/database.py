@@ -116,7 +116,7 @@ class Database:
         if pool is QueuePool:
             options |= {"isolation_level": "REPEATABLE READ", "pool_pre_ping": True}
             options["execution_options"] = {"postgresql_readonly": True}
-        return create_engine(self.url, poolclass=pool, **options)
+        return create_engine(self.url, poolclass=pool, hide_parameters=True, **options)
 
 
 def lock_file(path: Path, taken: str) -> int:
@@ -137,7 +137,8 @@ def lock_file(path: Path, taken: str) -> int:
 
 def _sqlite_engine(url: URL, *, writes: bool, **options: Any) -> Engine:
     """SQLite as it should be: transactions begin where we say, commits survive a loss of power, nothing lingers."""
-    engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": _BUSY_SECONDS}, **options)
+    waits = {"check_same_thread": False, "timeout": _BUSY_SECONDS}
+    engine = create_engine(url, connect_args=waits, hide_parameters=True, **options)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: Any) -> None:

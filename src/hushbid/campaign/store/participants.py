@@ -57,6 +57,14 @@ def change_rows(connection: Connection, rows: list[dict[str, Any]]) -> None:
         connection.execute(query, [{f"new_{name}": value for name, value in row.items()} for row in rows])
 
 
+def tell_decisions(connection: Connection, campaign_id: str) -> None:
+    """Move everybody on to what was decided about her, which is stored already."""
+    bought = case((_C.promised > 0.0, literal("promised")), else_=literal("not_bought"))
+    for before, after in ((ParticipantState.REPORTED, bought), (ParticipantState.INVITED, literal("absent"))):
+        query = update(participants).where(_C.campaign_id == campaign_id, _C.state == before.value)
+        connection.execute(query.values(state=after))
+
+
 def erase_deliveries(connection: Connection, campaign_id: str) -> None:
     """Remove the sealed values of a campaign."""
     query = update(participants).where(_C.campaign_id == campaign_id, _C.delivery.is_not(None))

@@ -163,7 +163,6 @@ records = Table(
     "records",
     metadata,
     _campaign(key=True),
-    Column("outcome_key", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),
 )
 

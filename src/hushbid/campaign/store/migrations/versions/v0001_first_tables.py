@@ -156,7 +156,6 @@ def upgrade() -> None:
     op.create_table(
         "records",
         sa.Column("campaign_id", sa.Text(), nullable=False),
-        sa.Column("outcome_key", sa.Text(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"], name=op.f("fk_records_campaign_id")),
         sa.PrimaryKeyConstraint("campaign_id", name=op.f("pk_records")),
