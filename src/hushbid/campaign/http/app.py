@@ -1,0 +1,48 @@
+"""The application: endpoints, problems and the frame around them, for one service."""
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+
+from hushbid import __version__
+from hushbid.campaign.http.campaigns import router as campaigns
+from hushbid.campaign.http.conducting import router as conducting
+from hushbid.campaign.http.frame import Frame
+from hushbid.campaign.http.openapi import document
+from hushbid.campaign.http.participation import router as participation
+from hushbid.campaign.http.problems import handle_problems
+from hushbid.campaign.http.public import router as public
+from hushbid.campaign.http.session import router as session
+from hushbid.campaign.http.shell import Shell
+from hushbid.campaign.service import Service
+
+PREFIX = "/api/v1"
+
+
+def create_app(service: Service, *, https: bool = True) -> FastAPI:
+    """An ASGI application for a service, which whoever made it closes.
+
+    ``https`` says how people reach it: without, session cookies travel unprotected, so it is for a loopback address
+    only.
+    """
+    app = FastAPI(
+        title="Hushbid",
+        version=__version__,
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.shell = Shell(service=service, https=https)
+    handle_problems(app)
+    api = APIRouter(prefix=PREFIX)
+    for part in (public, session, campaigns, conducting, participation):
+        api.include_router(part)
+    app.include_router(api)
+    app.add_middleware(Frame, https=https)
+    app.openapi = lambda: document(app)  # type: ignore[method-assign]
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
