@@ -1,5 +1,8 @@
 """The application: endpoints, problems and the frame around them, for one service."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
@@ -24,7 +27,15 @@ def create_app(service: Service, *, https: bool = True) -> FastAPI:
     ``https`` says how people reach it: without, session cookies travel unprotected, so it is for a loopback address
     only.
     """
+    shell = Shell(service=service, https=https)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        shell.close()
+
     app = FastAPI(
+        lifespan=lifespan,
         title="Hushbid",
         version=__version__,
         openapi_url=f"{PREFIX}/openapi.json",
@@ -33,7 +44,7 @@ def create_app(service: Service, *, https: bool = True) -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
-    app.state.shell = Shell(service=service, https=https)
+    app.state.shell = shell
     handle_problems(app)
     api = APIRouter(prefix=PREFIX)
     for part in (public, session, campaigns, conducting, participation):

@@ -5,6 +5,7 @@ is allowed, and a fault of the server is logged as the places in the code it pas
 quote a report.
 """
 
+import json
 import logging
 import traceback
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,6 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
-from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import (
@@ -105,7 +105,7 @@ def problem(
     found = list(errors)
     if found:
         content["errors"] = found
-    return Response(to_json(content), status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+    return Response(json.dumps(content), status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
 
 
 def handle_problems(app: FastAPI) -> None:

@@ -1,11 +1,11 @@
 """What every handler has at hand: the service, threads to call it in, and the names of cookies."""
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import anyio
-from anyio.to_thread import run_sync
 from fastapi import Request
 
 from hushbid.campaign.service import Service
@@ -24,8 +24,10 @@ class Shell:
     https: bool
     """Whether people reach the server by https; cookies are then sent over https only."""
 
-    _threads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_THREADS))
-    _computations: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_COMPUTATIONS))
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "hushbid-http"))
+    _computations: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(_COMPUTATIONS, "hushbid-computation")
+    )
 
     @property
     def cookie(self) -> str:
@@ -34,11 +36,16 @@ class Shell:
 
     async def run(self, do: Callable[[], T]) -> T:
         """Call something that waits for the database, without making others wait."""
-        return await run_sync(do, limiter=self._threads)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, do)
 
     async def compute(self, do: Callable[[], T]) -> T:
         """Call something that computes for seconds, a few at a time."""
-        return await run_sync(do, limiter=self._computations)
+        return await asyncio.get_running_loop().run_in_executor(self._computations, do)
+
+    def close(self) -> None:
+        """Let the threads go when what they do is done."""
+        self._threads.shutdown()
+        self._computations.shutdown()
 
 
 def shell_of(request: Request) -> Shell:

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import to_json
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from hushbid.campaign.domain import views
 from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings
@@ -15,6 +14,7 @@ from hushbid.campaign.domain.views import CampaignView, Page, Spending
 
 MOST_ON_A_PAGE = 1000
 _ID = r"^[a-z0-9]{1,64}$"
+_anything: TypeAdapter[Any] = TypeAdapter(Any)
 
 CampaignId = Annotated[str, Path(pattern=_ID, description="A campaign's identifier.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ON_A_PAGE, description="How many at most.")]
@@ -350,7 +350,7 @@ def plain(found: Any) -> Any:
 
 def encoded(found: Any) -> bytes:
     """A view as JSON."""
-    return to_json(plain(found))
+    return _anything.dump_json(plain(found))
 
 
 def answer(found: Any, status: int = 200) -> Response:
