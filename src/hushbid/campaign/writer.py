@@ -1,39 +1,29 @@
 """The one thread that changes anything, with group commit.
 
-Operations queue up. The writer takes all that are waiting, runs each in a savepoint of one transaction, commits once,
-and only then answers: an acknowledgement always follows the commit that makes it durable, and a commit is shared by
-everybody who waited for it. An operation that fails undoes its own changes only. If the commit itself fails, nobody of
-the group is told that anything happened.
+Operations queue up. The writer takes all that are waiting, runs them in one transaction, commits once, and only then
+answers: an acknowledgement always follows the commit that makes it durable, and a commit is shared by everybody who
+waited for it. An operation that is refused undoes its own changes only, by a savepoint; the frequent ones do without,
+because they check everything before they write. Should one of those fail while it writes, the whole group is undone and
+every operation is run again in a transaction of its own. If a commit fails, nobody is told that anything happened.
 """
 
 import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from hushbid.campaign.crash import Crash, no_crash
 from hushbid.campaign.store.database import Database
+from hushbid.campaign.store.transaction import Clock, Memory, Transaction
 from hushbid.errors import HushbidError, ServerFailed
 
 T = TypeVar("T")
-Clock = Callable[[], datetime]
 _MOST_AT_ONCE = 256
-
-
-@dataclass(slots=True)
-class Transaction:
-    """What an operation works with: the connection, and one moment that is now for all of it."""
-
-    connection: Connection
-    now: datetime
-    after: list[Callable[[], None]] = field(default_factory=list)
-    """Called once the changes are durable, before anybody is told."""
+_UNKNOWN = "The database failed, and it is not known whether the change was made: ask again."
 
 
 @dataclass(slots=True)
@@ -41,6 +31,13 @@ class _Waiting:
     name: str
     operation: Callable[[Transaction], Any]
     future: "Future[Any]"
+    checks_first: bool
+    result: Any = None
+    refused: Exception | None = None
+
+
+class _RunAgain(Exception):
+    """An operation failed while it wrote: the group's transaction cannot be used."""
 
 
 class Writer:
@@ -56,14 +53,17 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="hushbid-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, name: str, operation: Callable[[Transaction], T]) -> "Future[T]":
-        """Queue an operation; the future's result is there when its changes are durable."""
+    def submit(self, name: str, operation: Callable[[Transaction], T], *, checks_first: bool = False) -> "Future[T]":
+        """Queue an operation; the future's result is there when its changes are durable.
+
+        One that ``checks_first`` uses ``Transaction.writing`` for its changes, and refuses nothing from then on.
+        """
         future: Future[T] = Future()
         with self._closing:
             if self._closed:
                 future.set_exception(ServerFailed("The server is shutting down."))
             else:
-                self._queue.put(_Waiting(name, operation, future))
+                self._queue.put(_Waiting(name, operation, future, checks_first))
         return future
 
     def run(self, name: str, operation: Callable[[Transaction], T]) -> T:
@@ -81,73 +81,91 @@ class Writer:
     # -- the thread ----------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
+        stop = False
+        while not stop:
             first = self._queue.get()
-            group = [] if first is None else [first]
-            stop = first is None
+            group, stop = ([], True) if first is None else ([first], False)
             while not stop and len(group) < _MOST_AT_ONCE:
                 try:
                     more = self._queue.get_nowait()
                 except queue.Empty:
                     break
-                if more is None:
-                    stop = True
-                else:
+                stop = more is None
+                if more is not None:
                     group.append(more)
             group = [one for one in group if one.future.set_running_or_notify_cancel()]
             if group:
-                self._commit(group)
-            if stop:
-                return
+                self._together(group)
+
+    def _together(self, group: list[_Waiting]) -> None:
+        try:
+            self._commit(group)
+        except _RunAgain:
+            for one in group:
+                self._alone(one)
+
+    def _alone(self, one: _Waiting) -> None:
+        one.result = one.refused = None
+        try:
+            self._commit([one])
+        except _RunAgain as problem:
+            one.refused = ServerFailed("The database refused the change.")
+            one.refused.__cause__ = problem.__cause__
+            one.future.set_exception(one.refused)
 
     def _commit(self, group: list[_Waiting]) -> None:
-        answers: list[tuple[_Waiting, Any, BaseException | None, list[Callable[[], None]]]] = []
+        """Run operations in one transaction and answer them; `_RunAgain` if that is to be done one by one."""
         try:
             if not self._database.is_connected:
                 self._database.reconnect()
+            memory = Memory()
             with self._database.writer.begin():
                 for one in group:
-                    answers.append((one, *self._one(one)))
-                for one, _, refused, _ in answers:
-                    if refused is None:
-                        self._crash(f"{one.name}.before-commit")
-        except Exception as problem:  # noqa: BLE001 - whatever it was, nothing of the group is durable
+                    self._one(one, memory)
+                self._pass(group, "before-commit")
+        except _RunAgain:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever it was, nothing of the group is known to be durable
             self._fail(group, problem)
             return
-        for one, _, refused, _ in answers:
-            if refused is None:
-                self._crash(f"{one.name}.after-commit")
-        for one, result, refused, after in answers:
-            for callback in after:
-                callback()
-            if refused is None:
-                one.future.set_result(result)
+        self._pass(group, "after-commit")
+        for one in group:
+            if one.refused is None:
+                one.future.set_result(one.result)
             else:
-                one.future.set_exception(refused)
+                one.future.set_exception(one.refused)
 
-    def _one(self, one: _Waiting) -> tuple[Any, BaseException | None, list[Callable[[], None]]]:
-        """Run one operation in a savepoint: its result or its problem."""
+    def _one(self, one: _Waiting, memory: Memory) -> None:
+        """Run one operation: its result or its refusal."""
         connection = self._database.writer
-        transaction = Transaction(connection, self._clock())
-        savepoint = connection.begin_nested()
+        tx = Transaction(connection, self._clock(), memory)
+        if one.checks_first:
+            try:
+                one.result = one.operation(tx)
+            except Exception as problem:
+                if tx.wrote or isinstance(problem, SQLAlchemyError):
+                    raise _RunAgain from problem
+                one.refused = problem
+            return
+        connection.exec_driver_sql("SAVEPOINT operation")
         try:
-            result = one.operation(transaction)
-        except DBAPIError as problem:
-            if problem.connection_invalidated:
-                raise
-            savepoint.rollback()
-            return None, problem, []
+            one.result = one.operation(tx)
         except Exception as problem:  # noqa: BLE001 - it is the caller's; only this operation is undone
-            savepoint.rollback()
-            return None, problem, []
-        savepoint.commit()
-        return result, None, transaction.after
+            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
+            one.refused = problem
+        connection.exec_driver_sql("RELEASE SAVEPOINT operation")
+        memory.clear()
+
+    def _pass(self, group: list[_Waiting], when: str) -> None:
+        for one in group:
+            if one.refused is None:
+                self._crash(f"{one.name}.{when}")
 
     def _fail(self, group: list[_Waiting], problem: Exception) -> None:
         self._database.disconnect()
         told: Exception = problem
-        if isinstance(problem, SQLAlchemyError) or not isinstance(problem, HushbidError):
-            told = ServerFailed("The database failed, and it is not known whether the change was made: ask again.")
+        if not isinstance(problem, HushbidError):
+            told = ServerFailed(_UNKNOWN)
             told.__cause__ = problem
         for one in group:
             one.future.set_exception(told)

@@ -18,7 +18,7 @@ from hushbid.campaign.domain.views import Principal, Session
 from hushbid.campaign.store import accounts, participants
 from hushbid.campaign.store.accounts import User
 from hushbid.campaign.store.rows import new_id, new_token, stamp, sure_moment
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, Throttled
 
 Role = Literal["analyst", "auditor"]
@@ -50,7 +50,7 @@ def create_user(tx: Transaction, *, name: str, role: Role, password: str) -> Pri
     if accounts.user_named(tx.connection, name) is not None:
         raise Conflict(f"There is a user {name!r} already.")
     user_id = new_id("u")
-    accounts.add_user(tx.connection, id=user_id, name=name, role=role, password=password, created_at=stamp(tx.now))
+    accounts.add_user(tx.connection, id=user_id, name=name, role=role, password=password, created_at=tx.at)
     return Principal(role=role, id=user_id, name=name)
 
 
@@ -95,7 +95,7 @@ def begin_session(tx: Transaction, user: User, address: str) -> Session:
     """Log a user in whose password fits."""
     for subject in subjects(user.name, address):
         accounts.set_failures(tx.connection, subject, 0, "")
-    accounts.end_old_sessions(tx.connection, stamp(tx.now))
+    accounts.end_old_sessions(tx.connection, tx.at)
     token, csrf, end = new_token("s"), secrets.token_urlsafe(32), tx.now + SESSION_LENGTH
     accounts.add_session(tx.connection, token=token, user_id=user.id, csrf=csrf, expires_at=stamp(end))
     return Session(token=token, csrf=csrf, principal=_principal(user), expires_at=end)
@@ -119,7 +119,7 @@ def create_api_token(tx: Transaction, name: str, label: str) -> str:
         token=token,
         user_id=user.id,
         label=checked_text(label, "label", needed=True, longest=_LONGEST_NAME),
-        created_at=stamp(tx.now),
+        created_at=tx.at,
     )
     return token
 

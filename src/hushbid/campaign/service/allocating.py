@@ -20,8 +20,8 @@ from hushbid.campaign.service import ending
 from hushbid.campaign.service.context import Desk
 from hushbid.campaign.service.standing import decision_name, release_stands
 from hushbid.campaign.store import campaigns, events, jobs, ledger, participants
-from hushbid.campaign.store.rows import new_id, stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.rows import new_id
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure.claims import drawn_once
 from hushbid.errors import CampaignError, Conflict
 from hushbid.record import Record
@@ -41,7 +41,7 @@ def start(tx: Transaction, campaign_id: str) -> JobView:
         rules.require_state(campaign, CampaignState.REPORTING, to="close reporting")
         campaigns.step(tx.connection, campaign, CampaignState.ALLOCATING)
         reported = participants.count(tx.connection, campaign_id, ParticipantState.REPORTED)
-        events.append(tx.connection, campaign_id, "reporting-closed", {"reports": reported}, at=tx.now)
+        events.append(tx, campaign_id, "reporting-closed", {"reports": reported})
     return new_job(tx, campaign_id, "allocation", _STEPS[0])
 
 
@@ -57,7 +57,7 @@ def new_job(tx: Transaction, campaign_id: str, kind: str, step: str) -> JobView:
         step=step,
         done=0,
         total=1,
-        started_at=stamp(tx.now),
+        started_at=tx.at,
     )
     return jobs.get(tx.connection, job_id)
 
@@ -200,14 +200,12 @@ def _finish(
     connection, money = tx.connection, record.money
     assert money is not None
     _refuse_above_ceiling(campaign, money.total + campaign.settings.participation_fee * len(reporters))
-    campaigns.step(
-        connection, campaign, CampaignState.DELIVERING, allocated_at=stamp(tx.now), total_payment=money.total
-    )
+    campaigns.step(connection, campaign, CampaignState.DELIVERING, allocated_at=tx.at, total_payment=money.total)
     campaigns.put_record(connection, campaign.id, content)
     participants.tell_decisions(connection, campaign.id)
     _write_ledger(tx, campaign, reporters, record)
     body = {"record": record.hash, "people": len(reporters), "bought_from": record.outcome.active}
-    events.append(connection, campaign.id, "allocated", body, at=tx.now)
+    events.append(tx, campaign.id, "allocated", body)
     ending.finish_job(tx, job.id)
 
 
@@ -254,7 +252,7 @@ def _write_ledger(tx: Transaction, campaign: Campaign, reporters: list[Participa
             "title": campaign.settings.title,
             "kind": "promised",
             "amount": loss,
-            "at": stamp(tx.now),
+            "at": tx.at,
         }
         for one, loss in zip(reporters, record.outcome.privacy_loss.tolist(), strict=True)
         if one.person_id is not None and loss > 0.0

@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from hushbid.campaign.crash import Crash
 from hushbid.campaign.domain.settings import checked_text
 from hushbid.campaign.home import Home
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.campaign.vault import Vault
-from hushbid.campaign.writer import Transaction
 
 T = TypeVar("T")
 LONGEST_LABEL = 200

@@ -15,8 +15,7 @@ from hushbid.campaign.service.context import Context
 from hushbid.campaign.service.reporting import of_link
 from hushbid.campaign.service.shown import participation_view
 from hushbid.campaign.store import events, ledger, participants
-from hushbid.campaign.store.rows import stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure import PrivatizedValue
 from hushbid.disclosure.local import grid_bits
 from hushbid.disclosure.wire import as_ratio
@@ -35,8 +34,8 @@ def deliver(tx: Transaction, context: Context, token: str, given: object) -> Par
     rules.require_deliveries_taken(campaign, tx.now)
     rules.require_may_deliver(participant)
     delivery = context.vault.seal(campaign.id, participant.id, _encoded(campaign, participant, given))
-    state, at = ParticipantState.DELIVERED, stamp(tx.now)
-    participants.change(tx.connection, participant.id, state=state.value, delivery=delivery, delivered_at=at)
+    state = ParticipantState.DELIVERED
+    participants.delivered(tx.writing, participant.id, delivery, tx.at)
     if campaign.settings.setting == "local" and participant.person_id is not None:
         assert participant.promised is not None
         ledger.settle(  # what was sent has been given up, whether it will be used or not
@@ -45,10 +44,10 @@ def deliver(tx: Transaction, context: Context, token: str, given: object) -> Par
             participant.person_id,
             kind="delivered",
             amount=participant.promised,
-            at=at,
+            at=tx.at,
         )
     body = {"participant": participant.id, "sealed": hashlib.sha256(delivery).hexdigest()}
-    events.append(tx.connection, campaign.id, "delivered", body, at=tx.now)
+    events.append(tx, campaign.id, "delivered", body)
     return participation_view(campaign, replace(participant, state=state, delivered_at=tx.now))
 
 

@@ -12,8 +12,8 @@ from hushbid.campaign.domain.views import CampaignView, Invitation, MenuView, Pr
 from hushbid.campaign.service.context import Context, checked_label
 from hushbid.campaign.service.shown import campaign_view, menus_text, spending_text
 from hushbid.campaign.store import campaigns, events, ledger, participants
-from hushbid.campaign.store.rows import hashed, new_id, new_token, plain_text, stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.rows import hashed, new_id, new_token, plain_text
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict, InputError
 from hushbid.record.canonical import content_hash
 from hushbid.record.receipt import new_salt
@@ -30,10 +30,10 @@ def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> Campai
         id=campaign_id,
         state=CampaignState.DRAFT.value,
         settings=plain_text(settings.to_dict()),
-        created_at=stamp(tx.now),
+        created_at=tx.at,
         created_by=who.id,
     )
-    events.append(tx.connection, campaign_id, "drafted", {"by": who.name}, at=tx.now)
+    events.append(tx, campaign_id, "drafted", {"by": who.name})
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
@@ -71,7 +71,7 @@ def invite(
     if people is not None:
         identities = [context.identity(label) for label, _ in named]
         _refuse_repetition(identities)
-        persons = ledger.persons_of(tx.connection, identities, stamp(tx.now))
+        persons = ledger.persons_of(tx.connection, identities, tx.at)
         _refuse_known(tx, campaign_id, list(persons.values()))
     invitations, rows = [], []
     for place, (label, group) in enumerate(named, start=before + 1):
@@ -81,7 +81,7 @@ def invite(
         invitations.append(one)
         rows.append(_row(campaign_id, place, one, person))
     participants.add(tx.connection, rows)
-    events.append(tx.connection, campaign_id, "invited", {"people": len(rows)}, at=tx.now)
+    events.append(tx, campaign_id, "invited", {"people": len(rows)})
     return tuple(invitations)
 
 
@@ -90,7 +90,7 @@ def renew(tx: Transaction, campaign_id: str, label: str) -> Invitation:
     participant = participants.by_label(tx.connection, campaign_id, label)
     token = new_token("p")
     participants.change(tx.connection, participant.id, token=hashed(token))
-    events.append(tx.connection, campaign_id, "link-renewed", {"participant": participant.id}, at=tx.now)
+    events.append(tx, campaign_id, "link-renewed", {"participant": participant.id})
     return Invitation(id=participant.id, label=label, group=participant.group_name, token=token)
 
 
@@ -140,12 +140,12 @@ def open_campaign(
         connection,
         now,
         CampaignState.REPORTING,
-        opened_at=stamp(tx.now),
+        opened_at=tx.at,
         spending=spending_text(forecast.spending),
         menus=menus_text(menus),
     )
     body = {"settings": content_hash(campaign.settings.to_dict()), "people": len(groups), "excluded": excluded}
-    events.append(connection, campaign.id, "opened", body, at=tx.now)
+    events.append(tx, campaign.id, "opened", body)
     return campaign_view(connection, campaigns.get(connection, campaign.id))
 
 
@@ -174,7 +174,7 @@ def _reservation(tx: Transaction, campaign: Campaign, person_id: str) -> dict[st
         "title": campaign.settings.title,
         "kind": "reserved",
         "amount": campaign.settings.max_privacy_loss,
-        "at": stamp(tx.now),
+        "at": tx.at,
     }
 
 

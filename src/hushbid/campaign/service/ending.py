@@ -10,8 +10,7 @@ from hushbid.campaign.domain.states import CampaignState
 from hushbid.campaign.service.context import Desk
 from hushbid.campaign.service.receipts import tree_over
 from hushbid.campaign.store import campaigns, events, jobs, ledger, participants
-from hushbid.campaign.store.rows import stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict
 from hushbid.record.merkle import Tree
 
@@ -27,7 +26,7 @@ def sealed(
         tree = tree_over(over, participants.everybody(tx.connection, over.id))
     root = tree.root.hex()
     named = {**body, "root": root, "tree_size": tree.size}
-    event = events.append(tx.connection, over.id, kind, named, at=tx.now)
+    event = events.append(tx, over.id, kind, named)
     return {"root": root, "tree_size": tree.size, "root_event": event.number}
 
 
@@ -38,8 +37,8 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
     if campaign.opened_at is not None:
         named = sealed(tx, over, "cancelled", {"reason": reason})
     else:
-        events.append(tx.connection, campaign.id, "cancelled", {"reason": reason}, at=tx.now)
-    campaigns.step(tx.connection, campaign, CampaignState.CANCELLED, reason=reason, closed_at=stamp(tx.now), **named)
+        events.append(tx, campaign.id, "cancelled", {"reason": reason})
+    campaigns.step(tx.connection, campaign, CampaignState.CANCELLED, reason=reason, closed_at=tx.at, **named)
     ledger.free(tx.connection, campaign.id, kind="reserved")
     if job is not None:
         finish_job(tx, job)
@@ -62,14 +61,14 @@ def close(tx: Transaction, campaign_id: str, *, accept_unpaid: bool) -> None:
     owed = [one.id for one in participants.everybody(tx.connection, campaign_id) if rules.due(campaign, one) > 0]
     if owed and not accept_unpaid:
         raise Conflict(f"{len(owed)} people are still to be paid: pay them, or accept that by name.")
-    campaigns.step(tx.connection, campaign, CampaignState.CLOSED, closed_at=stamp(tx.now))
-    events.append(tx.connection, campaign_id, "closed", {"unpaid": owed}, at=tx.now)
+    campaigns.step(tx.connection, campaign, CampaignState.CLOSED, closed_at=tx.at)
+    events.append(tx, campaign_id, "closed", {"unpaid": owed})
 
 
 def finish_job(tx: Transaction, job_id: str) -> None:
     """Note that a job is done."""
     job = jobs.get(tx.connection, job_id)
-    jobs.change(tx.connection, job_id, state="done", done=job.total, finished_at=stamp(tx.now))
+    jobs.change(tx.connection, job_id, state="done", done=job.total, finished_at=tx.at)
 
 
 def destroy_key(desk: Desk, campaign_id: str) -> None:
@@ -81,9 +80,9 @@ def destroy_key(desk: Desk, campaign_id: str) -> None:
         campaign = campaigns.get(tx.connection, campaign_id)
         if campaign.key_destroyed_at is None:
             participants.erase_deliveries(tx.connection, campaign_id)
-            campaigns.change(tx.connection, campaign_id, key_destroyed_at=stamp(tx.now))
+            campaigns.change(tx.connection, campaign_id, key_destroyed_at=tx.at)
             if campaign.allocated_at is not None:
-                events.append(tx.connection, campaign_id, "key-destroyed", {}, at=tx.now)
+                events.append(tx, campaign_id, "key-destroyed", {})
 
     desk.write("key", note)
 

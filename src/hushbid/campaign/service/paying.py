@@ -9,8 +9,7 @@ from hushbid.campaign.domain.states import CampaignState
 from hushbid.campaign.domain.views import PaymentRow
 from hushbid.campaign.service.shown import payment_row
 from hushbid.campaign.store import campaigns, events, participants
-from hushbid.campaign.store.rows import stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 
 _PAYABLE = (
     CampaignState.DELIVERING,
@@ -32,11 +31,11 @@ def mark_paid(tx: Transaction, campaign_id: str, labels: Iterable[str] | None) -
     else:
         people = participants.with_labels(tx.connection, campaign_id, dict.fromkeys(labels))
     owed = [(one, rules.due(campaign, one)) for one in people if rules.due(campaign, one) > 0]
-    at = stamp(tx.now)
+    at = tx.at
     rows = [{"id": one.id, "paid": one.paid + amount, "paid_at": at} for one, amount in owed]
     participants.change_rows(tx.connection, rows)
     if owed:
-        events.append(tx.connection, campaign_id, "paid", {"participants": [one.id for one, _ in owed]}, at=tx.now)
+        events.append(tx, campaign_id, "paid", {"participants": [one.id for one, _ in owed]})
     return tuple(payment_row(campaign, one) for one, _ in owed)
 
 

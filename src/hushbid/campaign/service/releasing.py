@@ -19,8 +19,7 @@ from hushbid.campaign.service.delivering import opened
 from hushbid.campaign.service.receipts import tree_over
 from hushbid.campaign.service.standing import release_name
 from hushbid.campaign.store import campaigns, events, jobs, ledger, participants
-from hushbid.campaign.store.rows import stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure import Release, ReleasePlan, release_plan
 from hushbid.disclosure.claims import stored
 from hushbid.errors import Conflict, NothingDelivered
@@ -51,7 +50,7 @@ def start(tx: Transaction, campaign_id: str, *, accept_nobody: bool) -> JobView:
 def claim(tx: Transaction, campaign: Campaign, delivered: int) -> None:
     """From now on nobody delivers or withdraws, and nothing leads back."""
     campaigns.step(tx.connection, campaign, CampaignState.RELEASING)
-    events.append(tx.connection, campaign.id, "release-claimed", {"delivered": delivered}, at=tx.now)
+    events.append(tx, campaign.id, "release-claimed", {"delivered": delivered})
 
 
 def run(desk: Desk, job: JobView) -> None:
@@ -152,9 +151,9 @@ def _finish(
     assert record.release is not None
     over = replace(campaign, state=CampaignState.RELEASED)
     named = ending.sealed(tx, over, "released", {"record": record.hash}, tree=tree)
-    campaigns.step(tx.connection, campaign, CampaignState.RELEASED, released_at=stamp(tx.now), **named)
+    campaigns.step(tx.connection, campaign, CampaignState.RELEASED, released_at=tx.at, **named)
     campaigns.put_record(tx.connection, campaign.id, content)
-    campaigns.put_release(tx.connection, campaign.id, record.release.public(), stamp(tx.now))
+    campaigns.put_release(tx.connection, campaign.id, record.release.public(), tx.at)
     if campaign.settings.setting == "central":
         _write_ledger(tx, campaign, people)
     else:
@@ -183,7 +182,7 @@ def _write_ledger(tx: Transaction, campaign: Campaign, people: list[Participant]
             "title": campaign.settings.title,
             "kind": "delivered",
             "amount": one.delivered_loss,
-            "at": stamp(tx.now),
+            "at": tx.at,
         }
         for one in people
         if one.person_id is not None and one.delivered_loss

@@ -12,8 +12,7 @@ import secrets
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hushbid.campaign.store import jobs
-from hushbid.campaign.store.rows import stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict, InputError
 
 _NONCE_BYTES = 12
@@ -27,7 +26,7 @@ def begin(tx: Transaction, who: str, key: str, request: bytes) -> bytes | None:
     place, digest = _place(who, key), hashlib.sha256(request).hexdigest()
     found = jobs.remembered(tx.connection, place)
     if found is None:
-        jobs.remember(tx.connection, place, digest, stamp(tx.now))
+        jobs.remember(tx.connection, place, digest, tx.at)
         return None
     before, finished, answer = found
     if before != digest:

@@ -9,8 +9,7 @@ from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import ParticipationView
 from hushbid.campaign.service.shown import participation_view
 from hushbid.campaign.store import campaigns, events, ledger, participants
-from hushbid.campaign.store.rows import stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict, ReportError
 from hushbid.record.events import report_commitment
 from hushbid.record.receipt import new_salt
@@ -25,18 +24,12 @@ def report(tx: Transaction, token: str, sensitivity: object) -> ParticipationVie
     if participant.state is ParticipantState.REPORTED and participant.report == value:
         return participation_view(campaign, participant)
     kind = "reported" if participant.report is None else "report-changed"
-    participants.change(
-        tx.connection,
-        participant.id,
-        state=ParticipantState.REPORTED.value,
-        report=value,
-        reported_at=stamp(tx.now),
-    )
+    participants.reported(tx.writing, participant.id, value, tx.at)
     body = {
         "participant": participant.id,
         "report_commitment": report_commitment(participant.id, value, participant.salt),
     }
-    events.append(tx.connection, campaign.id, kind, body, at=tx.now)
+    events.append(tx, campaign.id, kind, body)
     changed = replace(participant, state=ParticipantState.REPORTED, report=value, reported_at=tx.now)
     return participation_view(campaign, changed)
 
@@ -53,7 +46,7 @@ def decline(tx: Transaction, token: str) -> ParticipationView:
     participants.change(tx.connection, participant.id, state=ParticipantState.DECLINED.value)
     if participant.person_id is not None:
         ledger.free(tx.connection, campaign.id, person_id=participant.person_id)
-    events.append(tx.connection, campaign.id, "declined", {"participant": participant.id}, at=tx.now)
+    events.append(tx, campaign.id, "declined", {"participant": participant.id})
     return participation_view(campaign, replace(participant, state=ParticipantState.DECLINED))
 
 
@@ -77,14 +70,14 @@ def withdraw(tx: Transaction, token: str) -> ParticipationView:
     sent = campaign.settings.setting == "local" and participant.delivered_at is not None
     if participant.person_id is not None and not sent:
         ledger.free(connection, campaign.id, person_id=participant.person_id)
-    events.append(connection, campaign.id, "withdrawn", {"participant": participant.id}, at=tx.now)
+    events.append(tx, campaign.id, "withdrawn", {"participant": participant.id})
     return participation_view(campaign, changed)
 
 
 def of_link(tx: Transaction, token: str) -> tuple[Campaign, Participant]:
     """The campaign and the participant that a link belongs to."""
     participant = participants.by_token(tx.connection, token)
-    campaign = campaigns.get(tx.connection, participant.campaign_id)
+    campaign = campaigns.of_participant(tx, participant)
     rules.require_opened(campaign)
     return campaign, participant
 

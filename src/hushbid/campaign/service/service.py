@@ -53,8 +53,9 @@ from hushbid.campaign.store import jobs as stored_jobs
 from hushbid.campaign.store.database import Database
 from hushbid.campaign.store.migrate import migrate
 from hushbid.campaign.store.rows import stamp
+from hushbid.campaign.store.transaction import Clock, Transaction
 from hushbid.campaign.vault import Vault
-from hushbid.campaign.writer import Clock, Transaction, Writer
+from hushbid.campaign.writer import Writer
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound
 from hushbid.record.events import Event
 from hushbid.record.receipt import Receipt
@@ -376,7 +377,7 @@ class Service:
 
     def report_soon(self, token: str, sensitivity: object) -> "Future[ParticipationView]":
         """The same without waiting; the future's result is there once the report is durable."""
-        return self._writer.submit("report", lambda tx: reporting.report(tx, token, sensitivity))
+        return self._writer.submit("report", lambda tx: reporting.report(tx, token, sensitivity), checks_first=True)
 
     def decline(self, token: str) -> ParticipationView:
         """Do not take part."""
@@ -392,7 +393,9 @@ class Service:
 
     def deliver_soon(self, token: str, given: object) -> "Future[ParticipationView]":
         """The same without waiting; the future's result is there once the delivery is durable."""
-        return self._writer.submit("delivery", lambda tx: delivering.deliver(tx, self._context, token, given))
+        return self._writer.submit(
+            "delivery", lambda tx: delivering.deliver(tx, self._context, token, given), checks_first=True
+        )
 
     def receipt(self, token: str) -> Receipt:
         """A participant's signed receipt, once the campaign is over."""
@@ -472,7 +475,7 @@ class Service:
 
     def _job_failed(self, job: JobView, problem: str) -> None:
         failed = {"state": "failed", "problem": problem}
-        self._write("job", lambda tx: stored_jobs.change(tx.connection, job.id, **failed, finished_at=stamp(tx.now)))
+        self._write("job", lambda tx: stored_jobs.change(tx.connection, job.id, **failed, finished_at=tx.at))
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

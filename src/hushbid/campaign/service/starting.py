@@ -20,9 +20,8 @@ from hushbid.campaign.service import allocating, ending, releasing
 from hushbid.campaign.service.context import Desk
 from hushbid.campaign.service.standing import decided, decision_name, release_stands
 from hushbid.campaign.store import campaigns, jobs, ledger, participants
-from hushbid.campaign.store.rows import stamp
 from hushbid.campaign.store.schema import installation
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure.claims import stored
 from hushbid.errors import CampaignError
 
@@ -83,7 +82,7 @@ def _remember(tx: Transaction, desk: Desk, campaign_id: str) -> None:
     decision = stored(desk.context.home.claims, decision_name(campaign_id))
     if decision is None or not decision["people"]:
         return
-    persons = ledger.persons_of(tx.connection, list(decision["people"]), stamp(tx.now))
+    persons = ledger.persons_of(tx.connection, list(decision["people"]), tx.at)
     rows = [
         {
             "person_id": persons[identity],
@@ -91,7 +90,7 @@ def _remember(tx: Transaction, desk: Desk, campaign_id: str) -> None:
             "title": decision["title"],
             "kind": "promised",
             "amount": loss,
-            "at": stamp(tx.now),
+            "at": tx.at,
         }
         for identity, loss in decision["people"].items()
     ]

@@ -8,7 +8,7 @@ from hushbid.campaign.service import ending
 from hushbid.campaign.service.context import Desk
 from hushbid.campaign.store import accounts, campaigns, jobs
 from hushbid.campaign.store.rows import stamp
-from hushbid.campaign.writer import Transaction
+from hushbid.campaign.store.transaction import Transaction
 
 _REMEMBERED = timedelta(days=1)
 _WITH_KEY = (
@@ -43,7 +43,7 @@ def forget(desk: Desk) -> None:
     """Forget sessions that have ended and answers that nobody will ask for again."""
 
     def operation(tx: Transaction) -> None:
-        accounts.end_old_sessions(tx.connection, stamp(tx.now))
+        accounts.end_old_sessions(tx.connection, tx.at)
         jobs.forget_old(tx.connection, stamp(tx.now - _REMEMBERED))
 
     desk.write("forget", operation)

@@ -4,17 +4,19 @@ import gzip
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, or_, select, update
 
-from hushbid.campaign.domain.entities import Campaign
+from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.states import CampaignState
 from hushbid.campaign.store.rows import moment, plain_text, plain_values, settings_of, sure_moment
 from hushbid.campaign.store.schema import campaigns, records, releases
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict, NotFound
 from hushbid.record import Record
 from hushbid.record.canonical import canonical, parsed
 
 _LEVEL = 4
+_BY_ID = select(campaigns).where(campaigns.c.id == bindparam("id"))
 
 
 def add(connection: Connection, **columns: Any) -> None:
@@ -24,10 +26,18 @@ def add(connection: Connection, **columns: Any) -> None:
 
 def get(connection: Connection, campaign_id: str) -> Campaign:
     """The campaign with that id."""
-    row = connection.execute(select(campaigns).where(campaigns.c.id == campaign_id)).one_or_none()
+    row = connection.execute(_BY_ID, {"id": campaign_id}).one_or_none()
     if row is None:
         raise NotFound("There is no such campaign.")
     return _campaign(row)
+
+
+def of_participant(tx: Transaction, participant: Participant) -> Campaign:
+    """The campaign somebody takes part in; read once for all operations of a transaction that change no campaign."""
+    known = tx.memory.campaigns.get(participant.campaign_id)
+    if known is None:
+        known = tx.memory.campaigns[participant.campaign_id] = get(tx.connection, participant.campaign_id)
+    return known
 
 
 def change(connection: Connection, campaign_id: str, **columns: Any) -> None:

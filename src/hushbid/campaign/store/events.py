@@ -1,14 +1,14 @@
 """The hash chain of each campaign (`hushbid.record.events`)."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
 from hushbid.campaign.store.rows import plain_text, plain_values
 from hushbid.campaign.store.schema import events
-from hushbid.record.events import Event, Head, next_event
+from hushbid.campaign.store.transaction import Transaction
+from hushbid.record.events import GENESIS, Event, Head
 
 _LAST = (
     select(events.c.number, events.c.at, events.c.hash)
@@ -19,23 +19,34 @@ _LAST = (
 _ADD = insert(events)
 
 
-def append(connection: Connection, campaign_id: str, kind: str, body: Mapping[str, Any], *, at: datetime) -> Event:
-    """Append an event to a campaign's chain."""
-    event = next_event(campaign_id, last(connection, campaign_id), at=at, kind=kind, body=body)
-    connection.execute(
+def append(tx: Transaction, campaign_id: str, kind: str, body: Mapping[str, Any]) -> Head:
+    """Append an event to a campaign's chain; if the clock was set back, the last event's time is kept."""
+    head = tx.memory.heads.get(campaign_id) or last(tx.connection, campaign_id)
+    event = Event(
+        campaign=campaign_id,
+        number=1 if head is None else head.number + 1,
+        at=tx.at if head is None else max(tx.at, head.at),
+        kind=kind,
+        body=body,
+        previous=GENESIS if head is None else head.hash,
+        hash="",
+    )
+    head = Head(number=event.number, at=event.at, hash=event.expected_hash)
+    tx.connection.execute(
         _ADD,
         {
             "campaign_id": campaign_id,
-            "number": event.number,
-            "at": event.at,
+            "number": head.number,
+            "at": head.at,
             "kind": kind,
             "body": plain_text(body),
             "participant_id": body.get("participant"),
             "previous": event.previous,
-            "hash": event.hash,
+            "hash": head.hash,
         },
     )
-    return event
+    tx.memory.heads[campaign_id] = head
+    return head
 
 
 def last(connection: Connection, campaign_id: str) -> Head | None:

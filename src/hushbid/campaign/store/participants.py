@@ -14,6 +14,11 @@ from hushbid.errors import NotFound
 
 _C = participants.c
 _BY_TOKEN = select(participants).where(_C.token == bindparam("token"))
+_ONE = update(participants).where(_C.id == bindparam("who"))
+_REPORTED = _ONE.values(state=ParticipantState.REPORTED.value, report=bindparam("said"), reported_at=bindparam("when"))
+_DELIVERED = _ONE.values(
+    state=ParticipantState.DELIVERED.value, delivery=bindparam("sealed"), delivered_at=bindparam("when")
+)
 
 
 def add(connection: Connection, rows: list[dict[str, Any]]) -> None:
@@ -41,6 +46,16 @@ def by_label(connection: Connection, campaign_id: str, label: str) -> Participan
 def change(connection: Connection, participant_id: str, **columns: Any) -> None:
     """Set columns of one participant."""
     connection.execute(update(participants).where(_C.id == participant_id).values(**columns))
+
+
+def reported(connection: Connection, participant_id: str, report: float, at: str) -> None:
+    """Store somebody's report."""
+    connection.execute(_REPORTED, {"who": participant_id, "said": report, "when": at})
+
+
+def delivered(connection: Connection, participant_id: str, delivery: bytes, at: str) -> None:
+    """Store somebody's sealed value."""
+    connection.execute(_DELIVERED, {"who": participant_id, "sealed": delivery, "when": at})
 
 
 def change_all(connection: Connection, campaign_id: str, *states: ParticipantState, **columns: Any) -> int:

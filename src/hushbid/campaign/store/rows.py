@@ -3,20 +3,19 @@
 import hashlib
 import secrets
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from hushbid.campaign.domain.settings import CampaignSettings
 from hushbid.record.canonical import canonical, parsed
-from hushbid.record.plain import time_text
 
 TOKEN_BYTES = 32
 
 
 def stamp(moment: datetime) -> str:
     """A time as it is stored."""
-    return time_text(moment)
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def moment(text: str | None) -> datetime | None:
