@@ -1,5 +1,6 @@
 """The application: endpoints, problems and the frame around them, for one service."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,13 +13,14 @@ from hushbid.campaign.http.conducting import router as conducting
 from hushbid.campaign.http.frame import Frame
 from hushbid.campaign.http.openapi import document
 from hushbid.campaign.http.participation import router as participation
-from hushbid.campaign.http.problems import handle_problems
+from hushbid.campaign.http.problems import handle_problems, log_fault
 from hushbid.campaign.http.public import router as public
 from hushbid.campaign.http.session import router as session
 from hushbid.campaign.http.shell import Shell
 from hushbid.campaign.service import Service
 
 PREFIX = "/api/v1"
+_TICK_SECONDS = 2.0
 
 
 def create_app(service: Service, *, https: bool = True) -> FastAPI:
@@ -31,7 +33,9 @@ def create_app(service: Service, *, https: bool = True) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        ticking = asyncio.create_task(_tick(shell))
         yield
+        ticking.cancel()
         shell.close()
 
     app = FastAPI(
@@ -53,6 +57,16 @@ def create_app(service: Service, *, https: bool = True) -> FastAPI:
     app.add_middleware(Frame, https=https)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app
+
+
+async def _tick(shell: Shell) -> None:
+    """Let deadlines pass and keys end, as long as the application runs."""
+    while True:
+        try:
+            await shell.run(shell.service.tick)
+        except Exception as error:  # noqa: BLE001 - the next tick may succeed; nobody waits for this one
+            log_fault(error, "tick")
+        await asyncio.sleep(_TICK_SECONDS)
 
 
 def _operation_id(route: APIRoute) -> str:
