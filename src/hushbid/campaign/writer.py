@@ -4,7 +4,8 @@ Operations queue up. The writer takes all that are waiting, runs them in one tra
 answers: an acknowledgement always follows the commit that makes it durable, and a commit is shared by everybody who
 waited for it. An operation that is refused undoes its own changes only, by a savepoint; the frequent ones do without,
 because they check everything before they write. Should one of those fail while it writes, the whole group is undone and
-every operation is run again in a transaction of its own. If a commit fails, nobody is told that anything happened.
+every operation is run again in a transaction of its own; so it is if the connection was lost before the commit. If a
+commit fails, nobody is told that anything happened.
 """
 
 import queue
@@ -14,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from sqlalchemy import RootTransaction
 from sqlalchemy.exc import SQLAlchemyError
 
 from hushbid.campaign.crash import Crash, no_crash
@@ -24,6 +26,7 @@ from hushbid.errors import HushbidError, ServerFailed
 T = TypeVar("T")
 _MOST_AT_ONCE = 256
 _UNKNOWN = "The database failed, and it is not known whether the change was made: ask again."
+_NOT_MADE = "The database failed, and the change was not made: ask again."
 
 
 @dataclass(slots=True)
@@ -37,7 +40,7 @@ class _Waiting:
 
 
 class _RunAgain(Exception):
-    """An operation failed while it wrote: the group's transaction cannot be used."""
+    """The transaction could not be brought to its commit: nothing of it was done."""
 
 
 class Writer:
@@ -109,24 +112,31 @@ class Writer:
         try:
             self._commit([one])
         except _RunAgain as problem:
-            one.refused = ServerFailed("The database refused the change.")
-            one.refused.__cause__ = problem.__cause__
-            one.future.set_exception(one.refused)
+            self._tell([one], ServerFailed(_NOT_MADE), problem.__cause__)
 
     def _commit(self, group: list[_Waiting]) -> None:
-        """Run operations in one transaction and answer them; `_RunAgain` if that is to be done one by one."""
+        """Run operations in one transaction and answer them; `_RunAgain` if nothing was done, so that one may."""
         try:
             if not self._database.is_connected:
                 self._database.reconnect()
+            transaction = self._database.writer.begin()
+        except (HushbidError, SQLAlchemyError) as problem:
+            told = problem if isinstance(problem, HushbidError) else ServerFailed(_NOT_MADE)
+            self._tell(group, told, problem.__cause__)
+            return
+        try:
             memory = Memory()
-            with self._database.writer.begin():
-                for one in group:
-                    self._one(one, memory)
-                self._pass(group, "before-commit")
-        except _RunAgain:
-            raise
-        except Exception as problem:  # noqa: BLE001 - whatever it was, nothing of the group is known to be durable
-            self._fail(group, problem)
+            for one in group:
+                self._one(one, memory)
+            self._pass(group, "before-commit")
+        except Exception as problem:
+            self._undo(transaction)
+            raise _RunAgain from problem
+        try:
+            transaction.commit()
+        except Exception as problem:  # noqa: BLE001 - whatever it was, nobody knows whether the commit was made
+            self._database.disconnect()
+            self._tell(group, ServerFailed(_UNKNOWN), problem)
             return
         self._pass(group, "after-commit")
         for one in group:
@@ -134,6 +144,12 @@ class Writer:
                 one.future.set_result(one.result)
             else:
                 one.future.set_exception(one.refused)
+
+    def _undo(self, transaction: RootTransaction) -> None:
+        try:
+            transaction.rollback()
+        except SQLAlchemyError:
+            self._database.disconnect()
 
     def _one(self, one: _Waiting, memory: Memory) -> None:
         """Run one operation: its result or its refusal."""
@@ -144,7 +160,7 @@ class Writer:
                 one.result = one.operation(tx)
             except Exception as problem:
                 if tx.wrote or isinstance(problem, SQLAlchemyError):
-                    raise _RunAgain from problem
+                    raise
                 one.refused = problem
             return
         connection.exec_driver_sql("SAVEPOINT operation")
@@ -161,11 +177,7 @@ class Writer:
             if one.refused is None:
                 self._crash(f"{one.name}.{when}")
 
-    def _fail(self, group: list[_Waiting], problem: Exception) -> None:
-        self._database.disconnect()
-        told: Exception = problem
-        if not isinstance(problem, HushbidError):
-            told = ServerFailed(_UNKNOWN)
-            told.__cause__ = problem
+    def _tell(self, group: list[_Waiting], told: Exception, cause: BaseException | None) -> None:
+        told.__cause__ = cause
         for one in group:
             one.future.set_exception(told)

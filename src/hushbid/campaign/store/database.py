@@ -27,16 +27,20 @@ _TAKEN = "Another server is running on this database: stop it first, or give thi
 
 
 class Database:
-    """A database that this process has opened; nobody else writes to it until `close`."""
+    """A database that this process has opened; no server may write to it beside us until `close`.
 
-    def __init__(self, url: str | URL) -> None:
+    Without ``exclusive`` no lock is taken: for one short transaction beside a running server.
+    """
+
+    def __init__(self, url: str | URL, *, exclusive: bool = True) -> None:
         self.url = _checked(url)
+        self._exclusive = exclusive
         self._lock_file: int | None = None
         self._reading = self._engine(QueuePool, pool_size=8, max_overflow=8)
         self._writing = self._engine(NullPool)
         self._writer: Connection | None = None
         try:
-            if self.is_sqlite:
+            if self.is_sqlite and exclusive:
                 self._lock_file = lock_file(self._lock_path(), _TAKEN)
             self.reconnect()
         except BaseException:
@@ -44,9 +48,9 @@ class Database:
             raise
 
     @classmethod
-    def sqlite(cls, path: str | Path) -> Self:
+    def sqlite(cls, path: str | Path, *, exclusive: bool = True) -> Self:
         """An SQLite file; created if it is not there."""
-        return cls(URL.create("sqlite", database=str(path)))
+        return cls(URL.create("sqlite", database=str(path)), exclusive=exclusive)
 
     @property
     def is_sqlite(self) -> bool:
@@ -62,8 +66,8 @@ class Database:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the writer has a connection."""
-        return self._writer is not None
+        """Whether the writer has a connection that was not lost; a new one needs the lock first."""
+        return self._writer is not None and not self._writer.invalidated
 
     def reconnect(self) -> None:
         """Connect the writer anew, and take the lock; refused while another server has it."""
@@ -73,7 +77,7 @@ class Database:
         except SQLAlchemyError as problem:
             raise CampaignError(f"The database cannot be opened: {_cause(problem)}.") from None
         try:
-            if not self.is_sqlite:
+            if not self.is_sqlite and self._exclusive:
                 taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_LOCK}).scalar()
                 connection.commit()
                 if not taken:
