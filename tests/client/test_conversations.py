@@ -267,13 +267,41 @@ def failing(times: int, problem: Exception | httpx.Response) -> Handler:
     ],
     ids=repr,
 )
-def test_a_lost_answer_is_asked_for_again_with_the_same_key(problem: Any, tmp_path: Path) -> None:
+def test_a_lost_answer_is_asked_for_again_with_the_same_key(problem: Any) -> None:
     network = Network(failing(3, problem))
-    participant(network, tmp_path).decline()
+    analyst(network).mark_paid("c1")
     keys = {request.headers["idempotency-key"] for request in network.requests}
     assert (len(network.requests), len(keys)) == (4, 1)
-    participant(network, tmp_path).decline()
+    analyst(network).mark_paid("c1")
     assert network.requests[-1].headers["idempotency-key"] not in keys
+
+
+def test_what_may_be_said_twice_needs_no_key(tmp_path: Path) -> None:
+    network = Network(failing(3, httpx.ReadError("x")))
+    participant(network, tmp_path).decline()
+    assert len(network.requests) == 4
+    assert "idempotency-key" not in network.requests[0].headers
+
+
+@pytest.mark.parametrize(("state", "done"), [("releasing", True), ("released", True), ("delivering", False)])
+def test_a_step_refused_the_second_time_counts_as_done_if_the_campaign_has_moved_on(state: str, done: bool) -> None:
+    """The server died after it had begun: the answer was lost, and asking again is refused."""
+    left = iter([httpx.ReadError("x")])
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(200, json={"id": "c1", "state": state})
+        for problem in left:
+            raise problem
+        return httpx.Response(409, json={"detail": "The same request is being carried out, or was interrupted."})
+
+    if done:
+        assert analyst(Network(handle)).release("c1").state == state
+    else:
+        with pytest.raises(Conflict, match="interrupted"):
+            analyst(Network(handle)).release("c1")
+    with pytest.raises(Conflict, match="interrupted"):  # refused the first time
+        analyst(Network(handle)).release("c1")
 
 
 def test_pauses_grow_and_obey_the_server(tmp_path: Path) -> None:
@@ -487,7 +515,6 @@ def test_an_asynchronous_client_is_patient_too() -> None:
             await AsyncParticipantClient(transport, "s").decline()
 
     asyncio.run(play())
-    assert len({request.headers["idempotency-key"] for request in network.requests}) == 1
     assert len(network.requests) == 3
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from hushbid.client.calls import Call, asking, asking_object, delete, get, post, put
+from hushbid.client.calls import Call, ConflictAfterRetry, asking, asking_object, delete, get, post, put
 from hushbid.client.transport import ATTEMPTS, Transport
 from hushbid.client.views import Campaign, Invitation, Job
 from hushbid.errors import InputError, ServerFailed
@@ -76,9 +76,9 @@ class AnalystClient:
         """Throw a draft away."""
         self._ask(delete(f"/campaigns/{_id(campaign)}"))
 
-    def preview(self, campaign: str) -> dict[str, Any]:
-        """What a campaign would cost and how precise it would be, before it opens."""
-        return self._object(post(f"/campaigns/{_id(campaign)}/preview"))
+    def preview(self, campaign: str, *, people: int | None = None) -> dict[str, Any]:
+        """What a campaign would cost and how precise it would be: with those who are invited, or with so many."""
+        return self._object(post(f"/campaigns/{_id(campaign)}/preview", {"people": people}))
 
     def invite(
         self, campaign: str, *, count: int | None = None, people: Iterable[str | Mapping[str, Any]] | None = None
@@ -100,28 +100,39 @@ class AnalystClient:
 
     def open(self, campaign: str) -> Campaign:
         """Let people report; refused if it could cost more than the spending ceiling."""
-        return Campaign.from_dict(self._ask(post(f"/campaigns/{_id(campaign)}/open")))
+        return self._step(campaign, "open", before=frozenset({"draft", "cancelled"}))
 
-    def close_reporting(self, campaign: str) -> None:
+    def close_reporting(self, campaign: str) -> Campaign:
         """Take no more reports and decide, in the background."""
-        self._ask(post(f"/campaigns/{_id(campaign)}/close-reporting"))
+        return self._step(campaign, "close-reporting", before=frozenset({"draft", "reporting", "cancelled"}))
 
-    def release(self, campaign: str) -> None:
-        """Take no more data and draw the estimate, once, in the background."""
-        self._ask(post(f"/campaigns/{_id(campaign)}/release"))
+    def release(self, campaign: str, *, accept_nobody: bool = False) -> Campaign:
+        """Take no more data and draw the estimate, once, in the background.
+
+        Where nobody has delivered, it ends without an estimate, which must be accepted by name.
+        """
+        before = frozenset({"draft", "reporting", "allocating", "nothing_bought", "delivering", "cancelled"})
+        return self._step(campaign, "release", {"accept_nobody": accept_nobody}, before=before)
 
     def mark_paid(self, campaign: str, labels: Sequence[str] | None = None) -> dict[str, Any]:
         """Say that these people, or all who are due, were paid."""
-        content = {} if labels is None else {"labels": list(labels)}
-        return self._object(post(f"/campaigns/{_id(campaign)}/payments", content))
+        return self._object(
+            post(f"/campaigns/{_id(campaign)}/payments", {"labels": None if labels is None else list(labels)})
+        )
 
-    def close(self, campaign: str) -> Campaign:
-        """End a campaign, whoever is unpaid."""
-        return Campaign.from_dict(self._ask(post(f"/campaigns/{_id(campaign)}/close")))
+    def renew_link(self, campaign: str, label: str) -> Invitation:
+        """A new link for somebody who lost hers; the old one is worth nothing from then on."""
+        return Invitation.from_dict(self._ask(post(f"/campaigns/{_id(campaign)}/links", {"label": label})), self.url)
 
-    def cancel(self, campaign: str) -> Campaign:
-        """Give a campaign up before anything was decided."""
-        return Campaign.from_dict(self._ask(post(f"/campaigns/{_id(campaign)}/cancel")))
+    def close(self, campaign: str, *, accept_unpaid: bool = False) -> Campaign:
+        """End a campaign whose estimate is out; people who are still to be paid must be accepted by name."""
+        before = frozenset({"draft", "reporting", "allocating", "delivering", "releasing", "released"})
+        return self._step(campaign, "close", {"accept_unpaid": accept_unpaid}, before=before)
+
+    def cancel(self, campaign: str, *, reason: str | None = None) -> Campaign:
+        """Give a campaign up before people were told what is bought; participants may read the reason."""
+        content = {} if reason is None else {"reason": reason}
+        return self._step(campaign, "cancel", content, before=frozenset({"draft", "reporting", "allocating"}))
 
     def wait(self, campaign: str, *, progress: Callable[[Job], None] | None = None, most: float = 3600.0) -> Campaign:
         """Wait until nothing runs in the background any more; ``most`` seconds of pauses at most."""
@@ -158,7 +169,7 @@ class AnalystClient:
         found = self.wait(campaign)
         if found.state == "delivering":
             delivering(invitations)
-            self.release(campaign)
+            self.release(campaign, accept_nobody=True)
             found = self.wait(campaign)
         return found
 
@@ -219,6 +230,23 @@ class AnalystClient:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.disconnect()
+
+    def _step(
+        self, campaign: str, what: str, content: Mapping[str, Any] | None = None, *, before: frozenset[str]
+    ) -> Campaign:
+        """Move a campaign on; the campaign afterwards.
+
+        If the server refuses a second attempt, the first one may have been carried out although its answer got lost:
+        then the campaign is no longer in one of the states ``before`` the step.
+        """
+        try:
+            self._ask(post(f"/campaigns/{_id(campaign)}/{what}", content))
+        except ConflictAfterRetry:
+            found = self.campaign(campaign)
+            if found.state in before:
+                raise
+            return found
+        return self.campaign(campaign)
 
     def _ask(self, call: Call) -> Any:
         return self._transport.run(asking(call))

@@ -73,6 +73,10 @@ class Work:
     """What to do; its result is the answer."""
 
 
+class ConflictAfterRetry(Conflict):
+    """A refusal of the second attempt, possibly because the first one, whose answer got lost, was carried out."""
+
+
 Conversation = Generator[Call | Work, Any, T]
 
 
@@ -90,6 +94,11 @@ def put(path: str, content: Mapping[str, Any]) -> Call:
 def post(path: str, content: Mapping[str, Any] | None = None) -> Call:
     """Let something happen once."""
     return Call(method="POST", path=path, content=content or {}, key=secrets.token_hex(16))
+
+
+def say(path: str) -> Call:
+    """Let something be known; saying it again changes nothing, so it needs no key."""
+    return Call(method="POST", path=path, content={})
 
 
 def delete(path: str) -> Call:
@@ -115,10 +124,13 @@ def busy(status: int) -> bool:
     return status in _BUSY
 
 
-def answer(call: Call, status: int, content: bytes) -> Any:
+def answer(call: Call, status: int, content: bytes, *, attempt: int = 1) -> Any:
     """What a response says; a refusal is raised."""
     if status >= 400:
-        raise refusal(status, content)
+        problem = refusal(status, content)
+        if attempt > 1 and type(problem) is Conflict:
+            problem = ConflictAfterRetry(str(problem))
+        raise problem
     if status >= 300:
         raise ServerFailed(f"The server at the other end redirects (status {status}); give its own address.")
     if call.expect == "bytes":

@@ -8,7 +8,7 @@ of the other setting, and an offer that does not cover what she said her privacy
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hushbid.client.calls import Conversation, Work, asking_object, get, post, put
+from hushbid.client.calls import Conversation, Work, asking_object, get, put, say
 from hushbid.client.keeping import Keeper, MessageFolder
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
 from hushbid.client.views import Participation, split_link
@@ -184,7 +184,7 @@ class _Participant:
         return view
 
     def decline(self) -> Conversation[Participation]:
-        return Participation.from_dict((yield post("/participation/decline")))
+        return Participation.from_dict((yield say("/participation/decline")))
 
     def deliver_privately(
         self, value: float, at_most: float | None, offer: Participation | None
@@ -205,7 +205,7 @@ class _Participant:
         return Participation.from_dict((yield put("/participation/delivery", {"value": number})))
 
     def withdraw(self) -> Conversation[Participation]:
-        return Participation.from_dict((yield post("/participation/withdrawal")))
+        return Participation.from_dict((yield say("/participation/withdrawal")))
 
     def receipt(self, fingerprint: str | None) -> Conversation[Receipt]:
         receipt = Receipt.from_dict((yield get("/participation/receipt")))

@@ -1,8 +1,9 @@
 """Asking a server over HTTP, and asking again if the answer got lost.
 
 Every call may be repeated without harm: reading changes nothing, PUT says what is to be so, and POST carries a key by
-which the server recognises that it has done this already. So a broken connection or a server that is just starting is
-met with patience: a few attempts, with growing pauses, and then one sentence.
+which the server recognises that it has done this already, unless saying so twice means no more than once. So a broken
+connection or a server that is just starting is met with patience: a few attempts, with growing pauses, and then one
+sentence.
 """
 
 import asyncio
@@ -80,7 +81,7 @@ class Transport:
                 self._sleep(_pause(attempt))
                 continue
             if last or not busy(response.status_code):
-                return answer(call, response.status_code, response.content)
+                return answer(call, response.status_code, response.content, attempt=attempt)
             self._sleep(_pause(attempt, response.headers.get("retry-after")))
         raise AssertionError("the last attempt answers or raises")
 
@@ -147,7 +148,7 @@ class AsyncTransport:
                 await self._sleep(_pause(attempt))
                 continue
             if last or not busy(response.status_code):
-                return answer(call, response.status_code, response.content)
+                return answer(call, response.status_code, response.content, attempt=attempt)
             await self._sleep(_pause(attempt, response.headers.get("retry-after")))
         raise AssertionError("the last attempt answers or raises")
 
