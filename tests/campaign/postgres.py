@@ -20,8 +20,9 @@ _FAST = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off -c max_c
 class Postgres:
     """A running server, and its databases."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, data: Path) -> None:
         self.port = port
+        self.data = data
         self._made = 0
 
     def url(self, database: str) -> str:
@@ -42,6 +43,15 @@ class Postgres:
     def drop(self, database: str) -> None:
         """Remove a database, whoever is connected to it."""
         self.run(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)))
+
+    def files(self, database: str) -> list[Path]:
+        """Where the content of a database may be: its own files and the write-ahead log, brought up to date."""
+        self.run(sql.SQL("CHECKPOINT"))
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            row = connection.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchone()
+        assert row is not None
+        own = self.data / "base" / str(row[0])
+        return [path for folder in (own, self.data / "pg_wal") for path in folder.rglob("*") if path.is_file()]
 
     def run(self, statement: sql.Composable, database: str = "postgres") -> None:
         """Run one statement outside any transaction."""
@@ -70,7 +80,7 @@ def running_postgres(programs: Path) -> Iterator[Postgres]:
     try:
         call("pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-o", options, "-w", "start")
         try:
-            yield Postgres(port)
+            yield Postgres(port, data)
         finally:
             call("pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
     finally:

@@ -1,7 +1,7 @@
 """An installation for tests, a clock that tests set, and people who play campaigns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,8 @@ class Play:
     who: Principal
     id: str
     links: tuple[Invitation, ...]
+    sent: dict[str, Any] = field(default_factory=dict)
+    """What everybody's device keeps and sends again: in the local setting the first noisy value."""
 
     @property
     def view(self) -> CampaignView:
@@ -105,23 +107,23 @@ class Play:
 
     def deliver(self, rows: Sequence[int] | None = None) -> None:
         for row in range(len(self.links)) if rows is None else rows:
-            deliver(self.service, self.token(row), VALUES[row % len(VALUES)])
+            deliver(self.service, self.token(row), VALUES[row % len(VALUES)], kept=self.sent)
 
     def release(self, **options: Any) -> JobView:
         return self.service.wait(self.service.release(self.who, self.id, **options), timeout=60)
 
     def on(self, service: Service) -> "Play":
         """The same campaign on a server that was started again."""
-        return Play(service, self.who, self.id, self.links)
+        return replace(self, service=service)
 
 
-def deliver(service: Service, token: str, value: float) -> None:
-    """Deliver as a participant's client does: the value, or a message made from it."""
+def deliver(service: Service, token: str, value: float, *, kept: dict[str, Any]) -> None:
+    """Deliver as a participant's client does: the value, or the first message made from it."""
     seen = service.participation(token)
-    if seen.setting == "central" or not seen.promised:
-        service.deliver(token, value)
-    else:
-        service.deliver(token, privatize(value, seen.promised, seen.bounds).to_dict())
+    if token not in kept and seen.promised:
+        noisy = seen.setting == "local"
+        kept[token] = privatize(value, seen.promised, seen.bounds).to_dict() if noisy else value
+    service.deliver(token, kept.get(token, value))
 
 
 def drafted(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:

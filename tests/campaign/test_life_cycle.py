@@ -12,11 +12,7 @@ from hushbid.priors import Uniform
 from hushbid.record import Record, verify
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log, verify_logged_record, verify_receipt
-from tests.campaign.support import Installation, decided, deliver, drafted, opened, released, settings, user
-
-
-def states(play: "object") -> dict[str, int]:
-    return play.view.people  # type: ignore[attr-defined]
+from tests.campaign.support import Installation, decided, drafted, opened, released, settings, user
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
@@ -432,6 +428,3 @@ def test_two_campaigns_with_equal_settings_and_reports_have_estimates_of_their_o
     assert one.view.release["estimate"] != two.view.release["estimate"]
     assert first.release is not None
     assert first.release.key == first.outcome_key
-    deliver_again = decided(service, 3)
-    deliver(service, deliver_again.token(0), 1.0)
-    assert deliver_again.view.people == {"delivered": 1, "promised": 2}

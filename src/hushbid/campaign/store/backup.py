@@ -44,7 +44,7 @@ class Backup:
 
 def dump(connection: Connection, file: IO[bytes], *, at: str) -> Backup:
     """Write everything as it is at one moment, while others go on reading and writing."""
-    known = dict(connection.execute(select(metadata.tables["installation"])).tuples().all())
+    known = {row.name: row.value for row in connection.execute(select(metadata.tables["installation"]))}
     header = {
         "format": FORMAT,
         "version": VERSION,
