@@ -1,6 +1,5 @@
 """Who may do what: every endpoint for every role, and nobody ever sees another participant's anything."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from hushbid.campaign.http import create_app
 from tests.campaign.http.support import SETTINGS, Live, sentence
-from tests.campaign.support import Play, decided, drafted, opened, released
+from tests.campaign.support import Play, drafted, opened, released
 
 EVERYBODY = frozenset({"nobody", "analyst", "auditor", "participant"})
 STAFF = frozenset({"analyst", "auditor"})
@@ -134,33 +133,36 @@ def everything_she_sees(live: Live, token: str) -> Iterator[bytes]:
                 yield client.get(path).content
 
 
+REPORTS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937, "quentin@example.org": 1.41593}
+
+
+def conducted(live: Live, setting: str, title: str) -> Play:
+    """A released campaign in which everybody reported something that stands nowhere else."""
+    play = opened(live.service, list(REPORTS), setting=setting, title=title)
+    for link, report in zip(play.links, REPORTS.values(), strict=True):
+        live.service.report(link.token, report)
+    assert play.decide().state == "done"
+    play.deliver()
+    assert play.release().state == "done"
+    return play
+
+
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_a_participant_never_sees_anything_of_another(both: Live, setting: str) -> None:
-    people = ["ann@example.org", "bob@example.org", "cy@example.org"]
-    play = released(both.service, people, setting=setting, title="First")
-    other = decided(both.service, people, setting=setting, title="Second")
-    secrets = {}
-    for row, name in enumerate(people):
-        with both.client(play.token(row)) as client:
-            seen = client.get("/participation/export").json()
-        own = seen["participant"]
-        secrets[row] = {
-            name,
-            name.partition("@")[0],
-            own["id"],
-            own["salt"],
-            seen["ledger"]["person"],
-            json.dumps(own["report"]),
-            play.token(row),
-            other.token(row),
-        }
-    everywhere = {value for row in secrets for value in secrets[row]}
-    assert len(everywhere) == sum(map(len, secrets.values())), "the people differ in everything"
-    for row in secrets:
-        seen = b"\n".join(everything_she_sees(both, play.token(row)))
-        strange = everywhere - secrets[row]
-        assert [value for value in strange if value.encode() in seen] == []
-        assert secrets[row] & {value for value in secrets[row] if value.encode() in seen}, "the search finds what is there"
+    play, other = conducted(both, setting, "First"), conducted(both, setting, "Second")
+    secrets = []
+    for link, second in zip(play.links, other.links, strict=True):
+        with both.client(link.token) as client:
+            held = client.get("/participation/export").json()
+        own = held["participant"]
+        names = {link.label, link.label.partition("@")[0], str(REPORTS[link.label])}
+        secrets.append(names | {own["id"], own["salt"], held["ledger"]["person"], link.token, second.id, second.token})
+    everywhere = set().union(*secrets)
+    assert len(everywhere) == sum(map(len, secrets)), "people differ in everything"
+    for link, own in zip(play.links, secrets, strict=True):
+        seen = b"\n".join(everything_she_sees(both, link.token))
+        assert [value for value in everywhere - own if value.encode() in seen] == []
+        assert len([value for value in own if value.encode() in seen]) == 6, "the search finds what is there"
 
 
 def test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names(both: Live) -> None:

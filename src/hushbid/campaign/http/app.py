@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from hushbid import __version__
@@ -16,10 +16,9 @@ from hushbid.campaign.http.participation import router as participation
 from hushbid.campaign.http.problems import handle_problems, log_fault
 from hushbid.campaign.http.public import router as public
 from hushbid.campaign.http.session import router as session
-from hushbid.campaign.http.shell import Shell
+from hushbid.campaign.http.shell import PREFIX, Shell
 from hushbid.campaign.service import Service
 
-PREFIX = "/api/v1"
 _TICK_SECONDS = 2.0
 
 
@@ -50,10 +49,8 @@ def create_app(service: Service, *, https: bool = True) -> FastAPI:
     )
     app.state.shell = shell
     handle_problems(app)
-    api = APIRouter(prefix=PREFIX)
     for part in (public, session, campaigns, conducting, participation):
-        api.include_router(part)
-    app.include_router(api)
+        app.include_router(part)
     app.add_middleware(Frame, https=https)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app

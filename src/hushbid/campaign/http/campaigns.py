@@ -12,7 +12,7 @@ from hushbid.campaign.http import exports
 from hushbid.campaign.http.callers import Analyst, Staff
 from hushbid.campaign.http.once import Key, once
 from hushbid.campaign.http.openapi import problems
-from hushbid.campaign.http.shell import shell_of
+from hushbid.campaign.http.shell import PREFIX, shell_of
 from hushbid.campaign.http.wire import (
     MOST_ON_A_PAGE,
     Campaign,
@@ -31,7 +31,7 @@ from hushbid.campaign.http.wire import (
 from hushbid.campaign.service import Service
 from hushbid.errors import InputError, NotFound
 
-router = APIRouter(tags=["campaigns"])
+router = APIRouter(prefix=PREFIX, tags=["campaigns"])
 _READ = problems(401, 403, 404, 422)
 _CHANGE = problems(401, 403, 404, 409, 422)
 _HUNDRED = 100

@@ -6,10 +6,10 @@ from hushbid.campaign.domain.views import Invitation, JobView
 from hushbid.campaign.http.callers import Analyst
 from hushbid.campaign.http.once import Key, once
 from hushbid.campaign.http.openapi import problems
-from hushbid.campaign.http.shell import shell_of
+from hushbid.campaign.http.shell import PREFIX, shell_of
 from hushbid.campaign.http.wire import Campaign, CampaignId, Cancelling, Closing, Paid, Payees, Releasing, Renewal
 
-router = APIRouter(prefix="/campaigns/{campaign}", tags=["campaigns"])
+router = APIRouter(prefix=f"{PREFIX}/campaigns/{{campaign}}", tags=["campaigns"])
 _CHANGE = problems(401, 403, 404, 409, 422)
 
 

@@ -13,13 +13,13 @@ from hushbid.campaign.http import exports
 from hushbid.campaign.http.callers import Link, not_logged_in
 from hushbid.campaign.http.once import Key, once
 from hushbid.campaign.http.openapi import problems
-from hushbid.campaign.http.shell import Shell, shell_of
+from hushbid.campaign.http.shell import PREFIX, Shell, shell_of
 from hushbid.campaign.http.wire import Delivery, Report, answer
 from hushbid.campaign.service import Service
 from hushbid.errors import NotAllowed, NotFound
 
 T = TypeVar("T")
-router = APIRouter(prefix="/participation", tags=["participation"])
+router = APIRouter(prefix=f"{PREFIX}/participation", tags=["participation"])
 _READ = problems(401, 403, 404, 409)
 _CHANGE = problems(401, 403, 409, 422)
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}

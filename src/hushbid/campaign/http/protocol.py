@@ -23,6 +23,10 @@ class Protocol(HttpToolsProtocol):
     _head_bytes = 0
     _deadline: asyncio.TimerHandle | None = None
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.access_log = False  # its lines hold paths and addresses; those of ``frame`` do not
+
     def connection_made(self, transport: Any) -> None:
         """Give the first request some time to arrive."""
         super().connection_made(transport)

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Request, Response
 from hushbid import __version__
 from hushbid.campaign.domain.views import PublicView
 from hushbid.campaign.http.openapi import problems
-from hushbid.campaign.http.shell import shell_of
+from hushbid.campaign.http.shell import PREFIX, shell_of
 from hushbid.campaign.http.wire import CampaignId, Health, answer
 
-router = APIRouter(tags=["public"])
+router = APIRouter(prefix=PREFIX, tags=["public"])
 _OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
 
 

@@ -59,9 +59,7 @@ class Server(uvicorn.Server):
     ``proxies`` are addresses whose word is taken for where a request came from and whether by https.
     """
 
-    def __init__(
-        self, app: FastAPI, *, proxies: Sequence[str] = (), ready: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, app: FastAPI, *, proxies: Sequence[str] = (), ready: Callable[[], None] = lambda: None) -> None:
         config = uvicorn.Config(
             app,
             http=Protocol,

@@ -14,11 +14,11 @@ from hushbid.campaign.http.callers import (
     staff,
 )
 from hushbid.campaign.http.openapi import problems
-from hushbid.campaign.http.shell import shell_of
+from hushbid.campaign.http.shell import PREFIX, shell_of
 from hushbid.campaign.http.wire import LoggedIn, LogIn, answer
 from hushbid.errors import NotAllowed
 
-router = APIRouter(prefix="/session", tags=["session"])
+router = APIRouter(prefix=f"{PREFIX}/session", tags=["session"])
 
 
 @router.post("", response_model=LoggedIn, responses=problems(401, 422, 429), summary="Log in")

@@ -14,6 +14,8 @@ T = TypeVar("T")
 _THREADS = 12  # fewer than the connections that read
 _COMPUTATIONS = 2
 COOKIE = "hushbid"
+PREFIX = "/api/v1"
+"""Of every endpoint; each router says it itself, so that the access log can name whole patterns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
