@@ -30,6 +30,8 @@ SETTINGS: dict[str, Any] = {
     "participation_fee": 100,
 }
 _POLL_SECONDS = 0.5
+PATIENCE = 14
+"""How often bots ask a server that does not answer: half a minute in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,7 @@ async def play_campaign(
     low, high = settings["bounds"]
     cast = people(strategy, [prior for _, prior in groups], (float(low), float(high)), rng=rng)
     stage = _Stage(progress, connections)
-    async with AsyncTransport(analyst.url, connections=connections, network=network) as transport:
+    async with AsyncTransport(analyst.url, connections=connections, attempts=PATIENCE, network=network) as transport:
         bots = _bots(transport, [invitation.token for invitation in invitations], cast, stage.tally)
         await run(analyst.open, campaign)
         await stage.act("reporting", bots, Bot.report)
@@ -164,7 +166,7 @@ async def play_links(
     if not tokens:
         raise InputError("There must be at least one link.")
     stage = _Stage(progress, connections)
-    async with AsyncTransport(url, connections=connections, network=network) as transport:
+    async with AsyncTransport(url, connections=connections, attempts=PATIENCE, network=network) as transport:
         first = AsyncParticipantClient(transport, tokens[0])
         view = await first.participation()
         cast = people(strategy, [prior or _guess(view)] * len(tokens), view.bounds, rng=np.random.default_rng(seed))

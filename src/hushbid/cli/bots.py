@@ -59,25 +59,38 @@ def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
         prior = None if given["prior"] is None else parse_prior(given["prior"])
         if prior is not None and not isinstance(prior, Prior):
             raise InputError("--prior must be one prior, such as uniform:1,3.")
-        return asyncio.run(play_links(url, _tokens(given["links"], url), prior=prior, progress=step, **common))
+        tokens = _tokens(given["links"], url)
+        _reach(url)
+        return asyncio.run(play_links(url, tokens, prior=prior, progress=step, **common))
     settings = _settings(given["campaign"], given["setting"])
     with _analyst(url, given["token_file"], given["user"]) as analyst:
+        _reach(url)
         more = {"n": given["n"], "identities": given["identities"]}
         return asyncio.run(play_campaign(analyst, settings, progress=step, **more, **common))
 
 
+def _reach(url: str) -> None:
+    """A server that is not there at all is not worth the bots' patience."""
+    from hushbid.client import AnalystClient
+
+    with AnalystClient(url, attempts=2) as anybody:
+        anybody.keys()
+
+
 def _analyst(url: str, token_file: Path | None, user: str | None) -> Any:
     """An analyst's client; secrets come from a file, the environment or the keyboard, never from the command line."""
+    from hushbid.campaign.bots import PATIENCE
     from hushbid.client import AnalystClient
 
     if user is not None:
-        client = AnalystClient(url)
+        _reach(url)
+        client = AnalystClient(url, attempts=PATIENCE)
         client.log_in(user, click.prompt(f"Password of {user}", hide_input=True, err=True))
         return client
     token = os.environ.get("HUSHBID_TOKEN") if token_file is None else token_file.read_text(encoding="utf-8").strip()
     if not token:
         raise InputError("Give an analyst's token with --token-file or HUSHBID_TOKEN, a name with --user, or --links.")
-    return AnalystClient(url, token=token)
+    return AnalystClient(url, token=token, attempts=PATIENCE)
 
 
 def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:

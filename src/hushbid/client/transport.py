@@ -18,7 +18,9 @@ from hushbid.client.calls import PREFIX, Call, Conversation, Work, answer, busy
 from hushbid.errors import InputError, MissingExtra, ServerFailed
 
 T = TypeVar("T")
-ATTEMPTS = 6
+ATTEMPTS = 8
+"""Enough for a server to start again: pauses of ten seconds in all."""
+
 TIMEOUT = 30.0
 CONNECTIONS = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
@@ -104,12 +106,21 @@ class AsyncTransport:
         self.url = _checked_url(url)
         self._attempts = _checked_attempts(attempts)
         self._sleep = sleep
-        self._client = httpx.AsyncClient(
-            base_url=self.url + PREFIX,
-            timeout=httpx.Timeout(timeout, pool=None),
-            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
-            transport=network,
-        )
+        trust = httpx.create_ssl_context()
+        # A client for each connection: one client with many spends its time on looking for a free one.
+        self._clients = [
+            httpx.AsyncClient(
+                base_url=self.url + PREFIX,
+                timeout=timeout,
+                limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
+                verify=trust,
+                transport=network,
+            )
+            for _ in range(connections)
+        ]
+        self._idle: asyncio.LifoQueue[Any] = asyncio.LifoQueue()
+        for client in self._clients:
+            self._idle.put_nowait(client)
 
     async def run(self, conversation: Conversation[T], *, token: str | None = None) -> T:
         """Hold a conversation to its end."""
@@ -126,7 +137,8 @@ class AsyncTransport:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        for client in self._clients:
+            await client.aclose()
 
     async def __aenter__(self) -> "AsyncTransport":
         return self
@@ -140,11 +152,16 @@ class AsyncTransport:
         httpx = _httpx()
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
+            client = await self._idle.get()
             try:
-                response = await self._client.request(call.method, call.path, **_parts(call, headers))
+                response = await client.request(call.method, call.path, **_parts(call, headers))
             except httpx.TransportError as problem:
                 if last:
                     raise _unreachable(self.url, problem) from None
+                response = None
+            finally:
+                self._idle.put_nowait(client)
+            if response is None:
                 await self._sleep(_pause(attempt))
                 continue
             if last or not busy(response.status_code):
