@@ -38,7 +38,9 @@ def test_a_repeated_invitation_shows_the_same_links_again_but_the_database_never
         assert answers[0].content == answers[1].content
         assert service.campaign(play.who, play.id).people == {"invited": 5}
         tokens = [one["token"] for one in answers[0].json()["invitations"]]
-    database = Database(installation.url) if installation.url else Database.sqlite(installation.folder / "hushbid.sqlite3")
+    database = (
+        Database(installation.url) if installation.url else Database.sqlite(installation.folder / "hushbid.sqlite3")
+    )
     try:
         with database.reading() as connection:
             rows = connection.execute(text("SELECT * FROM idempotency")).all()
