@@ -1,7 +1,9 @@
 """The clients, the bots and `hushbid verify` against a real server, on both stores."""
 
+import ast
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +13,9 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from hushbid.campaign.bot import STRATEGIES
 from hushbid.campaign.bots import SETTINGS, play_campaign, play_links
+from hushbid.campaign.domain.settings import CampaignSettings
 from hushbid.campaign.service import Service
 from hushbid.cli import main
 from hushbid.client import AnalystClient, Invitation, MessageFolder, MessageMemory, ParticipantClient
@@ -420,3 +424,15 @@ def test_a_client_outlives_a_restart_of_the_server(installation: Installation) -
 
         with ParticipantClient(url, invitations[0].token, sleep=start_again) as me:
             assert me.report(1.25).state == "reported"
+
+
+def test_the_page_about_scripting_uses_settings_and_methods_that_exist() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "script-a-campaign.md").read_text(encoding="utf-8")
+    [told] = re.findall(r"analyst\.draft\((\{.*?\})\)", page, flags=re.DOTALL)
+    assert CampaignSettings.from_dict(ast.literal_eval(told)).setting == "local"
+    for client, kind in (("analyst", AnalystClient), ("me", ParticipantClient)):
+        named = set(re.findall(rf"\b{client}\.(\w+)\(", page))
+        assert len(named) > 3
+        assert all(callable(getattr(kind, name, None)) for name in named), named
+    rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", page, flags=re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"[a-z-]+", row)} == set(STRATEGIES)
