@@ -1,4 +1,4 @@
-"""Nothing that belongs to one person stands in a log: not her value, report, token or name, nor an analyst's secrets."""
+"""Nothing that belongs to one person stands in a log: no value, report, token or name, and no analyst's secret."""
 
 import logging
 import re

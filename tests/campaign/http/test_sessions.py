@@ -1,5 +1,6 @@
 """Logging in: cookies that only this site can use, forged requests refused, guessing slowed down."""
 
+import json
 from contextlib import closing
 from http.cookies import SimpleCookie
 
@@ -45,16 +46,19 @@ def test_logging_in_gives_a_cookie_that_scripts_and_other_sites_cannot_use(share
 
 def test_over_https_the_cookie_is_secure_and_bound_to_the_host(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("https")
-    with Installation(folder, None).start() as service, live(service, https=True) as running:
-        with running.client() as client:
-            response = client.post("/session", json=NAME)
-            [(name, cookie)] = cookie_of(response).items()
-            assert name == "__Host-hushbid"
-            assert cookie["secure"] is True
-            assert response.headers["strict-transport-security"].startswith("max-age=")
-            client.cookies.clear()
-            client.cookies.set("hushbid", cookie.value)
-            sentence(client.get("/session"), 401)
+    with (
+        Installation(folder, None).start() as service,
+        live(service, https=True) as running,
+        running.client() as client,
+    ):
+        response = client.post("/session", json=NAME)
+        [(name, cookie)] = cookie_of(response).items()
+        assert name == "__Host-hushbid"
+        assert cookie["secure"] is True
+        assert response.headers["strict-transport-security"].startswith("max-age=")
+        client.cookies.clear()
+        client.cookies.set("hushbid", cookie.value)
+        sentence(client.get("/session"), 401)
 
 
 def test_a_change_with_a_cookie_needs_the_sessions_csrf_token(shared: Live) -> None:
@@ -74,7 +78,7 @@ def test_a_change_with_a_cookie_needs_the_sessions_csrf_token(shared: Live) -> N
 def test_another_site_cannot_log_somebody_in_with_a_form(shared: Live) -> None:
     with shared.client() as client:
         for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x"):
-            content = '{"name": "ann", "password": "%s"}' % PASSWORD
+            content = json.dumps(NAME)
             response = client.post("/session", content=content, headers={"Content-Type": kind})
             sentence(response, 422)
             assert "set-cookie" not in response.headers
