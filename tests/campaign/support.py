@@ -45,10 +45,12 @@ class Installation:
     """None for the folder's own SQLite file."""
 
     clock: Clock = field(default_factory=Clock)
+    patience: float = 0.05
+    """How long to wait for a server that is just dying, in seconds."""
 
     def start(self, *, crash: Crash = no_crash, privacy_cap: float | None = None) -> Service:
         home = Home.at(self.folder)
-        database = Database.sqlite(home.database) if self.url is None else Database(self.url)
+        database = Database.sqlite(home.database) if self.url is None else Database(self.url, patience=self.patience)
         try:
             return Service(home, database, clock=self.clock, crash=crash, privacy_cap=privacy_cap, effort=QUICK)
         except BaseException:

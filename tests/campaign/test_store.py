@@ -19,7 +19,7 @@ from tests.campaign.support import Installation, analyst, opened
 
 def opened_database(installation: Installation) -> Database:
     if installation.url is not None:
-        return Database(installation.url)
+        return Database(installation.url, patience=0.05)
     return Database.sqlite(installation.folder / "hushbid.sqlite3")
 
 
@@ -114,7 +114,7 @@ def test_while_another_server_has_the_lock_nothing_is_written(installation: Inst
         if installation.url is None:
             return  # a lock on a file cannot be lost
         lose_connections(service)
-        rival = Database(installation.url)
+        rival = opened_database(installation)
         try:
             with pytest.raises(CampaignError, match="Another server is running"):
                 service.report(play.token(0), 1.25)

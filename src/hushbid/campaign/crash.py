@@ -23,6 +23,7 @@ OPERATIONS = (
     "release.start",
     "release.store",
     "release.finish",
+    "key",
     "payment",
     "close",
     "cancel",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from hushbid.errors import CampaignError, InputError
@@ -29,12 +29,14 @@ _TAKEN = "Another server is running on this database: stop it first, or give thi
 class Database:
     """A database that this process has opened; no server may write to it beside us until `close`.
 
-    Without ``exclusive`` no lock is taken: for one short transaction beside a running server.
+    Without ``exclusive`` no lock is taken: for one short transaction beside a running server. With it, a server that is
+    just dying gets ``patience`` seconds to let go.
     """
 
-    def __init__(self, url: str | URL, *, exclusive: bool = True) -> None:
+    def __init__(self, url: str | URL, *, exclusive: bool = True, patience: float = 5.0) -> None:
         self.url = _checked(url)
         self._exclusive = exclusive
+        self._patience = patience
         self._lock_file: int | None = None
         self._reading = self._engine(QueuePool, pool_size=8, max_overflow=8)
         self._writing = self._engine(NullPool)
@@ -78,10 +80,7 @@ class Database:
             raise CampaignError(f"The database cannot be opened: {_cause(problem)}.") from None
         try:
             if not self.is_sqlite and self._exclusive:
-                taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_LOCK}).scalar()
-                connection.commit()
-                if not taken:
-                    raise CampaignError(_TAKEN)
+                self._take_advisory_lock(connection)
         except BaseException:
             connection.close()
             raise
@@ -110,6 +109,18 @@ class Database:
         if self._lock_file is not None:
             os.close(self._lock_file)
             self._lock_file = None
+
+    def _take_advisory_lock(self, connection: Connection) -> None:
+        wait = f"{max(int(self._patience * 1000), 1)}ms"
+        with connection.begin():
+            connection.execute(text("SELECT set_config('lock_timeout', :wait, false)"), {"wait": wait})
+        try:
+            with connection.begin():
+                connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _ADVISORY_LOCK})
+        except OperationalError:
+            raise CampaignError(_TAKEN) from None
+        with connection.begin():
+            connection.execute(text("SELECT set_config('lock_timeout', '0', false)"))
 
     def _lock_path(self) -> Path:
         return Path(f"{self.url.database}.lock")
