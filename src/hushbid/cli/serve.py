@@ -59,7 +59,6 @@ def command(
     `hushbid users add`. Ctrl-C lets requests finish that have begun.
     """
     https = _is_https(url, host)
-    _log_to_stderr(quiet)
     try:
         from hushbid.campaign.http import create_app
         from hushbid.campaign.http.server import is_loopback, listen, serve
@@ -79,6 +78,7 @@ def command(
             click.echo(f"Hushbid serves {url or here} from {home} (Ctrl-C stops).")
             click.echo(f"Receipts are signed with key {service.keys().newest.public.fingerprint}")
 
+        _log_to_stderr(quiet)
         trusted = list(proxies) or (["127.0.0.1", "::1"] if url is not None else [])
         serve(create_app(service, https=https), listener, proxies=trusted, ready=ready)
     click.echo("Stopped.")
