@@ -90,6 +90,9 @@ class LifeCycle(RuleBasedStateMachine):
             with pytest.raises(refusal):
                 attempt()
 
+    def answered(self) -> bool:
+        return sum(report is not None for report in self.reports) >= 2
+
     # -- what participants do ------------------------------------------------------------------------------------------
 
     @rule(row=ROWS, report=st.sampled_from([1.0, 1.25, 1.5, 2.0, 2.5]))
@@ -100,6 +103,12 @@ class LifeCycle(RuleBasedStateMachine):
         self.expect(allowed, lambda: self.service.report(self.play.token(row), report))
         if allowed:
             self.people[row], self.reports[row], self.reported[row] = P.REPORTED, report, True
+
+    @rule(reports=st.lists(st.sampled_from([1.0, 1.25, 1.5, 2.0, 2.5]), min_size=PEOPLE, max_size=PEOPLE))
+    @precondition(lambda self: self.state is C.REPORTING and self.reported.count(True) < 2)
+    def everybody_reports(self, reports: list[float]) -> None:
+        for row, report in enumerate(reports):
+            self.report(row, report)
 
     @rule(row=ROWS)
     @precondition(lambda self: self.state is C.REPORTING and self.now < self.report_by)
@@ -138,6 +147,12 @@ class LifeCycle(RuleBasedStateMachine):
         if first:
             self.people[row] = P.DELIVERED
 
+    @rule(rows=st.sets(ROWS, min_size=1), value=st.sampled_from([0.0, 5.0, 10.0]))
+    @precondition(lambda self: self.state is C.DELIVERING and P.DELIVERED not in self.people)
+    def some_deliver(self, rows: set[int], value: float) -> None:
+        for row in sorted(rows):
+            self.deliver(row, value)
+
     @rule(row=ROWS)
     @precondition(lambda self: self.state is C.DELIVERING and self.now < self.deliver_by)
     def deliver_nonsense(self, row: int) -> None:
@@ -147,6 +162,7 @@ class LifeCycle(RuleBasedStateMachine):
     # -- what the analyst does -----------------------------------------------------------------------------------------
 
     @rule()
+    @precondition(lambda self: self.state is not C.REPORTING or self.answered() or self.now >= self.report_by)
     def decide(self) -> None:
         allowed = self.state is C.REPORTING
         self.expect(allowed, lambda: self.play.on(self.service).decide())
@@ -167,6 +183,7 @@ class LifeCycle(RuleBasedStateMachine):
         assert any(self.promised) == bought
 
     @rule(accept_nobody=st.booleans())
+    @precondition(lambda self: self.state is not C.REPORTING)
     def release(self, accept_nobody: bool) -> None:
         delivered = self.people.count(P.DELIVERED)
         allowed = self.state is C.DELIVERING and (delivered > 0 or accept_nobody or self.now >= self.deliver_by)
@@ -187,6 +204,7 @@ class LifeCycle(RuleBasedStateMachine):
                 self.paid[one] += self.due(one)
 
     @rule(accept_unpaid=st.booleans())
+    @precondition(lambda self: self.state is not C.REPORTING)
     def close(self, accept_unpaid: bool) -> None:
         paid = not any(map(self.due, range(PEOPLE)))
         allowed = self.state is C.RELEASED and (paid or accept_unpaid)
@@ -196,7 +214,7 @@ class LifeCycle(RuleBasedStateMachine):
             self.state = C.CLOSED
 
     @rule()
-    @precondition(lambda self: self.state is not C.REPORTING or self.reported.count(True) >= 2)
+    @precondition(lambda self: self.state is not C.REPORTING or self.now >= self.report_by)
     def cancel(self) -> None:
         allowed = self.state is C.REPORTING
         self.expect(allowed, lambda: self.service.cancel(self.play.who, self.play.id, "No more."))
@@ -256,7 +274,7 @@ class LifeCycle(RuleBasedStateMachine):
             return
         log = self.service.events(self.play.who, self.play.id)
         record = None
-        if self.promised is not None and len([one for one in self.reports if one is not None]) >= 2:
+        if self.promised is not None and self.answered():
             record = Record.from_dict(parsed(self.service.record(self.play.who, self.play.id)))
         for row, link in enumerate(self.play.links):
             receipt = self.service.receipt(link.token)
