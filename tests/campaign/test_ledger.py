@@ -115,7 +115,7 @@ def test_one_person_takes_part_once_however_her_id_is_written(service: Service) 
     assert len(service.participants(play.who, play.id).items) == 2
 
 
-@pytest.mark.parametrize("wrong", ["", " ", "a\0b", "x" * 201, 5, None])
+@pytest.mark.parametrize("wrong", ["", " ", "a\0b", "x" * 201, 5, None, "P-00007"])
 def test_an_id_that_is_no_name_is_refused_by_its_row(service: Service, wrong: object) -> None:
     play = drafted(service, 2)
     with pytest.raises(InputError, match="row 1"):

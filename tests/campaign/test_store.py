@@ -122,3 +122,22 @@ def test_while_another_server_has_the_lock_nothing_is_written(installation: Inst
         finally:
             rival.close()
         assert service.report(play.token(0), 1.25).report == 1.25
+
+
+@pytest.mark.parametrize("part", ["keys/identity.key", "keys/data", "keys/signing", "claims"])
+def test_a_folder_that_lost_a_part_is_refused_and_the_part_is_not_made_anew(tmp_path: Path, part: str) -> None:
+    Home.at(tmp_path)
+    lost = tmp_path / part
+    kept = lost.rename(tmp_path / "kept")
+    for _ in range(2):
+        with pytest.raises(CampaignError, match="is missing, and must not be made anew"):
+            Home.at(tmp_path)
+    kept.rename(lost)
+    Home.at(tmp_path)
+
+
+def test_a_creation_that_was_interrupted_is_taken_up(tmp_path: Path) -> None:
+    first = Home.at(tmp_path)
+    key = first.identity_key()
+    (tmp_path / "installation").unlink()
+    assert Home.at(tmp_path).identity_key() == key

@@ -30,19 +30,38 @@ class Home:
 
     @classmethod
     def at(cls, path: str | Path) -> "Home":
-        """The installation in a folder; everything that is missing is created."""
+        """The installation in a folder: created there if there is none, refused if a part of it is missing.
+
+        A new identity key would forget what everybody has given up, an empty claims folder what was released.
+        """
         home = cls(Path(path).resolve())
         try:
-            for folder in (home.path, home.keys, home.data_keys, home.claims):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for file in (home.path / "installation", home.keys / "identity.key"):
-                if not file.exists():
-                    write_durably(file, secrets.token_hex(_KEY_BYTES).encode())
+            if not home._name.exists():
+                home._create()
         except OSError as problem:
             raise CampaignError(f"The folder {home.path} cannot be used: {problem.strerror}.") from None
-        if not home.signing.exists:
-            home.signing.create()
+        for part in (home.claims, home.data_keys, home._identity, home.keys / "signing"):
+            if not part.exists():
+                raise CampaignError(f"{part} is missing, and must not be made anew: restore it.")
         return home
+
+    def _create(self) -> None:
+        """Everything that is missing; the name comes last, so that a creation that was interrupted is taken up."""
+        for folder in (self.path, self.keys, self.data_keys, self.claims):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self.signing.exists:
+            self.signing.create()
+        for file in (self._identity, self._name):
+            if not file.exists():
+                write_durably(file, secrets.token_hex(_KEY_BYTES).encode())
+
+    @property
+    def _name(self) -> Path:
+        return self.path / "installation"
+
+    @property
+    def _identity(self) -> Path:
+        return self.keys / "identity.key"
 
     @property
     def database(self) -> Path:
@@ -71,11 +90,11 @@ class Home:
 
     def name(self) -> str:
         """The installation's random name."""
-        return self._read(self.path / "installation").hex()
+        return self._read(self._name).hex()
 
     def identity_key(self) -> bytes:
         """The key that turns external ids into persons."""
-        return self._read(self.keys / "identity.key")
+        return self._read(self._identity)
 
     def _read(self, path: Path) -> bytes:
         try:

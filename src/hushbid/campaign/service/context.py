@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 import unicodedata
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -15,9 +16,11 @@ from hushbid.campaign.domain.settings import checked_text
 from hushbid.campaign.home import Home
 from hushbid.campaign.store.transaction import Transaction
 from hushbid.campaign.vault import Vault
+from hushbid.errors import InputError
 
 T = TypeVar("T")
 LONGEST_LABEL = 200
+_NUMBERED = re.compile(r"P-\d+", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -55,5 +58,12 @@ class Desk:
 
 def checked_label(text: object, row: int) -> str:
     """An external id that an analyst gave; an error names the row."""
-    label = checked_text(text, f"id in row {row}", needed=True, longest=LONGEST_LABEL)
-    return " ".join(label.split())
+    label = " ".join(checked_text(text, f"id in row {row}", needed=True, longest=LONGEST_LABEL).split())
+    if _NUMBERED.fullmatch(label):
+        raise InputError(f"The id in row {row} must not look like those the server gives to people without one.")
+    return label
+
+
+def numbered_label(number: int) -> str:
+    """What somebody is called who was invited without an id."""
+    return f"P-{number:05d}"

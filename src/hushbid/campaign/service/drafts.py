@@ -9,7 +9,7 @@ from hushbid.campaign.domain.entities import Campaign
 from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
-from hushbid.campaign.service.context import Context, checked_label
+from hushbid.campaign.service.context import Context, checked_label, numbered_label
 from hushbid.campaign.service.shown import campaign_view, menus_text, spending_text
 from hushbid.campaign.store import campaigns, events, ledger, participants
 from hushbid.campaign.store.rows import hashed, new_id, new_token, plain_text
@@ -200,7 +200,7 @@ def _named(
     if people is None:
         if campaign.settings.groups:
             raise InputError("people must be given with their groups, because the prior has groups.")
-        return [(f"P-{place:05d}", None) for place in range(before + 1, before + size + 1)]
+        return [(numbered_label(place), None) for place in range(before + 1, before + size + 1)]
     found = []
     for row, person in enumerate(people):
         label, group = (person, None) if isinstance(person, str) else person

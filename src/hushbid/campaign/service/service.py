@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import Connection
 
 from hushbid.campaign.crash import Crash, no_crash
-from hushbid.campaign.domain.settings import CampaignSettings, checked_text
+from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
 from hushbid.campaign.domain.views import (
     CampaignView,
     Invitation,
@@ -206,9 +206,10 @@ class Service:
 
     def preview(self, settings: CampaignSettings, people: int | Sequence[str | None]) -> Preview:
         """What a campaign may cost: for so many people, or for people of these groups."""
-        groups: list[str | None] = [None] * people if isinstance(people, int) else list(people)
-        if not groups:
-            raise InputError("people must be at least 1.")
+        size = people if isinstance(people, int) else len(people)
+        if not 1 <= size <= MOST_PEOPLE:
+            raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.")
+        groups: list[str | None] = [None] * size if isinstance(people, int) else list(people)
         return forecasting.preview(settings, groups, self._effort)
 
     def invite(
