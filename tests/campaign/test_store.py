@@ -82,7 +82,7 @@ def test_the_files_of_an_installation_are_for_their_owner_only(installation: Ins
         opened(service, 2)
         files = [path for path in installation.folder.rglob("*") if path.is_file()]
         assert len(files) >= 5
-        assert [path for path in files if path.stat().st_mode & 0o077 and "-wal" not in path.name] == []
+        assert [path for path in files if path.stat().st_mode & 0o077] == []
         folders = [path for path in (installation.folder, *installation.folder.rglob("*")) if path.is_dir()]
         assert [path for path in folders if path != installation.folder and path.stat().st_mode & 0o077] == []
 

@@ -5,7 +5,9 @@ as long as the one before; a name that does not exist takes as long to refuse as
 """
 
 import hashlib
+import hmac
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -54,14 +56,15 @@ def create_user(tx: Transaction, *, name: str, role: Role, password: str) -> Pri
     return Principal(role=role, id=user_id, name=name)
 
 
-def subjects(name: str, address: str) -> tuple[str, str]:
-    """What failures are counted for; hashed, because people type passwords into the wrong field."""
-    return tuple(hashlib.sha256(text.encode()).hexdigest() for text in (f"name {name}", f"address {address}"))  # type: ignore[return-value]
+def subjects(key: bytes, name: str, address: str) -> tuple[str, ...]:
+    """What failures are counted for; hashed with a key, because people type passwords into the wrong field."""
+    texts = (f"log-in name {name}", f"log-in address {address}")
+    return tuple(hmac.new(key, text.encode(), hashlib.sha256).hexdigest() for text in texts)
 
 
-def refuse_throttled(connection: Connection, name: str, address: str, now: datetime) -> None:
+def refuse_throttled(connection: Connection, counted: Sequence[str], now: datetime) -> None:
     """Refuse an attempt that comes too early after failures."""
-    for subject in subjects(name, address):
+    for subject in counted:
         _, blocked_until = accounts.failures(connection, subject)
         if blocked_until > stamp(now):
             wait = sure_moment(blocked_until) - now
@@ -81,9 +84,9 @@ def password_fits(user: User | None, password: object) -> bool:
     return fits and user is not None
 
 
-def failed(tx: Transaction, name: str, address: str) -> None:
+def failed(tx: Transaction, counted: Sequence[str]) -> None:
     """Remember a failure."""
-    for subject in subjects(name, address):
+    for subject in counted:
         count = accounts.failures(tx.connection, subject)[0] + 1
         wait = timedelta(0)
         if count > _FREE_FAILURES:
@@ -91,9 +94,9 @@ def failed(tx: Transaction, name: str, address: str) -> None:
         accounts.set_failures(tx.connection, subject, count, stamp(tx.now + wait))
 
 
-def begin_session(tx: Transaction, user: User, address: str) -> Session:
+def begin_session(tx: Transaction, user: User, counted: Sequence[str]) -> Session:
     """Log a user in whose password fits."""
-    for subject in subjects(user.name, address):
+    for subject in counted:
         accounts.set_failures(tx.connection, subject, 0, "")
     accounts.end_old_sessions(tx.connection, tx.at)
     token, csrf, end = new_token("s"), secrets.token_urlsafe(32), tx.now + SESSION_LENGTH

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
@@ -103,12 +104,18 @@ class Service:
         self._writer = Writer(database, clock=clock, crash=crash)
         self._desk = Desk(context=self._context, write=self._write, read=self._read)
         self._tree_of = personal.TreeOf()
+        self._forgot_at: datetime | None = None
         self._jobs = Jobs(self._run_job, self._job_failed)
-        for job in starting.take_up(self._desk):
-            self._jobs.start(job)
+        try:
+            for job in starting.take_up(self._desk):
+                self._jobs.start(job)
+        except BaseException:
+            self._jobs.close()
+            self._writer.close()
+            raise
 
     @classmethod
-    def at(cls, home: str, *, database: str | None = None, privacy_cap: float | None = None) -> Self:
+    def at(cls, home: str | Path, *, database: str | None = None, privacy_cap: float | None = None) -> Self:
         """Start the installation in a folder; on its own SQLite file unless an address is given."""
         folder = Home.at(home)
         opened = Database.sqlite(folder.database) if database is None else Database(database)
@@ -155,15 +162,16 @@ class Service:
     def log_in(self, name: str, password: str, address: str) -> Session:
         """Begin a session; refused, and ever later, after failures."""
         known = accounts.checked_name(name)
+        counted = accounts.subjects(self._context.identity_key, known, address)
         with self._read() as connection:
-            accounts.refuse_throttled(connection, known, address, self.clock())
+            accounts.refuse_throttled(connection, counted, self.clock())
             user = stored_accounts.user_named(connection, known)
         if user is None or not accounts.password_fits(user, password):
             if user is None:
                 accounts.password_fits(None, password)
-            self._write("login", lambda tx: accounts.failed(tx, known, address))
+            self._write("login", lambda tx: accounts.failed(tx, counted))
             raise NotAllowed("The name or the password is wrong.")
-        return self._write("login", lambda tx: accounts.begin_session(tx, user, address))
+        return self._write("login", lambda tx: accounts.begin_session(tx, user, counted))
 
     def log_out(self, token: str) -> None:
         """End a session."""
@@ -429,7 +437,9 @@ class Service:
         for campaign_id in data:
             self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))
         ticking.destroy_keys(self._desk, now)
-        ticking.forget(self._desk)
+        if self._forgot_at is None or abs(now - self._forgot_at) >= ticking.FORGETTING:
+            ticking.forget(self._desk)
+            self._forgot_at = now
 
     def wait(self, job: JobView, timeout: float | None = None) -> JobView:
         """Wait until a job is done or has failed."""

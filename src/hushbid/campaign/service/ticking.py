@@ -10,14 +10,10 @@ from hushbid.campaign.store import accounts, campaigns, jobs
 from hushbid.campaign.store.rows import stamp
 from hushbid.campaign.store.transaction import Transaction
 
+FORGETTING = timedelta(hours=1)
+"""How often what is no longer needed is forgotten."""
+
 _REMEMBERED = timedelta(days=1)
-_WITH_KEY = (
-    CampaignState.NOTHING_BOUGHT,
-    CampaignState.UNDELIVERED,
-    CampaignState.RELEASED,
-    CampaignState.CLOSED,
-    CampaignState.CANCELLED,
-)
 
 
 def overdue(desk: Desk, now: datetime) -> tuple[list[str], list[str]]:
@@ -33,9 +29,9 @@ def overdue(desk: Desk, now: datetime) -> tuple[list[str], list[str]]:
 def destroy_keys(desk: Desk, now: datetime) -> None:
     """Destroy the keys of campaigns that are over and whose retention has ended; also what a crash left undone."""
     with desk.read() as connection:
-        over = campaigns.in_states(connection, *_WITH_KEY)
+        over = campaigns.over_with_key(connection)
     for campaign in over:
-        if campaign.key_destroyed_at is None and campaign.opened_at is not None and _is_due(campaign, now):
+        if _is_due(campaign, now):
             ending.destroy_key(desk, campaign.id)
 
 

@@ -78,6 +78,15 @@ def in_states(connection: Connection, *states: CampaignState) -> list[Campaign]:
     return [_campaign(row) for row in connection.execute(query.order_by(campaigns.c.created_at, campaigns.c.id))]
 
 
+def over_with_key(connection: Connection) -> list[Campaign]:
+    """Campaigns that had opened and are over, whose key has not been destroyed."""
+    over = [state.value for state in CampaignState if state.is_over]
+    query = select(campaigns).where(
+        campaigns.c.state.in_(over), campaigns.c.key_destroyed_at.is_(None), campaigns.c.opened_at.is_not(None)
+    )
+    return [_campaign(row) for row in connection.execute(query)]
+
+
 def packed(record: Record) -> bytes:
     """A record as it is stored; takes a while for many people, so it is made before it is stored."""
     return gzip.compress(canonical(record.to_dict()), compresslevel=_LEVEL, mtime=0)

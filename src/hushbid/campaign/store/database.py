@@ -42,6 +42,8 @@ class Database:
         self._writing = self._engine(NullPool)
         self._writer: Connection | None = None
         try:
+            if self.is_sqlite:
+                _create_private(Path(str(self.url.database)))
             if self.is_sqlite and exclusive:
                 self._lock_file = lock_file(self._lock_path(), _TAKEN)
             self.reconnect()
@@ -150,6 +152,14 @@ def lock_file(path: Path, taken: str) -> int:
     return descriptor
 
 
+def _create_private(path: Path) -> None:
+    """Create the file for its owner's eyes only, if it is not there; SQLite's other files take after it."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as problem:
+        raise CampaignError(f"{path} cannot be used: {problem.strerror}.") from None
+
+
 def _sqlite_engine(url: URL, *, writes: bool, **options: Any) -> Engine:
     """SQLite as it should be: transactions begin where we say, commits survive a loss of power, nothing lingers."""
     waits = {"check_same_thread": False, "timeout": _BUSY_SECONDS}
@@ -160,7 +170,6 @@ def _sqlite_engine(url: URL, *, writes: bool, **options: Any) -> Engine:
         connection.isolation_level = None  # the driver begins no transaction by itself
         cursor = connection.cursor()
         if writes:
-            Path(str(url.database)).chmod(0o600)
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
                 cursor.execute(f"PRAGMA {pragma}")
         else:
