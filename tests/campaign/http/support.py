@@ -75,5 +75,6 @@ def sentence(response: httpx.Response, status: int) -> str:
     assert content["status"] == status
     assert content["type"].startswith("urn:hushbid:problem:")
     assert content["title"]
-    assert content["detail"].endswith(".")
+    assert content["detail"].endswith((".", "?"))
+    assert len(content["detail"]) < 600
     return str(content["detail"])

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from hushbid.campaign.http import frame, protocol
+from hushbid.campaign.http import protocol
 from hushbid.campaign.http.frame import BODY_LIMIT, SECURITY_HEADERS
 from hushbid.campaign.service import Service
 from hushbid.errors import (
@@ -105,21 +105,20 @@ def test_an_upload_of_people_may_be_large_but_only_an_analyst_is_listened_to(sha
         assert "has not" not in sentence(analyst.post(f"/campaigns/{campaign}/participants", json=people), 409)
 
 
-def test_a_body_that_takes_too_long_is_given_up(shared: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame, "_PATIENCE", 0.05)
-    token = opened(shared.service).token(0)
-    told = raw(
-        shared,
-        f"PUT /api/v1/participation/report HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
-        "Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{".encode(),
-    )
-    assert b" 408 " in told.splitlines()[0]
-
-
-def test_a_head_that_takes_too_long_is_given_up(shared: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-    assert raw(shared, b"GET /api/v1/health HTTP/1.1\r\nHost: ") == b""
+def test_a_request_that_does_not_go_on_is_given_up(shared: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "PATIENCE", 0.05)
     assert raw(shared) == b""
+    assert raw(shared, b"GET /api/v1/health HTTP/1.1\r\nHost: ") == b""
+    head = b"PUT /api/v1/participation/report HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n"
+    head += b"Content-Type: application/json\r\n"
+    token = opened(shared.service).token(0).encode()
+    assert raw(shared, head, b"Authorization: Bearer " + token + b"\r\n\r\n", b"{") == b""
+
+
+def test_a_connection_serves_one_request_after_the_other(shared: Live) -> None:
+    one = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert raw(shared, one, one[:20], one[20:], one + last).count(b"HTTP/1.1 200 OK") == 4
 
 
 def test_a_head_that_grows_too_large_is_refused(shared: Live) -> None:

@@ -7,7 +7,7 @@ other site can read or send. A participant's token is looked up in the transacti
 import hmac
 import ipaddress
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
@@ -34,9 +34,6 @@ _cookie = APIKeyCookie(
     description="A session begun with POST /session, named __Host-hushbid over https. Every change also needs its CSRF"
     f" token in the header {CSRF_HEADER}.",
     auto_error=False,
-)
-_link = HTTPBearer(
-    scheme_name="link", description="The secret of a participant's personal link, after the #.", auto_error=False
 )
 Bearer = HTTPAuthorizationCredentials | None
 
@@ -83,11 +80,12 @@ async def analyst(caller: Annotated[Caller, Depends(staff)]) -> Caller:
     return caller
 
 
-async def link(request: Request, bearer: Annotated[Bearer, Security(_link)]) -> str:
-    """What may be a participant's token; whoever uses it finds out."""
-    token = token_of(bearer)
-    if token is None:
+async def link(request: Request) -> str:
+    """What may be a participant's token; whoever uses it finds out. Called by handlers: dependencies take time."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
         raise not_logged_in("Send the secret of your link as a bearer token.")
+    token = _checked(token)
     if not token.startswith(LINK_PREFIX):
         await _principal(shell_of(request), token)
         raise NotAllowed("This is for participants only.")
@@ -96,7 +94,6 @@ async def link(request: Request, bearer: Annotated[Bearer, Security(_link)]) -> 
 
 Staff = Annotated[Caller, Depends(staff)]
 Analyst = Annotated[Caller, Depends(analyst)]
-Link = Annotated[str, Depends(link)]
 
 
 async def cookie_session(request: Request) -> Session | None:
@@ -136,9 +133,10 @@ def address_of(request: Request) -> str:
 
 def token_of(bearer: Bearer) -> str | None:
     """The token in an Authorization header."""
-    if bearer is None:
-        return None
-    token = bearer.credentials
+    return None if bearer is None else _checked(bearer.credentials)
+
+
+def _checked(token: str) -> str:
     if not token or len(token) > _LONGEST_TOKEN or not (token.isascii() and token.isprintable()):
         raise not_logged_in("This token is not valid.")
     return token
@@ -149,6 +147,3 @@ async def _principal(shell: Shell, token: str) -> Principal:
         return await shell.run(lambda: shell.service.principal_of(token))
     except NotAllowed as refused:
         raise not_logged_in(str(refused)) from None
-
-
-Role = Literal["analyst", "auditor", "participant"]

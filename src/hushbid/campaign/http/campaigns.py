@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
 
 from hushbid.campaign.domain.views import JobView, LedgerRow, Page, ParticipantView, Preview, Principal
 from hushbid.campaign.http import exports
@@ -27,6 +25,8 @@ from hushbid.campaign.http.wire import (
     PreviewOf,
     Settings,
     answer,
+    body_of,
+    received,
 )
 from hushbid.campaign.service import Service
 from hushbid.errors import InputError, NotFound
@@ -82,16 +82,11 @@ async def preview(request: Request, caller: Analyst, campaign: CampaignId, given
     response_model=Invitations,
     responses=_CHANGE,
     summary="Invite people",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Invite"}}},
-        }
-    },
+    openapi_extra=body_of(Invite),
 )
 async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Make personal links, shown this once. Takes up to 32 MiB, read only once it is clear who sends them."""
-    given = await _uploaded(request)
+    given = await received(request, Invite)
     people = None if given.people is None else [(one.id, one.group) for one in given.people]
     service, who = shell_of(request).service, caller.who
     return await once(
@@ -102,15 +97,6 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
         status=201,
         shape=lambda found: {"invitations": found},
     )
-
-
-async def _uploaded(request: Request) -> Invite:
-    """The body of an invitation; read by hand, because FastAPI would read it before it knows who is asking."""
-    try:
-        return Invite.model_validate_json(await request.body())
-    except ValidationError as problem:
-        found = problem.errors(include_url=False, include_context=False, include_input=False)
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

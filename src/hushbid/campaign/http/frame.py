@@ -5,12 +5,10 @@ no path, no query, no header and no body, so nothing in it belongs to one person
 tell who answered when; that is why a proxy in front should not log participants' addresses either.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Mapping
 
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,9 +17,7 @@ from hushbid.campaign.http.problems import fault, log_fault, problem, template
 BODY_LIMIT = 64 * 1024
 UPLOAD_LIMIT = 32 * 1024 * 1024
 _UPLOADS = "/participants"
-_PATIENCE = 30.0
 _TOO_LARGE = "The request is larger than {limit} bytes."
-_TOO_SLOW = "The request took too long to arrive."
 _access = logging.getLogger("hushbid.access")
 
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -44,9 +40,8 @@ class Frame:
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self._app = app
-        self._headers = dict(SECURITY_HEADERS)
-        if https:
-            self._headers["Strict-Transport-Security"] = _STRICT_TRANSPORT
+        named = {**SECURITY_HEADERS, **({"Strict-Transport-Security": _STRICT_TRANSPORT} if https else {})}
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in named.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,9 +54,9 @@ class Frame:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers.setdefault(name, value)
+                headers = message["headers"]
+                there = {name for name, _ in headers}
+                headers.extend(one for one in self._headers if one[0] not in there)
             await send(message)
 
         body = _Body(scope, receive)
@@ -76,34 +71,27 @@ class Frame:
             else:
                 await fault(error, template(scope))(scope, receive, framed)
         finally:
-            milliseconds = 1e3 * (time.perf_counter() - began)
-            _access.info("%s %s %d %.1f ms", _method(scope), template(scope), status, milliseconds)
+            if _access.isEnabledFor(logging.INFO):
+                milliseconds = 1e3 * (time.perf_counter() - began)
+                _access.info("%s %s %d %.1f ms", _method(scope), template(scope), status, milliseconds)
 
 
 class _Body:
-    """A request's body, cut off where it becomes too large or too slow."""
+    """A request's body, cut off where it becomes too large; ``protocol`` gives up on what is too slow."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.limit = UPLOAD_LIMIT if scope["path"].endswith(_UPLOADS) else BODY_LIMIT
         self.declared = _declared(scope)
         self._receive = receive
         self._seen = 0
-        self._complete = False
 
     async def receive(self) -> Message:
         """The next part."""
-        if self._complete:
-            return await self._receive()
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                message = await self._receive()
-        except TimeoutError:
-            raise HTTPException(408, _TOO_SLOW, {"Connection": "close"}) from None
+        message = await self._receive()
         if message["type"] == "http.request":
             self._seen += len(message.get("body", b""))
-            self._complete = not message.get("more_body", False)
-        if self._seen > self.limit:
-            raise HTTPException(413, _TOO_LARGE.format(limit=self.limit), {"Connection": "close"})
+            if self._seen > self.limit:
+                raise HTTPException(413, _TOO_LARGE.format(limit=self.limit), {"Connection": "close"})
         return message
 
     def refusal(self) -> ASGIApp:

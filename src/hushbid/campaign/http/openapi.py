@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from hushbid.campaign.http.problems import MEDIA_TYPE, Fault, Problem
-from hushbid.campaign.http.wire import describe_views
+from hushbid.campaign.http.problems import MEDIA_TYPE, Problem
+from hushbid.campaign.http.wire import Delivery, Invite, Report, describe_views
 
 _ABOUT = """\
 Campaigns that buy data from people who each name their own price for privacy.
@@ -27,7 +27,6 @@ _MEANINGS = {
     403: "Not for this role.",
     404: "There is no such thing.",
     405: "The address does not take this method.",
-    408: "The request took too long to arrive.",
     409: "Not in this state, or something else was said before, which stands.",
     413: "The request is too large.",
     415: "The content has the wrong type.",
@@ -36,7 +35,12 @@ _MEANINGS = {
     500: "A fault of the server.",
     503: "The server is busy, starting or stopping; asking again may help.",
 }
-_ALWAYS = (400, 405, 408, 413, 500, 503)
+_LINK = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The secret of a participant's personal link, after the #.",
+}
+_ALWAYS = (400, 405, 413, 500, 503)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -51,9 +55,14 @@ def document(app: FastAPI) -> dict[str, Any]:
         describe_views()
         found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
-        for model in (Problem, Fault):
+        for model in (Problem, Invite, Report, Delivery):
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            schema.pop("$defs", None)
+            schemas |= schema.pop("$defs", {})
             schemas[model.__name__] = schema
+        found["components"]["securitySchemes"]["link"] = _LINK
+        for path, operations in found["paths"].items():
+            if "participation" in path.split("/"):
+                for operation in operations.values():
+                    operation["security"] = [{"link": []}]
         app.openapi_schema = found
     return app.openapi_schema

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid.campaign.domain.views import MenuView, ParticipationView, PersonalLedger
 from hushbid.campaign.http import exports
-from hushbid.campaign.http.callers import Link, not_logged_in
+from hushbid.campaign.http.callers import link, not_logged_in
 from hushbid.campaign.http.once import Key, once
 from hushbid.campaign.http.openapi import problems
 from hushbid.campaign.http.shell import PREFIX, Shell, shell_of
-from hushbid.campaign.http.wire import Delivery, Report, answer
+from hushbid.campaign.http.wire import Delivery, Report, answer, body_of, received
 from hushbid.campaign.service import Service
 from hushbid.errors import NotAllowed, NotFound
 
@@ -25,45 +25,64 @@ _CHANGE = problems(401, 403, 409, 422)
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 
 
-@router.get("", response_model=ParticipationView, responses=_READ, summary="Where do I stand?")
-async def participation(request: Request, token: Link) -> Response:
-    """The campaign, and where the participant stands in it."""
-    return answer(await _ask(request, token, lambda service: service.participation(token)))
+# The two that everybody uses come first: addresses are compared one after the other.
 
 
-@router.get("/menu", response_model=MenuView, responses=_READ, summary="What may I expect?")
-async def menu(request: Request, token: Link) -> Response:
-    """Expected privacy loss and payment for each sensitivity she could report."""
-    return answer(await _ask(request, token, lambda service: service.menu(token)))
-
-
-@router.put("/report", response_model=ParticipationView, responses=_CHANGE, summary="Report")
-async def report(request: Request, token: Link, given: Report) -> Response:
+@router.put(
+    "/report", response_model=ParticipationView, responses=_CHANGE, summary="Report", openapi_extra=body_of(Report)
+)
+async def report(request: Request) -> Response:
     """Say what one unit of privacy loss costs; may be said anew until reporting closes, and the last one counts."""
+    token = await link(request)
     shell = shell_of(request)
+    given = await received(request, Report)
     promise = shell.service.report_soon(token, given.sensitivity)
     return answer(await _known(shell, token, asyncio.wrap_future(promise)))
 
 
+@router.put(
+    "/delivery",
+    response_model=ParticipationView,
+    responses=_CHANGE,
+    summary="Deliver",
+    openapi_extra=body_of(Delivery),
+)
+async def deliver(request: Request) -> Response:
+    """Deliver what is bought. The first delivery counts: the same one again changes nothing, another is refused."""
+    token = await link(request)
+    shell = shell_of(request)
+    given = await received(request, Delivery)
+    promise = shell.service.deliver_soon(token, given.content)
+    return answer(await _known(shell, token, asyncio.wrap_future(promise)))
+
+
+@router.get("", response_model=ParticipationView, responses=_READ, summary="Where do I stand?")
+async def participation(request: Request) -> Response:
+    """The campaign, and where the participant stands in it."""
+    token = await link(request)
+    return answer(await _ask(request, token, lambda service: service.participation(token)))
+
+
+@router.get("/menu", response_model=MenuView, responses=_READ, summary="What may I expect?")
+async def menu(request: Request) -> Response:
+    """Expected privacy loss and payment for each sensitivity she could report."""
+    token = await link(request)
+    return answer(await _ask(request, token, lambda service: service.menu(token)))
+
+
 @router.post("/decline", response_model=ParticipationView, responses=_CHANGE, summary="Decline")
-async def decline(request: Request, token: Link, key: Key = None) -> Response:
+async def decline(request: Request, key: Key = None) -> Response:
     """Take no part."""
+    token = await link(request)
     shell = shell_of(request)
     asked = once(request, _holder(token), key, lambda: shell.service.decline(token))
     return await _known(shell, token, asked)
 
 
-@router.put("/delivery", response_model=ParticipationView, responses=_CHANGE, summary="Deliver")
-async def deliver(request: Request, token: Link, given: Delivery) -> Response:
-    """Deliver what is bought. The first delivery counts: the same one again changes nothing, another is refused."""
-    shell = shell_of(request)
-    promise = shell.service.deliver_soon(token, given.content)
-    return answer(await _known(shell, token, asyncio.wrap_future(promise)))
-
-
 @router.post("/withdrawal", response_model=ParticipationView, responses=_CHANGE, summary="Withdraw")
-async def withdraw(request: Request, token: Link, key: Key = None) -> Response:
+async def withdraw(request: Request, key: Key = None) -> Response:
     """Take back what was given; possible until the estimate is drawn."""
+    token = await link(request)
     shell = shell_of(request)
     asked = once(request, _holder(token), key, lambda: shell.service.withdraw(token))
     return await _known(shell, token, asked)
@@ -75,8 +94,9 @@ async def withdraw(request: Request, token: Link, key: Key = None) -> Response:
     responses={200: {"description": "The receipt.", "content": _OBJECT}, **_READ},
     summary="Download the receipt",
 )
-async def receipt(request: Request, token: Link) -> Response:
+async def receipt(request: Request) -> Response:
     """The signed receipt, as `hushbid verify` reads it, once the campaign is over."""
+    token = await link(request)
     found = await _ask(request, token, lambda service: service.receipt(token))
     return Response(found.to_json(), media_type="application/json", headers=exports.download("receipt.json"))
 
@@ -87,14 +107,16 @@ async def receipt(request: Request, token: Link) -> Response:
     responses={200: {"description": "Personal data.", "content": _OBJECT}, **_READ},
     summary="Download personal data",
 )
-async def export(request: Request, token: Link) -> Response:
+async def export(request: Request) -> Response:
     """All that the server holds about her, but her sealed value, which nobody can read."""
+    token = await link(request)
     return answer(await _ask(request, token, lambda service: service.export(token)))
 
 
 @router.get("/ledger", response_model=PersonalLedger, responses=_READ, summary="What have I given up?")
-async def ledger(request: Request, token: Link) -> Response:
+async def ledger(request: Request) -> Response:
     """What she has given up in all campaigns of this server."""
+    token = await link(request)
     return answer(await _ask(request, token, lambda service: service.personal_ledger(token)))
 
 

@@ -34,6 +34,7 @@ MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:hushbid:problem:"
 _MOST_FAULTS = 10
 _LONGEST_WAIT = 3600
+_LONGEST_SENTENCE = 500
 _log = logging.getLogger("hushbid.server")
 
 # The first that fits: a subclass stands before its parent.
@@ -54,7 +55,6 @@ _NAMES = {
     403: "not-allowed",
     404: "not-found",
     405: "wrong-method",
-    408: "too-slow",
     409: "conflict",
     413: "too-large",
     415: "input-error",
@@ -100,7 +100,7 @@ def problem(
         "type": PREFIX + (name or _NAMES.get(status, "server-failed" if status >= 500 else "refused")),
         "title": HTTPStatus(status).phrase,
         "status": status,
-        "detail": detail,
+        "detail": _sentence(detail),
     }
     found = list(errors)
     if found:
@@ -192,8 +192,11 @@ def _field(found: Mapping[str, Any]) -> str:
 
 
 def _sentence(text: str) -> str:
-    cleaned = text.removeprefix("Value error, ").strip() or "This is not allowed"
-    return cleaned if cleaned.endswith(".") else f"{cleaned}."
+    """One line of bearable length that ends as a sentence does."""
+    cleaned = " ".join(text.removeprefix("Value error, ").split()) or "This is not allowed"
+    if len(cleaned) > _LONGEST_SENTENCE:
+        cleaned = f"{cleaned[:_LONGEST_SENTENCE]} …"
+    return cleaned if cleaned.endswith((".", "?", "!")) else f"{cleaned}."
 
 
 def _methods(request: Request) -> set[str]:

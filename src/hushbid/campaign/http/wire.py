@@ -2,18 +2,21 @@
 
 from dataclasses import fields
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from fastapi import Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from hushbid.campaign.domain import views
 from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.campaign.domain.states import CampaignState
 from hushbid.campaign.domain.views import CampaignView, Page, Spending
 
+M = TypeVar("M", bound=BaseModel)
 MOST_ON_A_PAGE = 1000
 _ID = r"^[a-z0-9]{1,64}$"
+_NOT_JSON = "The content must be JSON, and Content-Type application/json."
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
 
 CampaignId = Annotated[str, Path(pattern=_ID, description="A campaign's identifier.")]
@@ -24,6 +27,7 @@ Cursor = Annotated[
 ]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Whole = Annotated[int, Field(strict=True)]
+Label = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Moment = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 
 
@@ -162,16 +166,14 @@ class Invite(_Wire):
 class Renewal(_Wire):
     """Who lost her link."""
 
-    label: str = Field(min_length=1, max_length=200)
+    label: Label
     """How the analyst calls her."""
 
 
 class Payees(_Wire):
     """Who was paid."""
 
-    labels: list[Annotated[str, Field(min_length=1, max_length=200)]] | None = Field(
-        default=None, max_length=MOST_PEOPLE
-    )
+    labels: list[Label] | None = Field(default=None, max_length=MOST_PEOPLE)
     """Their labels; everybody to whom something is due if left out."""
 
 
@@ -329,6 +331,24 @@ class EventPage(_Wire):
     items: list[Event]
     cursor: str | None
     """Where the next part begins; null if this is the last so far."""
+
+
+async def received(request: Request, model: type[M]) -> M:
+    """A request's body, read by hand once it is clear who sends it; FastAPI would read it before."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not (kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))):
+        raise RequestValidationError([{"type": "content_type", "loc": ("body",), "msg": _NOT_JSON}])
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError as problem:
+        found = problem.errors(include_url=False, include_context=False, include_input=False)
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
+
+
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """What the OpenAPI document says of a body that is `received`."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def describe_views() -> None:
