@@ -1,4 +1,4 @@
-"""A load generator that costs little: requests are made beforehand, and sent over a few connections, one at a time each.
+"""A load generator that costs little: requests are made beforehand and sent over a few connections, one at a time each.
 
 It only does what a benchmark needs: HTTP/1.1 with keep-alive and answers that tell their length.
 """

@@ -14,7 +14,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-_FAST = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off -c max_connections=60 -c shared_buffers=16MB"
+_SMALL = "-c max_connections=60 -c shared_buffers=16MB"
+_FORGETFUL = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off"
 
 
 class Postgres:
@@ -60,8 +61,11 @@ class Postgres:
 
 
 @contextmanager
-def running_postgres(programs: Path) -> Iterator[Postgres]:
-    """Start a server from the folder of initdb and pg_ctl; as root, as the user postgres, since it refuses root."""
+def running_postgres(programs: Path, *, durable: bool = False) -> Iterator[Postgres]:
+    """Start a server from the folder of initdb and pg_ctl; as root, as the user postgres, since it refuses root.
+
+    Unless ``durable``, it forgets everything in a loss of power, which no test causes, and is quicker for it.
+    """
     folder = Path(tempfile.mkdtemp(prefix="hushbid-postgres-"))
     who: dict[str, Any] = {}
     if os.geteuid() == 0:
@@ -76,7 +80,9 @@ def running_postgres(programs: Path) -> Iterator[Postgres]:
         )
 
     call("initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
-    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' {_FAST}"
+    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' {_SMALL}"
+    if not durable:
+        options = f"{options} {_FORGETFUL}"
     try:
         call("pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-o", options, "-w", "start")
         try:
