@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import JobView
-from hushbid.campaign.service import Service
+from hushbid.campaign.service import Service, reporting
 from hushbid.disclosure.claims import stored
-from hushbid.errors import Conflict
+from hushbid.errors import Conflict, NotFound
 from hushbid.record import Record
 from hushbid.record.canonical import parsed
+from hushbid.record.trust import verify_log
 from tests.campaign.support import decided, drafted, opened, user
 
 
@@ -103,3 +104,38 @@ def test_people_are_paid_once_however_many_pay_at_the_same_moment(service: Servi
     found = at_once([lambda: service.mark_paid(play.who, play.id)] * 4)
     assert sum(row.due for rows in found for row in rows) == owed  # type: ignore[attr-defined]
     assert (play.view.due, play.view.paid) == (0, owed)
+
+
+def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
+    play = opened(service, 3)
+    busy, go = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        busy.set()
+        go.wait(60)
+
+    service._writer.submit("hold", hold)
+    busy.wait(60)
+    first, second = play.token(0), play.token(1)
+    answers = [
+        service.report_soon(first, 1.25),
+        service.report_soon(second, 1.5),
+        service.report_soon(first, 1.75),
+        service.report_soon(first, 1.75),
+        service.report_soon("hb_p_nonsense", 1.5),
+        service._writer.submit("withdraw", lambda tx: reporting.withdraw(tx, second)),
+        service.report_soon(second, 1.5),
+        service.report_soon(first, 1.1),
+        service.deliver_soon(first, 3.0),
+    ]
+    go.set()
+    refused = [type(answer.exception()) for answer in answers]
+    nothing = type(None)
+    assert refused == [nothing] * 4 + [NotFound, nothing, Conflict, nothing, Conflict]
+    assert service.participation(first).report == 1.1
+    assert service.participation(second).report is None
+    log = service.events(play.who, play.id)
+    assert verify_log(log).ok
+    assert [event.kind for event in log[3:]] == [
+        *("reported", "reported", "report-changed", "withdrawn", "report-changed")
+    ]

@@ -19,6 +19,7 @@ from sqlalchemy import RootTransaction
 from sqlalchemy.exc import SQLAlchemyError
 
 from hushbid.campaign.crash import Crash, no_crash
+from hushbid.campaign.store import participants
 from hushbid.campaign.store.database import Database
 from hushbid.campaign.store.transaction import Clock, Memory, Transaction
 from hushbid.errors import HushbidError, ServerFailed
@@ -35,6 +36,7 @@ class _Waiting:
     operation: Callable[[Transaction], Any]
     future: "Future[Any]"
     checks_first: bool
+    link: str | None
     result: Any = None
     refused: Exception | None = None
 
@@ -56,17 +58,20 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="hushbid-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, name: str, operation: Callable[[Transaction], T], *, checks_first: bool = False) -> "Future[T]":
+    def submit(
+        self, name: str, operation: Callable[[Transaction], T], *, checks_first: bool = False, link: str | None = None
+    ) -> "Future[T]":
         """Queue an operation; the future's result is there when its changes are durable.
 
-        One that ``checks_first`` uses ``Transaction.writing`` for its changes, and refuses nothing from then on.
+        One that ``checks_first`` sets ``Transaction.wrote`` when it begins to write, and refuses nothing from then on.
+        The people behind the ``link`` of all operations of a group are read together.
         """
         future: Future[T] = Future()
         with self._closing:
             if self._closed:
                 future.set_exception(ServerFailed("The server is shutting down."))
             else:
-                self._queue.put(_Waiting(name, operation, future, checks_first))
+                self._queue.put(_Waiting(name, operation, future, checks_first, link))
         return future
 
     def run(self, name: str, operation: Callable[[Transaction], T]) -> T:
@@ -126,8 +131,10 @@ class Writer:
             return
         try:
             memory = Memory()
+            participants.recall(self._database.writer, memory, (one.link for one in group if one.link is not None))
             for one in group:
                 self._one(one, memory)
+            memory.write(self._database.writer)
             self._pass(group, "before-commit")
         except Exception as problem:
             self._undo(transaction)
@@ -163,14 +170,16 @@ class Writer:
                     raise
                 one.refused = problem
             return
+        memory.write(connection)
         connection.exec_driver_sql("SAVEPOINT operation")
         try:
             one.result = one.operation(tx)
+            memory.write(connection)
         except Exception as problem:  # noqa: BLE001 - it is the caller's; only this operation is undone
             connection.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
             one.refused = problem
         connection.exec_driver_sql("RELEASE SAVEPOINT operation")
-        memory.clear()
+        memory.forget()
 
     def _pass(self, group: list[_Waiting], when: str) -> None:
         for one in group:

@@ -34,12 +34,12 @@ def deliver(tx: Transaction, context: Context, token: str, given: object) -> Par
     rules.require_deliveries_taken(campaign, tx.now)
     rules.require_may_deliver(participant)
     delivery = context.vault.seal(campaign.id, participant.id, _encoded(campaign, participant, given))
-    state = ParticipantState.DELIVERED
-    participants.delivered(tx.writing, participant.id, delivery, tx.at)
+    changed = replace(participant, state=ParticipantState.DELIVERED, delivery=delivery, delivered_at=tx.now)
+    participants.delivered(tx, token, changed)
     if campaign.settings.setting == "local" and participant.person_id is not None:
         assert participant.promised is not None
         ledger.settle(  # what was sent has been given up, whether it will be used or not
-            tx.connection,
+            tx.writing,
             campaign.id,
             participant.person_id,
             kind="delivered",
@@ -48,7 +48,7 @@ def deliver(tx: Transaction, context: Context, token: str, given: object) -> Par
         )
     body = {"participant": participant.id, "sealed": hashlib.sha256(delivery).hexdigest()}
     events.append(tx, campaign.id, "delivered", body)
-    return participation_view(campaign, replace(participant, state=state, delivered_at=tx.now))
+    return participation_view(campaign, changed)
 
 
 def opened(context: Context, campaign: Campaign, participant: Participant) -> float | dict[str, Any]:

@@ -24,13 +24,13 @@ def report(tx: Transaction, token: str, sensitivity: object) -> ParticipationVie
     if participant.state is ParticipantState.REPORTED and participant.report == value:
         return participation_view(campaign, participant)
     kind = "reported" if participant.report is None else "report-changed"
-    participants.reported(tx.writing, participant.id, value, tx.at)
+    changed = replace(participant, state=ParticipantState.REPORTED, report=value, reported_at=tx.now)
+    participants.reported(tx, token, changed)
     body = {
         "participant": participant.id,
         "report_commitment": report_commitment(participant.id, value, participant.salt),
     }
     events.append(tx, campaign.id, kind, body)
-    changed = replace(participant, state=ParticipantState.REPORTED, report=value, reported_at=tx.now)
     return participation_view(campaign, changed)
 
 
@@ -76,7 +76,7 @@ def withdraw(tx: Transaction, token: str) -> ParticipationView:
 
 def of_link(tx: Transaction, token: str) -> tuple[Campaign, Participant]:
     """The campaign and the participant that a link belongs to."""
-    participant = participants.by_token(tx.connection, token)
+    participant = participants.of_link(tx, token)
     campaign = campaigns.of_participant(tx, participant)
     rules.require_opened(campaign)
     return campaign, participant

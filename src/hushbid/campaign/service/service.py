@@ -386,7 +386,9 @@ class Service:
 
     def report_soon(self, token: str, sensitivity: object) -> "Future[ParticipationView]":
         """The same without waiting; the future's result is there once the report is durable."""
-        return self._writer.submit("report", lambda tx: reporting.report(tx, token, sensitivity), checks_first=True)
+        return self._writer.submit(
+            "report", lambda tx: reporting.report(tx, token, sensitivity), checks_first=True, link=token
+        )
 
     def decline(self, token: str) -> ParticipationView:
         """Do not take part."""
@@ -403,7 +405,10 @@ class Service:
     def deliver_soon(self, token: str, given: object) -> "Future[ParticipationView]":
         """The same without waiting; the future's result is there once the delivery is durable."""
         return self._writer.submit(
-            "delivery", lambda tx: delivering.deliver(tx, self._context, token, given), checks_first=True
+            "delivery",
+            lambda tx: delivering.deliver(tx, self._context, token, given),
+            checks_first=True,
+            link=token,
         )
 
     def receipt(self, token: str) -> Receipt:

@@ -32,7 +32,7 @@ def append(tx: Transaction, campaign_id: str, kind: str, body: Mapping[str, Any]
         hash="",
     )
     head = Head(number=event.number, at=event.at, hash=event.expected_hash)
-    tx.connection.execute(
+    tx.memory.later(
         _ADD,
         {
             "campaign_id": campaign_id,

@@ -3,17 +3,32 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, case, delete, func, insert, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Row,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 
 from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.rules import COUNTED
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.store.rows import hashed, moment
 from hushbid.campaign.store.schema import participants
+from hushbid.campaign.store.transaction import Memory, Transaction
 from hushbid.errors import NotFound
 
 _C = participants.c
 _BY_TOKEN = select(participants).where(_C.token == bindparam("token"))
+_BY_TOKENS = select(participants).where(_C.token.in_(bindparam("tokens", expanding=True)))
 _ONE = update(participants).where(_C.id == bindparam("who"))
 _REPORTED = _ONE.values(state=ParticipantState.REPORTED.value, report=bindparam("said"), reported_at=bindparam("when"))
 _DELIVERED = _ONE.values(
@@ -48,14 +63,38 @@ def change(connection: Connection, participant_id: str, **columns: Any) -> None:
     connection.execute(update(participants).where(_C.id == participant_id).values(**columns))
 
 
-def reported(connection: Connection, participant_id: str, report: float, at: str) -> None:
+def of_link(tx: Transaction, token: str) -> Participant:
+    """The participant whose link this is, with what earlier operations of the transaction changed."""
+    place = hashed(token)
+    if place not in tx.memory.participants:
+        tx.memory.participants[place] = by_token(tx.connection, token)
+    return tx.memory.participants[place]
+
+
+def recall(connection: Connection, memory: Memory, tokens: Iterable[str]) -> None:
+    """Read everybody at once whose links a transaction is going to see; links that are not valid are left out."""
+    wanted = list({hashed(token) for token in tokens})
+    if len(wanted) > 1:
+        for row in connection.execute(_BY_TOKENS, {"tokens": wanted}):
+            memory.participants[row.token] = _participant(row)
+
+
+def reported(tx: Transaction, token: str, participant: Participant) -> None:
     """Store somebody's report."""
-    connection.execute(_REPORTED, {"who": participant_id, "said": report, "when": at})
+    _change_later(tx, token, participant, _REPORTED, {"said": participant.report})
 
 
-def delivered(connection: Connection, participant_id: str, delivery: bytes, at: str) -> None:
+def delivered(tx: Transaction, token: str, participant: Participant) -> None:
     """Store somebody's sealed value."""
-    connection.execute(_DELIVERED, {"who": participant_id, "sealed": delivery, "when": at})
+    _change_later(tx, token, participant, _DELIVERED, {"sealed": participant.delivery})
+
+
+def _change_later(
+    tx: Transaction, token: str, participant: Participant, statement: Executable, row: dict[str, Any]
+) -> None:
+    tx.wrote = True
+    tx.memory.participants[hashed(token)] = participant
+    tx.memory.later(statement, {"who": participant.id, "when": tx.at, **row})
 
 
 def change_all(connection: Connection, campaign_id: str, *states: ParticipantState, **columns: Any) -> int:
