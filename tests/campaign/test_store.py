@@ -31,6 +31,16 @@ def test_a_second_server_on_the_same_database_is_refused_in_one_sentence(
     installation.start().close()
 
 
+def test_a_second_server_in_the_same_folder_is_refused(installation: Installation, tmp_path: Path) -> None:
+    with installation.start() as service:
+        other = Database.sqlite(tmp_path / "other.sqlite3")
+        try:
+            with pytest.raises(CampaignError, match="Another server is running in this folder"):
+                Service(service.home, other)
+        finally:
+            other.close()
+
+
 def test_a_database_belongs_to_one_folder(installation: Installation, tmp_path: Path) -> None:
     installation.start().close()
     elsewhere = Home.at(tmp_path / "elsewhere")

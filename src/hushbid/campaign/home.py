@@ -6,6 +6,7 @@
     keys/signing/       the keys receipts are signed with (`hushbid.record.key_folder`)
     keys/data/          one key per campaign to people's values, until it is destroyed (`hushbid.campaign.vault`)
     claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.claims`)
+    lock                held by the server that runs here
 
 A backup holds the database only. Keys and claims stay where they are, so going back to an older database can neither
 bring a destroyed key back nor permit a second release.

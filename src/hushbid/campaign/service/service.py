@@ -1,8 +1,9 @@
 """`Service`: everything the campaign server can do, for the HTTP interface, the pages, the command line and tests."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -51,7 +52,7 @@ from hushbid.campaign.service.forecasting import Effort
 from hushbid.campaign.store import accounts as stored_accounts
 from hushbid.campaign.store import campaigns, events, ledger, participants
 from hushbid.campaign.store import jobs as stored_jobs
-from hushbid.campaign.store.database import Database
+from hushbid.campaign.store.database import Database, lock_file
 from hushbid.campaign.store.migrate import migrate
 from hushbid.campaign.store.rows import stamp
 from hushbid.campaign.store.transaction import Clock, Transaction
@@ -73,7 +74,7 @@ def utc_now() -> datetime:
 
 
 class Service:
-    """A running installation. Close it when done; only one may run on a database."""
+    """A running installation. Close it when done; only one may run on a database, and only one in a folder."""
 
     def __init__(
         self,
@@ -98,21 +99,22 @@ class Service:
             privacy_cap=privacy_cap,
             crash=crash,
         )
-        with database.writer.begin():
-            migrate(database.writer)
-            starting.bind_installation(database.writer, home)
-        self._writer = Writer(database, clock=clock, crash=crash)
-        self._desk = Desk(context=self._context, write=self._write, read=self._read)
         self._tree_of = personal.TreeOf()
         self._forgot_at: datetime | None = None
-        self._jobs = Jobs(self._run_job, self._job_failed)
-        try:
+        with ExitStack() as held:
+            lock = lock_file(home.path / "lock", "Another server is running in this folder: stop it first.")
+            held.callback(os.close, lock)
+            with database.writer.begin():
+                migrate(database.writer)
+                starting.bind_installation(database.writer, home)
+            self._writer = Writer(database, clock=clock, crash=crash)
+            held.callback(self._writer.close)
+            self._desk = Desk(context=self._context, write=self._write, read=self._read)
+            self._jobs = Jobs(self._run_job, self._job_failed)
+            held.callback(self._jobs.close)
             for job in starting.take_up(self._desk):
                 self._jobs.start(job)
-        except BaseException:
-            self._jobs.close()
-            self._writer.close()
-            raise
+            self._held = held.pop_all()
 
     @classmethod
     def at(cls, home: str | Path, *, database: str | None = None, privacy_cap: float | None = None) -> Self:
@@ -127,8 +129,7 @@ class Service:
 
     def close(self) -> None:
         """Finish what was begun, and let go of the database."""
-        self._jobs.close()
-        self._writer.close()
+        self._held.close()
         self._database.close()
 
     def __enter__(self) -> Self:
