@@ -213,8 +213,8 @@ async def download_report(request: Request, caller: Staff, campaign: CampaignId)
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **_READ},
     summary="Download payments",
 )
-async def payments(request: Request, caller: Staff, campaign: CampaignId) -> Response:
-    """Who is or was owed what, in minor units and in words of the currency; auditors see pseudonyms only."""
+async def payments(request: Request, caller: Analyst, campaign: CampaignId) -> Response:
+    """Who is or was owed what, by name; auditors find amounts by pseudonym among participants and in the record."""
     shell = shell_of(request)
     rows = await shell.run(lambda: shell.service.payments(caller.who, campaign))
     return exports.Csv(exports.payments_csv(rows), headers=exports.download(f"{campaign}-payments.csv"))

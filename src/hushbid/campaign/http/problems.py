@@ -7,6 +7,7 @@ quote a report.
 
 import json
 import logging
+import re
 import traceback
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -33,7 +34,7 @@ from hushbid.errors import (
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:hushbid:problem:"
 _MOST_FAULTS = 10
-_LONGEST_WAIT = 3600
+_SECONDS = re.compile(r"\b(\d{1,5}) seconds?\b")
 _LONGEST_SENTENCE = 500
 _log = logging.getLogger("hushbid.server")
 
@@ -137,8 +138,8 @@ def refusal(error: HushbidError) -> Response:
 
 def _advice(error: HushbidError, status: int) -> dict[str, str]:
     if status == 429:
-        seconds = getattr(error, "seconds", None)
-        return {"Retry-After": str(min(max(int(seconds), 1), _LONGEST_WAIT))} if seconds is not None else {}
+        named = _SECONDS.search(str(error))
+        return {} if named is None else {"Retry-After": named[1]}
     return {"Retry-After": "1"} if status == 503 else {}
 
 
