@@ -123,7 +123,7 @@ def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
         service.report_soon(first, 1.75),
         service.report_soon(first, 1.75),
         service.report_soon("hb_p_nonsense", 1.5),
-        service._writer.submit("withdraw", lambda tx: reporting.withdraw(tx, second)),
+        service._writer.submit("withdraw", lambda tx: reporting.withdraw(tx, service._context, second)),
         service.report_soon(second, 1.5),
         service.report_soon(first, 1.1),
         service.deliver_soon(first, 3.0),

@@ -183,3 +183,38 @@ def test_a_delivery_that_a_restored_database_forgot_is_still_paid(installation: 
         assert states == [ParticipantState.DELIVERED, ParticipantState.DELIVERED, ParticipantState.DROPPED]
         assert len(service.mark_paid(play.who, play.id)) == 2
         assert now.view.due == 0
+
+
+def test_what_was_withdrawn_after_the_backup_stays_withdrawn(installation: Installation, tmp_path: Path) -> None:
+    with installation.start() as service:
+        early, late = opened(service, 4), decided(service, 4)
+        early.report()
+        late.deliver()
+        back_up(service, tmp_path / "backup")
+        service.withdraw(early.token(0))
+        service.withdraw(late.token(0))
+    restore(installation, tmp_path / "backup")
+    with installation.start() as service:
+        assert early.on(service).view.people == {"reported": 3, "withdrawn": 1}
+        assert late.on(service).view.people == {"delivered": 3, "withdrawn": 1}
+        assert service.participation(early.token(0)).report is None
+        assert late.on(service).release().state == "done"
+        record = Record.from_dict(parsed(service.record(late.who, late.id)))
+        assert record.release is not None
+        assert len(record.release.dropped_out) == 1
+
+
+def test_a_withdrawal_after_a_decision_that_is_adopted_stays(installation: Installation, tmp_path: Path) -> None:
+    taken: list[Path] = []
+
+    def at(point: str) -> None:
+        if point == "allocation.claimed" and not taken:
+            taken.append(tmp_path / "backup")
+            back_up(service, taken[0])
+
+    with installation.start(crash=at) as service:
+        play = decided(service, 4)
+        service.withdraw(play.token(0))
+    restore(installation, taken[0])
+    with installation.start() as service:
+        assert again(service, play).view.people == {"promised": 3, "withdrawn": 1}

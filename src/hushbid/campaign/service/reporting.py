@@ -7,7 +7,9 @@ from hushbid.campaign.domain import rules
 from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import ParticipationView
+from hushbid.campaign.service.context import Context
 from hushbid.campaign.service.shown import participation_view
+from hushbid.campaign.service.standing import mark_withdrawn
 from hushbid.campaign.store import campaigns, events, ledger, participants
 from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict, ReportError
@@ -50,16 +52,25 @@ def decline(tx: Transaction, token: str) -> ParticipationView:
     return participation_view(campaign, replace(participant, state=ParticipantState.DECLINED))
 
 
-def withdraw(tx: Transaction, token: str) -> ParticipationView:
+def withdraw(tx: Transaction, context: Context, token: str) -> ParticipationView:
     """Erase what somebody gave: before the decision her report, after it her data; saying so again changes nothing.
 
-    The record keeps the report of somebody who withdraws after the decision: others' payments followed from it. In the
-    local setting a message that was sent has cost its privacy loss, so the ledger keeps it.
+    A mark outside the database makes sure that going back to a backup does not bring back what she took back.
     """
     campaign, participant = of_link(tx, token)
     if participant.state is ParticipantState.WITHDRAWN:
         return participation_view(campaign, participant)
     rules.require_may_withdraw(campaign, participant)
+    mark_withdrawn(context.home, participant.id)
+    return participation_view(campaign, withdrawn(tx, campaign, participant))
+
+
+def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> Participant:
+    """Let somebody's withdrawal take effect.
+
+    The record keeps the report of somebody who withdraws after the decision: others' payments followed from it. In the
+    local setting a message that was sent has cost its privacy loss, so the ledger keeps it.
+    """
     state, connection = ParticipantState.WITHDRAWN, tx.connection
     if campaign.state is CampaignState.REPORTING:
         changed = replace(participant, state=state, report=None, salt=new_salt())
@@ -71,7 +82,7 @@ def withdraw(tx: Transaction, token: str) -> ParticipationView:
     if participant.person_id is not None and not sent:
         ledger.free(connection, campaign.id, person_id=participant.person_id)
     events.append(tx, campaign.id, "withdrawn", {"participant": participant.id})
-    return participation_view(campaign, changed)
+    return changed
 
 
 def of_link(tx: Transaction, token: str) -> tuple[Campaign, Participant]:

@@ -397,7 +397,7 @@ class Service:
 
     def withdraw(self, token: str) -> ParticipationView:
         """Take back what was given."""
-        return self._write("withdraw", lambda tx: reporting.withdraw(tx, token))
+        return self._write("withdraw", lambda tx: reporting.withdraw(tx, self._context, token))
 
     def deliver(self, token: str, given: object) -> ParticipationView:
         """Deliver the value (central) or the message made from it (local)."""
@@ -486,6 +486,7 @@ class Service:
         allocating.run(self._desk, job)
         with self._read() as connection:
             campaign = campaigns.get(connection, job.campaign)
+        starting.take_up_withdrawals(self._desk, campaign)
         again = starting.take_up_delivering(self._desk, campaign)
         if again is not None:
             releasing.run(self._desk, again)

@@ -5,7 +5,8 @@ If the database was restored from a backup, the claims folder may know more than
 - a campaign was decided that the database has forgotten, or believes to be undecided: its promises go into the ledger,
   so that nobody's total falls behind, and the campaign is cancelled, because no second decision may be made;
 - an estimate was drawn that the database believes to be still to come: that very estimate is shown;
-- a key was destroyed for a campaign that the database believes to be running: it is cancelled.
+- a key was destroyed for a campaign that the database believes to be running: it is cancelled;
+- somebody withdrew whose report or data the database still holds: they are erased again.
 """
 
 from functools import partial
@@ -18,13 +19,15 @@ from hushbid.campaign.domain.views import JobView
 from hushbid.campaign.home import Home
 from hushbid.campaign.service import allocating, ending, releasing
 from hushbid.campaign.service.context import Desk
-from hushbid.campaign.service.standing import decided, decision_name, release_stands
+from hushbid.campaign.service.reporting import withdrawn
+from hushbid.campaign.service.standing import all_withdrawn, decided, decision_name, release_stands
 from hushbid.campaign.store import campaigns, jobs, ledger, participants
 from hushbid.campaign.store.schema import installation
 from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure.claims import stored
 from hushbid.errors import CampaignError
 
+_GAVE = (ParticipantState.REPORTED, ParticipantState.PROMISED, ParticipantState.DELIVERED)
 _UNDECIDED = (CampaignState.DRAFT, CampaignState.REPORTING)
 _GONE = "The database was restored from a backup made before the campaign ended, and the key to its data is destroyed."
 
@@ -56,9 +59,24 @@ def take_up(desk: Desk) -> list[JobView]:
         elif campaign is not None and campaign.state in _UNDECIDED:
             desk.write("restore", partial(_cancel_undecided, desk=desk, campaign=campaign))
     for campaign in known.values():
+        take_up_withdrawals(desk, campaign)
         take_up_delivering(desk, campaign)
     with desk.read() as connection:
         return jobs.running(connection)
+
+
+def take_up_withdrawals(desk: Desk, campaign: Campaign) -> None:
+    """Let withdrawals take effect that the database has forgotten."""
+    if campaign.state not in (CampaignState.REPORTING, CampaignState.DELIVERING):
+        return
+    marked = all_withdrawn(desk.context.home)
+    if not marked:
+        return
+    with desk.read() as connection:
+        gave = participants.everybody(connection, campaign.id, *_GAVE)
+    for participant in gave:
+        if participant.id in marked:
+            desk.write("withdraw", partial(withdrawn, campaign=campaign, participant=participant))
 
 
 def take_up_delivering(desk: Desk, campaign: Campaign) -> JobView | None:
