@@ -1,5 +1,6 @@
 """``hushbid fit-prior``: from a pilot's sensitivities to a prior for other people's."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,11 @@ def _virtual_costs(prior: Any) -> list[dict[str, float]]:
     return rows
 
 
+def _short(text: str) -> str:
+    """A prior's text with four digits, to be read; the file keeps all of them."""
+    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
+
+
 def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
     compared: list[tuple[str, ...]] = [("family", "held-out distance", "AIC", "needs ironing")]
     for fit in fits:
@@ -135,11 +141,12 @@ def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
         (f"{row['quantile']:.0%}", *(f"{row[name]:.4g}" for name in ("sensitivity", "raw", "ironed")))
         for row in result["virtual_cost"]
     ]
-    named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"] or "the pilot's own values"
+    named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"]
+    shown = "the pilot's own values" if named is None else _short(named)
     lines = [
         f"{result['people']:,} people; how far each prior lies from data it was not fitted to, closest first:",
         table(compared),
-        f"Taken: {chosen.family} ({named}). What a unit of privacy costs a buyer who pays truthfully:",
+        f"Taken: {chosen.family} ({shown}). What a unit of privacy costs a buyer who pays truthfully:",
         table(costs),
         "Use it for other people only: whoever was in the pilot must not report in the campaign.",
     ]

@@ -22,7 +22,13 @@ from hushbid.engine.atomic import Staging, refuse_existing
     is_flag=True,
     help="Local setting: DATA holds made-up values, not messages, and the noise is added here. For simulation only.",
 )
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="How sure the interval is to be.",
+)
 @click.option("--accept-infinite-loss", is_flag=True, help="Use the data of people whose loss is infinite.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Record with the estimate in it.")
 @click.option("--force", is_flag=True, help="Replace the file. The estimate is never drawn again.")
