@@ -40,8 +40,8 @@ def audits_of(
     """
     rng = np.random.default_rng(seed)
     market = outcome.market
-    quick = (isinstance(market.prior, Empirical) or market.prior.is_linear) and market.max_privacy_loss is None
-    tested, among = tested or (20 if quick else 1), among or (24 if quick else 10)
+    quick = isinstance(market.prior, Empirical) or market.prior.is_linear
+    tested, among = tested or (16 if quick else 1), among or (16 if quick else 10)
     if "incentives" in checks:
         part, reports = _some(outcome, among, rng)
         yield check_incentives(part, reports, people=tested, points=_POINTS, rng=rng, progress=progress)

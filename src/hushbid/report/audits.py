@@ -121,13 +121,14 @@ def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
             f" with a report, and payments agree with what the privacy losses imply."
         )
     everybody = people is not None and audit.people >= people
+    who = "one person" if audit.people == 1 else f"{audit.people:,} people"
     by_lot = "" if everybody else " drawn by lot"
     power = 1.0 if everybody else 1.0 - (1.0 - _WRONG_PAYMENTS) ** audit.people
     return AuditLine(
         title="Incentives: does anybody gain by not telling the truth?",
         verdict=_verdict(not audit.passed, power),
         finding=finding,
-        samples=f"{audit.reports_tried:,} reports tried, for {audit.people:,} people{by_lot}",
+        samples=f"{audit.reports_tried:,} reports tried, for {who}{by_lot}",
         power=power,
         power_against=(
             f"a mistake of more than {number(at_most(audit.payment_resolution), 2)} in one payment out of"
