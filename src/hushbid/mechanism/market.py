@@ -86,7 +86,8 @@ class Market:
     """A cap on everybody's privacy loss; the capped rule is still truthful, though no longer optimal."""
 
     tolerance: float = 1e-6
-    """How narrow the enclosures of payments must be, relative to the largest payment."""
+    """How far a payment may be from the exact one, relative to the largest payment, where rounding allows it (about
+    1e-8 with smooth priors); `Outcome.incentive_error` says what was reached."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.prior, (Prior, Grouped)):
