@@ -33,19 +33,12 @@ from hushbid.disclosure import Release
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism.publish import outcome_key
-from hushbid.priors import Grouped
 from hushbid.record.canonical import canonical, content_hash, parsed, read_bytes, write_bytes
 from hushbid.record.money import Money
+from hushbid.record.reading import FORMAT, VERSION, check_version, fields_of
 
 FloatArray = NDArray[np.float64]
 Order = NDArray[np.intp]
-FORMAT, VERSION = "hushbid record", 1
-_FIELDS = {
-    *("format", "version", "outcome", "outcome_key", "lower_bound", "totals", "people", "money", "release"),
-    *("stamps", "notes", "versions", "hash"),
-}
-_PEOPLE = {"ids", "groups", "tie_order"}
-_COLUMNS = {"report", "virtual_cost", "privacy_loss", "weight", "payment", "information_rent", "outside_error"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -166,15 +159,10 @@ class Record:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Record":
         """The inverse of `to_dict`; a record of another version or with a wrong hash is refused."""
-        if not isinstance(values, Mapping) or values.get("format") != FORMAT or values.get("version") != VERSION:
-            got = (
-                (values.get("format"), values.get("version")) if isinstance(values, Mapping) else type(values).__name__
-            )
-            raise RecordError(f"A record must have format {FORMAT!r} and version {VERSION}, got {got!r}.")
-        if set(values) != _FIELDS:
-            wrong = ", ".join(sorted(map(str, set(values) ^ _FIELDS)))
-            raise RecordError(f"A record must have exactly the fields of version {VERSION}, but differs in: {wrong}.")
+        check_version(values)
         content = {name: value for name, value in values.items() if name != "hash"}
+        if "hash" not in values:
+            raise RecordError("A record must have a hash, and this one has none.")
         if values["hash"] != content_hash(content):
             raise RecordError("The record's hash does not fit its content: it was altered or damaged.")
         return cls._read(content, values["hash"])
@@ -205,10 +193,10 @@ class Record:
     @classmethod
     def _read(cls, content: Mapping[str, Any], digest: str, outcome: Outcome | None = None) -> "Record":
         try:
-            return cls(**_fields(content, outcome), hash=digest, content=content)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
-            if isinstance(problem, HushbidError):
-                raise RecordError(f"The record cannot be read: {problem}") from None
+            return cls(**fields_of(content, outcome), hash=digest, content=content)
+        except HushbidError as problem:
+            raise RecordError(f"The record cannot be read: {problem}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
             raise RecordError(f"The record cannot be read: {type(problem).__name__} in its fields.") from None
 
 
@@ -249,79 +237,6 @@ def key_of(outcome: Mapping[str, Any]) -> str:
     return outcome_key(Outcome.from_dict(outcome))
 
 
-def _fields(content: Mapping[str, Any], outcome: Outcome | None) -> dict[str, Any]:
-    """Every field but the hash, from plain values; ``outcome`` is what they were made from, if that is at hand."""
-    if outcome is None:
-        _check_columns(content["outcome"])
-        outcome = Outcome.from_dict(content["outcome"])
-    n = outcome.reports.size
-    people = content["people"]
-    if set(people) != _PEOPLE:
-        raise RecordError(f"people must have the fields {', '.join(sorted(_PEOPLE))}.")
-    release = None if content["release"] is None else Release.from_dict(content["release"])
-    if release is not None and release.privacy_loss.size != n:
-        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.")
-    order = people["tie_order"]
-    groups = _texts(people["groups"], "groups", n)
-    if groups is None and isinstance(outcome.market.prior, Grouped):
-        groups = list(outcome.market.prior.labels)
-    ids = _texts(people["ids"], "ids", n)
-    return {
-        "outcome": outcome,
-        "outcome_key": _text(content["outcome_key"], "outcome_key"),
-        "lower_bound": _number(content["lower_bound"]),
-        "totals": {name: _number(value) for name, value in content["totals"].items()},
-        "ids": None if ids is None else tuple(ids),
-        "groups": None if groups is None else tuple(groups),
-        "tie_order": None if order is None else _permutation(order, n),
-        "money": _money(content["money"], n),
-        "release": release,
-        "stamps": tuple(_texts(content["stamps"], "stamps", None) or ()),
-        "notes": tuple(_texts(content["notes"], "notes", None) or ()),
-        "versions": {str(name): _text(value, "versions") for name, value in content["versions"].items()},
-    }
-
-
-def _check_columns(outcome: Mapping[str, Any]) -> None:
-    """All columns equally long, numbers or the texts of infinities throughout."""
-    if set(outcome["columns"]) != _COLUMNS:
-        raise RecordError(f"columns must be {', '.join(sorted(_COLUMNS))}.")
-    columns = {**outcome["columns"], "rent_lower": outcome["rent_lower"], "rent_upper": outcome["rent_upper"]}
-    n = len(columns["report"])
-    for name, column in columns.items():
-        if not isinstance(column, list) or len(column) != n or n == 0:
-            raise RecordError(f"columns must be lists of one length, but {name} is not.")
-        if not set(map(type, column)) <= {float, int, str} or {x for x in column if type(x) is str} - {"inf", "-inf"}:
-            raise RecordError(f"columns must hold numbers, but {name} does not.")
-
-
-def _money(values: Mapping[str, Any] | None, n: int) -> Money | None:
-    if values is None:
-        return None
-    minor = values["payments"]
-    if len(minor) != n or set(map(type, [*minor, values["total"], values["decimals"]])) != {int}:
-        raise RecordError(f"money must hold one whole number of minor units per person ({n}).")
-    return Money(
-        currency=_text(values["currency"], "currency"),
-        decimals=values["decimals"],
-        payments=np.array(minor, dtype=np.int64),
-        total=values["total"],
-        incentive_error=_number(values["incentive_error"]),
-    )
-
-
-def _number(value: Any) -> float:
-    if type(value) in (int, float) or value in ("inf", "-inf"):
-        return float(value)
-    raise RecordError(f"A number was expected in the record, got {type(value).__name__}.")
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise RecordError(f"{name} must be text, got {type(value).__name__}.")
-    return value
-
-
 def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] | None:
     """A list of texts, ``n`` of them if given; ids must differ."""
     if values is None:
@@ -342,12 +257,6 @@ def _tie_order(tie_key: Sequence[Any] | NDArray[Any], n: int) -> Order:
     place = np.empty(n, dtype=np.intp)
     place[np.argsort(np.asarray(tie_key), kind="stable")] = np.arange(n)
     return place
-
-
-def _permutation(order: Any, n: int) -> Order:
-    if sorted(order) != list(range(n)):
-        raise RecordError(f"tie_order must hold every place from 0 to {n - 1} once.")
-    return np.array(order, dtype=np.intp)
 
 
 def _versions() -> dict[str, str]:

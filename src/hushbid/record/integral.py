@@ -61,8 +61,8 @@ def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap:
         return Integrals(np.zeros(0), np.zeros(0))
     steps = prior.flat_parts
     top = prior.support[1]
-    ends = np.array([right for _, right, _ in steps])
-    if steps and steps[0][0] <= float(reports.min()) and ends[-1] >= top and _contiguous(steps):
+    if is_step_function(prior):
+        ends = np.array([right for _, right, _ in steps])
         return _sum_of_steps(rule, ends, np.array([level for *_, level in steps]), rows, reports, cap)
 
     def loss(who: Rows, z: FloatArray) -> FloatArray:
@@ -79,8 +79,11 @@ def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap:
     return Integrals(at_cap + rest.rent, rest.error)
 
 
-def _contiguous(steps: tuple[tuple[float, float, float], ...]) -> bool:
-    return all(right == left for (_, right, _), (left, _, _) in pairwise(steps))
+def is_step_function(prior: Prior) -> bool:
+    """Whether the virtual cost is constant in steps over the whole support."""
+    steps, (low, top) = prior.flat_parts, prior.support
+    contiguous = all(right == left for (_, right, _), (left, _, _) in pairwise(steps))
+    return bool(steps) and steps[0][0] <= low and steps[-1][1] >= top and contiguous
 
 
 def _sum_of_steps(
