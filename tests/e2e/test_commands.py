@@ -421,9 +421,16 @@ def test_a_plan_says_what_people_error_and_budget_go_together(home: Path) -> Non
 
 
 @pytest.mark.parametrize("source", [["reports.csv"], ["--people", "50", "--repetitions", "3"]], ids=["file", "prior"])
-def test_comparing_shows_that_trust_is_cheaper(source: list[str], home: Path) -> None:
+def test_comparing_shows_that_trust_is_cheaper_and_what_others_would_have_paid(source: list[str], home: Path) -> None:
     found = json.loads(succeeds("compare", *source, *MARKET, "--json", cwd=home))
     assert found["settings"]["central"]["objective"] < found["settings"]["local"]["objective"]
+    for setting, total in ((name, figures["total_payment"]) for name, figures in found["settings"].items()):
+        ours, *others = found["rivals"][setting]["rows"]
+        assert ours["payment_for_same_error"] == pytest.approx(total, rel=1e-4)
+        assert len(others) == 6
+        first_best = others[0]
+        assert not first_best["truthful"]
+        assert first_best["payment_for_same_error"] < total
 
 
 def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the_report_is(home: Path) -> None:
@@ -432,6 +439,7 @@ def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the
         assert words in told
     assert {*FINAL_FILES, "campaign.toml", "pilot.csv", "prior.json"} <= set(contents(home / "demo"))
     assert "Attacked          3 audits on our own claims, none found a fault" in told
+    assert "python -m hushbid verify demo/record.json" in told or "hushbid verify demo/record.json" in told
     assert "demo/campaign.toml" in refused("demo", "--people", "300", "--out", "demo", cwd=home)
     again = json.loads(succeeds("run", "demo/campaign.toml", "--no-audit", "--force", "--json", cwd=home))
     assert again["drawn_before"] is True

@@ -22,6 +22,7 @@ from hushbid.report.sections_checks import (
     verify_section,
 )
 from hushbid.report.sections_people import groups_section, selection_section
+from hushbid.report.sections_rivals import rivals_section
 
 SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup]], ...] = (
     ("estimate", "The estimate", estimate_section),
@@ -30,6 +31,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup]], ...] = (
     ("people", "Who was bought from", groups_section),
     ("selection", "Could prices mislead?", selection_section),
     ("settings", "Central against local", comparison_section),
+    ("rivals", "Other ways to buy", rivals_section),
     ("cap", "What a cap costs", cap_section),
     ("audits", "Audits", audits_section),
     ("assumptions", "Assumptions", assumptions_section),

@@ -36,7 +36,10 @@ def comparison_section(report: Report) -> Markup:
         name="settings",
         title="The same reports, bought both ways",
         description="Bars: " + "; ".join(_compared(settings, measure) for measure in measures) + ".",
-        caption=f"Each block has its own scale. The {other.name} campaign was computed, not carried out.",
+        caption=(
+            f"Each block has its own scale. The {other.name} campaign was computed, not carried out; payments are shown"
+            " before rounding to coins."
+        ),
         table=_settings_table(settings, report, "Setting"),
     )
     ending = paragraph(
