@@ -41,10 +41,24 @@ class Solved:
 
     population: SummedPopulation
     kernel: FormulaKernel
-    mse: float
-    objective: float
+    bought: "Bought"
     schedule_error: float
     rent_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bought:
+    """What losses come to after the cap."""
+
+    mse: float
+    """In squared data units."""
+
+    objective: float
+    total_loss: float
+    """``S = Σ ε``."""
+
+    squared_weights: float
+    """``Σ w²``."""
 
 
 def normal_scale(market: Market, n: int, variance: float) -> float:
@@ -92,7 +106,7 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
 def _decide(run: Run, market: Market, census: Census, population: SummedPopulation) -> Solved | None:
     width, user_weight = market.width, float(market.user_weight)  # type: ignore[arg-type]
     cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
-    mse, objective, weight_per_loss = _capped(run, market, population, cap)
+    bought = _capped(run, market, population, cap)
     outside_population, outside_idle = None, float(market.stated_variance)
     if market.outside_option == "estimate" and user_weight > 0.0:
         if cap < math.inf:
@@ -115,23 +129,22 @@ def _decide(run: Run, market: Market, census: Census, population: SummedPopulati
         rent_error, largest = max(rent_error, pricing.rent_error), max(largest, pricing.largest)
     kernel = FormulaKernel(
         people=run.people,
-        idle=Idle(user_weight=user_weight, mse=mse, outside=outside_idle),
+        idle=Idle(user_weight=user_weight, mse=bought.mse, outside=outside_idle, largest_outside=outside_idle),
         scale=population.scale,
         optimum=population.optimum,
         level=population.level * (1.0 + 1e-12),
         loss_per_weight=population.loss_per_weight,
         cap=cap,
-        weight_per_loss=weight_per_loss,
+        weight_per_loss=1.0 / bought.total_loss,
         rents=tuple(rent_curves),
         outside=None if outside_population is None else tuple(outside_curves),
         outside_level=0.0 if outside_population is None else outside_population.level * (1.0 + 1e-12),
-        largest_payment=largest,
+        largest_price=largest,
     )
     return Solved(
         population=population,
         kernel=kernel,
-        mse=mse,
-        objective=objective,
+        bought=bought,
         schedule_error=curve_error,
         rent_error=rent_error,
     )
@@ -208,8 +221,8 @@ class _Pricing:
         return [low, *inner, high]
 
 
-def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) -> tuple[float, float, float]:
-    """Error in data units, objective and one over the sum of losses, after clipping losses at the cap.
+def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) -> Bought:
+    """The optimum after clipping losses at the cap.
 
     Losses fall linearly with the cost, so everything is a matter of exact sums over those who are clipped. Clipping an
     optimum leaves nobody with more loss than the best estimator can use, so weights stay proportional to losses.
@@ -217,7 +230,12 @@ def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) 
     best, total, scale = population.optimum, population.loss_per_weight, population.scale
     highest, slope = float(best.weights(np.zeros(1), 1.0)[0]) * total, total * KAPPA / (3.0 * best.root)
     if highest <= cap:
-        return population.mse * market.width**2, population.objective, 1.0 / total
+        return Bought(
+            mse=population.mse * market.width**2,
+            objective=population.objective,
+            total_loss=total,
+            squared_weights=best.value - KAPPA * best.root**2,
+        )
     lowest = best.base * scale
     clip = lowest + scale * (highest - cap) / slope
     window = run.reduce(
@@ -236,8 +254,12 @@ def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) 
     all_squares = total**2 * (best.value - KAPPA * best.root**2) - squares + cap**2 * count
     spent = total * best.root**3 - weighted + cap * (count * best.base + first)
     mse = (2.0 + variance * all_squares) / losses**2
-    objective = population.error_weight * mse + scale * spent
-    return mse * market.width**2, objective, 1.0 / losses
+    return Bought(
+        mse=mse * market.width**2,
+        objective=population.error_weight * mse + scale * spent,
+        total_loss=losses,
+        squared_weights=all_squares / losses**2,
+    )
 
 
 def _in_costs(found: Bracket, scale: float) -> Bracket:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from hushbid.allocation.exact import ExactSums
 from hushbid.engine.boundary import Batch
 from hushbid.engine.histogram import COARSE, Histogram
-from hushbid.engine.people import PROBLEMS, FloatArray, Keys, People, Rows, lookup_keys
+from hushbid.engine.people import PROBLEMS, FloatArray, Keys, People, Rows
 
 _SHOWN = 5
+_GATHERED = ("costs", "reports", "groups", "variance", "ties")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,9 @@ class Census:
     variance: tuple[float, float] = (np.inf, 0.0)
     """The smallest and the largest variance of anybody with a finite cost."""
 
+    widest: float = 0.0
+    """The largest variance of all."""
+
     def __add__(self, other: "Census") -> "Census":
         """Both populations together."""
         problems, reports = dict(self.problems), dict(self.lowest_report)
@@ -58,6 +62,7 @@ class Census:
             lowest=min(self.lowest, other.lowest),
             lowest_report=reports,
             variance=(min(self.variance[0], other.variance[0]), max(self.variance[1], other.variance[1])),
+            widest=max(self.widest, other.widest),
         )
 
     @property
@@ -100,6 +105,7 @@ class CensusKernel:
             lowest=float(costs.min(initial=np.inf)),
             lowest_report=self._lowest_reports(rows),
             variance=(float(variance.min(initial=np.inf)), float(variance.max(initial=0.0))),
+            widest=0.0 if rows.variance is None else float(rows.variance.max(initial=0.0)),
         )
 
     def _lowest_reports(self, rows: Rows) -> dict[int, float]:
@@ -201,29 +207,31 @@ class Gathered:
     groups: NDArray[np.int64]
     variance: FloatArray
     ties: Keys
-    keys: Keys
 
     @classmethod
     def nobody(cls, most: int) -> "Gathered":
         """Where to start adding."""
-        none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
+        none = np.zeros(0)
         return cls(
-            most=most, costs=none, reports=none, groups=np.zeros(0, np.int64), variance=none, ties=keys, keys=keys
+            most=most,
+            costs=none,
+            reports=none,
+            groups=np.zeros(0, np.int64),
+            variance=none,
+            ties=np.zeros(0, dtype=np.uint64),
         )
 
     def __add__(self, other: "Gathered") -> "Gathered":
         """The cheapest of both; more than enough are kept until `settled`."""
-        names = ("costs", "reports", "groups", "variance", "ties", "keys")
         both = Gathered(
-            most=self.most, **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+            most=self.most, **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _GATHERED}
         )
         return both.settled() if both.costs.size > 2 * self.most else both
 
     def settled(self) -> "Gathered":
         """In an order that does not depend on how they arrived, and not too many."""
-        order = np.lexsort((self.keys, self.ties, self.costs))[: self.most]
-        names = ("costs", "reports", "groups", "variance", "ties", "keys")
-        return Gathered(most=self.most, **{name: getattr(self, name)[order] for name in names})
+        order = np.lexsort((self.variance, self.groups, self.reports, self.ties, self.costs))[: self.most]
+        return Gathered(most=self.most, **{name: getattr(self, name)[order] for name in _GATHERED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +248,6 @@ class GatherKernel:
         rows = self.people.read(batch)
         which = np.flatnonzero(rows.costs <= self.cut)
         ties = self.ties(batch, rows, which)
-        keys = lookup_keys(rows, which, ties)
         return Gathered(
             most=self.most,
             costs=rows.costs[which],
@@ -248,7 +255,6 @@ class GatherKernel:
             groups=np.zeros(which.size, np.int64) if rows.groups is None else rows.groups[which],
             variance=np.zeros(which.size) if rows.variance is None else rows.variance[which],
             ties=np.zeros(which.size, np.uint64) if ties is None else ties,
-            keys=keys,
         )
 
     def ties(self, batch: Batch, rows: Rows, which: NDArray[np.intp]) -> Keys | None:
