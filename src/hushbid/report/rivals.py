@@ -8,7 +8,7 @@ from hushbid.mechanism import Outcome
 from hushbid.report.aggregates import SMALLEST_CHART
 from hushbid.report.model import RivalFacts, RivalsFacts
 
-MOST_PEOPLE = 100_000
+MOST_PEOPLE = 20_000
 """With more, searching every rival's terms takes longer than the campaign itself."""
 
 
