@@ -65,7 +65,8 @@ def fields_of(content: Mapping[str, Any], outcome: Outcome | None) -> dict[str, 
 
 
 def _outcome(values: Any) -> Outcome:
-    given = Fields(values, "outcome", _OUTCOME)
+    order = ("tie_order",) if isinstance(values, Mapping) and "tie_order" in values else ()
+    given = Fields(values, "outcome", (*_OUTCOME, *order))
     columns = Fields(values["columns"], "columns", _COLUMNS)
     sizes = [len(columns.numbers(name)) for name in _COLUMNS]
     sizes += [len(given.numbers(name)) for name in ("rent_lower", "rent_upper")]
@@ -74,7 +75,10 @@ def _outcome(values: Any) -> Outcome:
             "outcome: columns and bounds on rents must have one number per person, and somebody must be there."
         )
     outcome = Outcome.from_dict(values)
-    if not _same(values, outcome.to_dict()):
+    written = outcome.to_dict()
+    if not order:
+        written.pop("tie_order", None)
+    if not _same(values, written):
         raise RecordError("outcome: every field must be there, and in the form in which it is written.")
     return outcome
 
