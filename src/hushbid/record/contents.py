@@ -7,7 +7,7 @@ Version 1 is a JSON object (docs/reference/record.md describes every field)::
     outcome_key          the name under which this outcome's one release is claimed
     lower_bound          no decision can have a lower objective (see `hushbid.allocation.certificate`)
     totals               control totals: the exact sum of every column
-    people               ids, group labels and the order in which equals are bought from; each may be null
+    people               ids and group labels; each may be null
     money                payments in whole minor units of a currency, or null
     release              the released estimate and how it was made, or null
     stamps, notes        safeguards that were overridden; anything else worth saying
@@ -19,7 +19,7 @@ All of it is confidential: a loss or a payment tells what somebody reported.
 
 import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -38,7 +38,6 @@ from hushbid.record.money import Money
 from hushbid.record.reading import FORMAT, VERSION, check_version, fields_of
 
 FloatArray = NDArray[np.float64]
-Order = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -70,9 +69,6 @@ class Record:
     groups: tuple[str, ...] | None
     """Everybody's group, if groups were given or have priors of their own."""
 
-    tie_order: Order | None
-    """Everybody's place in the order in which equals are bought from; None for the order of the rows."""
-
     money: Money | None
     """Payments as they are really paid; None if no currency was named."""
 
@@ -102,7 +98,6 @@ class Record:
         *,
         ids: Iterable[str] | None = None,
         groups: Iterable[str] | None = None,
-        tie_key: Sequence[Any] | NDArray[Any] | None = None,
         currency: str | None = None,
         decimals: int = 2,
         stamps: Iterable[str] = (),
@@ -110,7 +105,7 @@ class Record:
     ) -> "Record":
         """The record of an outcome, and of its release if there is one.
 
-        ``tie_key`` must be the one that the outcome was made with. With ``currency``, payments are also rounded to
+        With ``currency``, payments are also rounded to
         whole minor units, of which ``10**decimals`` make one unit of the market's money, in the participant's favour.
         """
         n = outcome.reports.size
@@ -120,7 +115,6 @@ class Record:
         people = {
             "ids": _texts(ids, "ids", n),
             "groups": _texts(groups, "groups", n),
-            "tie_order": None if tie_key is None else _tie_order(tie_key, n).tolist(),
         }
         bound = lower_bound(outcome.market, outcome.virtual_costs)
         decided = outcome.to_dict()
@@ -249,14 +243,6 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] 
     if name == "ids" and len(set(found)) < len(found):
         raise InputError("ids must all be different, but one occurs twice.")
     return found
-
-
-def _tie_order(tie_key: Sequence[Any] | NDArray[Any], n: int) -> Order:
-    if np.shape(tie_key) != (n,):
-        raise InputError(f"tie_key must have one entry per person ({n}), got shape {np.shape(tie_key)}.")
-    place = np.empty(n, dtype=np.intp)
-    place[np.argsort(np.asarray(tie_key), kind="stable")] = np.arange(n)
-    return place
 
 
 def _versions() -> dict[str, str]:

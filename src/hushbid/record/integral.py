@@ -37,6 +37,8 @@ _PIECES = 4
 _SECTIONS = 16
 _ACCURACY = 1e-8
 _MOST_INTERVALS = 200_000
+_SMALL = 1e-12
+"""A first step away from a report of 0, relative to the top of the support."""
 
 
 class Rule(Protocol):
@@ -110,7 +112,8 @@ def _last_report(holds: Callable[[Rows, FloatArray], NDArray[np.bool_]], reports
         return reports.copy()
     who = np.arange(reports.size)
     low, high = reports.copy(), np.full(reports.size, math.inf)
-    reach = np.maximum(1e-3 * reports, 1e-9 * max(float(reports.max()), 1e-300))
+    scale = max(float(reports.max()), min(top, 1.0) * _SMALL)
+    reach = np.maximum(1e-3 * reports, 1e-9 * scale)
     todo = who
     for _ in range(2200):
         ahead = np.minimum(reports[todo] + reach[todo], top)
@@ -185,7 +188,7 @@ class _Quadrature:
             doubt = np.abs(better - parts.area) + pieces.edges.reshape(-1, _PIECES).sum(axis=1)
             crowd = np.bincount(parts.who, minlength=size)
             allowed = (_ACCURACY * rough + self._floor) / np.maximum(crowd, 4)
-            done = doubt <= allowed[parts.who]
+            done = ~(doubt > allowed[parts.who])  # what is no number will not become one
             if round_ == _ROUNDS - 1 or parts.who.size > _MOST_INTERVALS:
                 done[:] = True
             rent += np.bincount(parts.who[done], better[done], size)

@@ -7,9 +7,6 @@ Plain values have one meaning only: what is read must be written again exactly a
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hushbid.disclosure import Release
 from hushbid.disclosure.fields import Fields
 from hushbid.errors import RecordError
@@ -24,6 +21,7 @@ _FIELDS = (
 )
 _OUTCOME = (
     *("format", "version", "market", "columns", "rent_lower", "rent_upper", "mse", "objective", "incentive_error"),
+    "tie_order",
 )
 _COLUMNS = ("report", "virtual_cost", "privacy_loss", "weight", "payment", "information_rent", "outside_error")
 
@@ -41,7 +39,7 @@ def fields_of(content: Mapping[str, Any], outcome: Outcome | None) -> dict[str, 
     if outcome is None:
         outcome = _outcome(content["outcome"])
     n = outcome.reports.size
-    people = Fields(content["people"], "people", ("ids", "groups", "tie_order"))
+    people = Fields(content["people"], "people", ("ids", "groups"))
     groups = people.listed_texts("groups", n)
     if groups is None and isinstance(outcome.market.prior, Grouped):
         groups = list(outcome.market.prior.labels)
@@ -55,7 +53,6 @@ def fields_of(content: Mapping[str, Any], outcome: Outcome | None) -> dict[str, 
         "totals": given.named_numbers("totals"),
         "ids": None if ids is None else tuple(ids),
         "groups": None if groups is None else tuple(groups),
-        "tie_order": None if content["people"]["tie_order"] is None else _permutation(people.integers("tie_order"), n),
         "money": None if content["money"] is None else Money.from_dict(content["money"], n),
         "release": None if content["release"] is None else _release(content["release"], n),
         "stamps": tuple(given.listed_texts("stamps") or ()),
@@ -65,8 +62,7 @@ def fields_of(content: Mapping[str, Any], outcome: Outcome | None) -> dict[str, 
 
 
 def _outcome(values: Any) -> Outcome:
-    order = ("tie_order",) if isinstance(values, Mapping) and "tie_order" in values else ()
-    given = Fields(values, "outcome", (*_OUTCOME, *order))
+    given = Fields(values, "outcome", _OUTCOME)
     columns = Fields(values["columns"], "columns", _COLUMNS)
     sizes = [len(columns.numbers(name)) for name in _COLUMNS]
     sizes += [len(given.numbers(name)) for name in ("rent_lower", "rent_upper")]
@@ -74,11 +70,10 @@ def _outcome(values: Any) -> Outcome:
         raise RecordError(
             "outcome: columns and bounds on rents must have one number per person, and somebody must be there."
         )
+    if values["tie_order"] is not None and sorted(given.integers("tie_order")) != list(range(sizes[0])):
+        raise RecordError(f"outcome: tie_order must hold every place from 0 to {sizes[0] - 1} once.")
     outcome = Outcome.from_dict(values)
-    written = outcome.to_dict()
-    if not order:
-        written.pop("tie_order", None)
-    if not _same(values, written):
+    if not _same(values, outcome.to_dict()):
         raise RecordError("outcome: every field must be there, and in the form in which it is written.")
     return outcome
 
@@ -90,12 +85,6 @@ def _release(values: Any, n: int) -> Release:
     if not _same(values, release.to_dict()):
         raise RecordError("release: every field must be in the form in which it is written.")
     return release
-
-
-def _permutation(order: list[int], n: int) -> NDArray[np.intp]:
-    if sorted(order) != list(range(n)):
-        raise RecordError(f"people: tie_order must hold every place from 0 to {n - 1} once.")
-    return np.array(order, dtype=np.intp)
 
 
 def _same(left: Any, right: Any) -> bool:
