@@ -1,12 +1,11 @@
 """``hushbid fit-prior``: from a pilot's sensitivities to a prior for other people's."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import click
 
-from hushbid.cli.frame import Steps, table, tell
+from hushbid.cli.frame import OneFile, Steps, table, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import read_bounds
 from hushbid.engine.atomic import Staging, refuse_existing
@@ -28,10 +27,8 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
     metavar="LOW,HIGH",
     help="Where all sensitivities must lie, if that is known: fits a beta prior too.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Write the prior for run and price.")
-@click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw data, fits and virtual cost."
-)
+@click.option("--out", type=OneFile(), metavar="FILE.json", help="Write the prior for run and price.")
+@click.option("--picture", type=OneFile(), metavar="FILE.svg", help="Draw data, fits and virtual cost.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def command(pilot: str, as_json: bool, **given: Any) -> None:
     """Fit priors to a pilot's sensitivities and compare them.

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options, people_options
 from hushbid.cli.on_engine import PASSES, EngineOptions, engine_options, price_on_engine
@@ -23,9 +23,7 @@ from hushbid.engine.atomic import STREAM, Staging, refuse_existing, write_file
 @click.option(
     "--out", default=STREAM, show_default=True, metavar="FILE", help="Decisions: FILE.csv, FILE.parquet or -."
 )
-@click.option(
-    "--record", type=click.Path(path_type=Path), metavar="FILE", help="Save all that release and verify need."
-)
+@click.option("--record", type=OneFile(), metavar="FILE", help="Save all that release and verify need.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: bool, **given: Any) -> None:
     """Decide how much privacy to buy from whom, and at what price.

@@ -92,8 +92,8 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     lines += [
         f"Bought from {bought:,} of {count:,} people ({facts['setting']} setting); nobody loses more than ε ="
         f" {facts['largest_privacy_loss']:g}.",
-        f"They are paid {currency.text(facts['total_payment_minor'])} in all, rounded in their favour; no misreport"
-        f" gains more than {rounded_up(facts['incentive_error']):g}.",
+        f"{_paid(facts['total_payment_minor'], currency)} in all, rounded in their favour; no misreport gains more than"
+        f" {rounded_up(facts['incentive_error']):g}.",
         f"Expected standard error of the estimate: {facts['standard_error']:.4g}.",
     ]
     if facts["people_who_pay"]:
@@ -107,6 +107,10 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     if math.isinf(facts["largest_privacy_loss"]):
         lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
     return "\n".join(lines)
+
+
+def _paid(minor: int, currency: Currency) -> str:
+    return f"They are paid {currency.text(minor)}" if minor >= 0 else f"On balance people pay {currency.text(-minor)}"
 
 
 def decide(people: People, market: Market, currency: Currency) -> Purchase:

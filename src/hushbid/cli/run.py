@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.on_engine import PASSES, EngineOptions, EngineResults, conduct_on_engine, engine_options
 
 
 @make_command("run")
-@click.argument("campaign", type=click.Path(path_type=Path))
+@click.argument("campaign", type=OneFile())
 @engine_options
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Attack our own claims for the report.")
 @click.option("--force", is_flag=True, help="Write the files again. The estimate is never drawn again.")
