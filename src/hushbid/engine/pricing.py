@@ -204,6 +204,8 @@ def price(
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())
     _refuse(census, on_bad_rows, report)
+    if market.outside_option == "estimate" and census.people == 1:
+        raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
     kernel, summary = _decide(run, market, census, gather)
