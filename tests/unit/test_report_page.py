@@ -611,3 +611,15 @@ def test_where_rivals_cannot_be_compared_the_report_says_why(settings: dict[str,
 def test_rivals_of_very_many_people_are_left_to_a_command(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
     monkeypatch.setattr("hushbid.report.rivals.MOST_PEOPLE", N - 1)
     assert "the command hushbid compare does it" in words(page_of(outcome))
+
+
+def test_of_fewer_than_five_people_only_the_total_is_told() -> None:
+    outcome = bought(3, prior=Uniform(1, 3), max_privacy_loss=0.3)
+    text = words(page_of(outcome, currency="KWD"))
+    assert text.lower().count("fewer than 5 people") >= 4
+    assert "information rent" not in text.partition("How to verify")[0].partition("The estimate")[0]
+    paying = outcome.privacy_loss > 0
+    compensation = float((outcome.reports * outcome.privacy_loss)[paying].sum())
+    for told in (compensation, compensation / outcome.privacy_loss.sum(), float(outcome.information_rent.sum())):
+        assert f"{told:.3f}" not in text
+    assert "Everybody gives up some privacy." in text

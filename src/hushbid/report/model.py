@@ -1,7 +1,8 @@
 """Everything a report shows, as frozen plain values: computing ends here and rendering begins.
 
-Nothing in it belongs to one person: see :mod:`hushbid.report.aggregates`. Money is in units of the currency, data in
-data units. ``dataclasses.asdict(report)`` is what a program reads instead of the page.
+Nothing in it belongs to one person (see :mod:`hushbid.report.aggregates`), except that sums over fewer than five people
+do; the page leaves those out. Money is in units of the currency, data in data units. ``dataclasses.asdict(report)`` is
+what a program reads instead of the page.
 """
 
 from dataclasses import dataclass

@@ -13,6 +13,7 @@ from hushbid.report.sections import (
     cost_section,
     estimate_section,
     privacy_section,
+    too_few,
 )
 from hushbid.report.sections_checks import (
     assumptions_section,
@@ -150,11 +151,12 @@ def _key_figures(report: Report) -> Markup:
     elif math.isfinite(facts.half_width):
         figures.append(("Standard error", with_unit(number(facts.standard_error), report.unit), "expected"))
     rent = cost.rent / ((cost.compensation + cost.rent) or 1.0)
+    shown = cost.rent > 0.0 and not too_few(report.bought_from)
     figures += [
         (
             "Paid",
             money(cost.paid, report.currency),
-            f"{people(cost.payers)} pay" if cost.payers else f"{percent(rent)} information rent" if cost.rent else "",
+            f"{people(cost.payers)} pay" if cost.payers else f"{percent(rent)} information rent" if shown else "",
         ),
         ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
     ]
