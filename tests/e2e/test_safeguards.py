@@ -122,7 +122,7 @@ main(sys.argv[1:], prog_name="hushbid")
 def test_a_build_with_too_little_noise_is_found_out_by_its_own_report(home: Path) -> None:
     command: list[Any] = [sys.executable, "-c", TOO_LITTLE_NOISE, "run", "sleep.toml"]
     done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300, env=dict(os.environ))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     assert re.search(r"WARNING: \d audits? failed; see the report\.", done.stdout)
     page = (home / "sleep" / "report.html").read_text()
     assert 'role="alert"' in page

@@ -20,6 +20,8 @@ CHECKS = ("incentives", "privacy", "accuracy")
 _CELLS = 10_000_000
 _SEED = 20260
 _POINTS = 9
+_CONFIDENCE = 1.0 - 1e-6
+"""A failed audit raises an alarm on the report, so an honest campaign must not fail one in a lifetime."""
 
 
 def audits_of(
@@ -50,7 +52,8 @@ def audits_of(
         return
     try:
         if "privacy" in checks:
-            yield check_privacy(plan, user=int(np.argmax(plan.delivered)), samples=samples)
+            user = int(np.argmax(plan.delivered))
+            yield check_privacy(plan, user=user, samples=samples, confidence=_CONFIDENCE)
         if "accuracy" in checks:
             repetitions = max(100, min(2000, _CELLS // plan.people))
             yield check_accuracy(plan, rng=rng, repetitions=repetitions)

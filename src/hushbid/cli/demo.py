@@ -84,6 +84,8 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
         )
     facts = {**results.facts(), "true_mean_of_the_made_up": mean}
     tell(facts, _text(results, mean, out), as_json=as_json)
+    if results.failed:
+        click.get_current_context().exit(1)
 
 
 def _make_up(out: Path, people: int, seed: int, force: bool) -> float:

@@ -41,3 +41,5 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
         with Steps(PASSES + 1) as step:
             results = conduct_on_engine(content, how, engine, force=force, step=step)
     tell(results.facts(), results.text(), as_json=as_json)
+    if isinstance(results, Results) and results.failed:
+        click.get_current_context().exit(1)

@@ -55,7 +55,7 @@ def _verdict(rejected: bool, power: float | None) -> Verdict:
 
 def _privacy(audit: PrivacyAudit) -> AuditLine:
     """In units of the promise: the promise itself is one person's number."""
-    proved = audit.lower_bound / audit.promised
+    proved, sure = audit.lower_bound / audit.promised, f"{100 * audit.confidence:.7g}{NBSP}%"
     if audit.loss_rejected:
         finding = (
             f"The promise is broken: the person attacked certainly loses at least {number(proved)} times the ε that she"
@@ -75,9 +75,7 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
         title="Privacy: can the output tell one person's datum?",
         verdict=_verdict(audit.rejected, audit.power),
         finding=finding,
-        samples=(
-            f"{audit.samples:,} outputs on each of 4 made-up data sets, at {percent(audit.confidence, 3)} confidence"
-        ),
+        samples=f"{audit.samples:,} outputs on each of 4 made-up data sets, at {sure} confidence",
         power=audit.power,
         power_against=_PLANTED,
         bar=(proved, 1.0),
