@@ -29,12 +29,12 @@ GOLDEN = VECTORS / "record-v1.json"
 GOLDEN_LOCAL = VECTORS / "record-v1-local.json"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a module's would be made anew, and released twice, where files are run in turns
 def outcome() -> Outcome:
     return Market(prior=Uniform(1, 2), variance=0.25).acquire([1.1, 1.2, 1.9])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def record(outcome: Outcome) -> Record:
     return Record.of(
         outcome, release(outcome, [0.2, 0.7, 0.4]), ids=["ann", "bob", "Zoë"], currency="EUR", stamps=["a stamp"]
