@@ -31,7 +31,7 @@ GOLDEN_LOCAL = VECTORS / "record-v1-local.json"
 
 @pytest.fixture(scope="session")  # a module's would be made anew, and released twice, where files are run in turns
 def outcome() -> Outcome:
-    return Market(prior=Uniform(1, 2), variance=0.25).acquire([1.1, 1.2, 1.9])
+    return Market(prior=Uniform(1, 2), variance=0.25).acquire([1.1, 1.2, 1.9037])  # no other test releases this one
 
 
 @pytest.fixture(scope="session")
