@@ -12,8 +12,8 @@ SETUP  := PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
 help:  ## list what can be made
 	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: $(VENV)/.demo  ## price a synthetic population of 10,000 people; show the result and save it in out/demo
-	@$(BIN)/hushbid demo
+demo: $(VENV)/.demo  ## buy from 10,000 made-up people: decisions, an estimate, a record and a report, in out/demo
+	@$(BIN)/hushbid demo --force
 
 test: setup test-deps lint types  ## everything CI checks: style, types, import contract, all tests
 	@$(BIN)/pytest -q -n 2
@@ -44,7 +44,7 @@ test-deps:  ## the system packages some tests need: installed if root, named oth
 
 lock: $(BIN)/uv  ## pin the newest versions of everything
 	@$(COMPILE) --all-extras --group dev --upgrade -o requirements.lock
-	@$(COMPILE) --group build --constraint requirements.lock -o requirements-demo.lock
+	@$(COMPILE) --extra release --group build --constraint requirements.lock -o requirements-demo.lock
 	@! grep -nE 'https?://' requirements.lock requirements-demo.lock || \
 	  { echo "lock: a lock file must not record addresses" >&2; exit 1; }
 

@@ -11,6 +11,7 @@ has not passed.
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -22,6 +23,10 @@ CI = os.environ.get("CI", "").lower() in {"1", "true"}
 hypothesis.settings.register_profile("laptop", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if CI else "laptop")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job's; what tests start would ignore it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _postgres() -> Path | None:

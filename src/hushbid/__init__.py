@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hushbid import payments as payments
     from hushbid import priors as priors
     from hushbid import record as record
+    from hushbid import report as report
     from hushbid.allocation import Allocation as Allocation
     from hushbid.allocation import allocate as allocate
     from hushbid.disclosure import Release as Release
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors"),
-    "record",
+    *("record", "report"),
 )
 _NAMES = {
     "hushbid.allocation": ("Allocation", "allocate"),

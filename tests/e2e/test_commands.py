@@ -1,91 +1,24 @@
-"""Every command as its users meet it: a process with files, pipes, signals and an exit status."""
+"""Every command as its users meet it: a process with files, pipes and an exit status."""
 
 import json
-import os
-import pty
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-PEOPLE = 60
-CAMPAIGN = """\
-name = "Sleep"
-quantity = "mean sleep"
-unit = "hours"
-
-[market]
-setting = "central"
-prior = "uniform:1,3"
-bounds = [0, 12]
-variance = 2
-buyer_weight = 500
-
-[money]
-currency = "EUR"
-ceiling = 1000
-
-[reports]
-file = "reports.csv"
-group = "shift"
-
-[data]
-file = "data.csv"
-"""
-FINAL_FILES = ["decisions.csv", "estimate.json", "payments.csv", "record.json", "report.html"]
-
-
-def hushbid(*arguments: object, cwd: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hushbid", *map(str, arguments)]
-    variables = {**os.environ, "HUSHBID_STORE": str(cwd / "store")}
-    return subprocess.run(command, cwd=cwd, input=text, capture_output=True, text=True, timeout=300, env=variables)
-
-
-def succeeds(*arguments: object, cwd: Path, text: str | None = None) -> str:
-    done = hushbid(*arguments, cwd=cwd, text=text)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def refused(*arguments: object, cwd: Path, text: str | None = None) -> str:
-    """What a refusal says: status 2, nothing on standard output, no traceback."""
-    done = hushbid(*arguments, cwd=cwd, text=text)
-    assert (done.returncode, done.stdout) == (2, ""), (done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr
-    return done.stderr
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A folder with a campaign of 60 people, whose data stand in another order than their reports."""
-    rng = np.random.default_rng(1)
-    prices, sleep = rng.uniform(1, 3, PEOPLE), np.clip(rng.normal(7, 1, PEOPLE), 0, 12)
-    rows = [f"p{k},{price!r},{'day' if k % 2 else 'night'}\n" for k, price in enumerate(prices.tolist())]
-    (tmp_path / "reports.csv").write_text("id,sensitivity,shift\n" + "".join(rows))
-    values = [f"p{k},{value!r}\n" for k, value in enumerate(sleep.tolist())]
-    (tmp_path / "data.csv").write_text("id,value\n" + "".join(reversed(values)))
-    (tmp_path / "sleep.toml").write_text(CAMPAIGN)
-    return tmp_path
-
-
-def change(path: Path, old: str, new: str) -> None:
-    content = path.read_text()
-    assert old in content
-    path.write_text(content.replace(old, new))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-
-def estimate(home: Path) -> float:
-    return float(json.loads((home / "sleep" / "estimate.json").read_text())["estimate"])
-
+from tests.e2e.conftest import (
+    CAMPAIGN,
+    FINAL_FILES,
+    MARKET,
+    PEOPLE,
+    change,
+    contents,
+    estimate,
+    hushbid,
+    refused,
+    succeeds,
+)
 
 # -- run -----------------------------------------------------------------------------------------------------------
 
@@ -293,8 +226,6 @@ def test_what_cannot_be_privatized_is_refused_without_echoing_it(
 
 # -- price, release, verify, audit -----------------------------------------------------------------------------------
 
-MARKET = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
-
 
 def test_price_is_a_filter_and_its_summary_stays_out_of_the_way(home: Path) -> None:
     piped = hushbid("price", "-", *MARKET, cwd=home, text=(home / "reports.csv").read_text())
@@ -421,9 +352,16 @@ def test_a_plan_says_what_people_error_and_budget_go_together(home: Path) -> Non
 
 
 @pytest.mark.parametrize("source", [["reports.csv"], ["--people", "50", "--repetitions", "3"]], ids=["file", "prior"])
-def test_comparing_shows_that_trust_is_cheaper(source: list[str], home: Path) -> None:
+def test_comparing_shows_that_trust_is_cheaper_and_what_others_would_have_paid(source: list[str], home: Path) -> None:
     found = json.loads(succeeds("compare", *source, *MARKET, "--json", cwd=home))
     assert found["settings"]["central"]["objective"] < found["settings"]["local"]["objective"]
+    for setting, total in ((name, figures["total_payment"]) for name, figures in found["settings"].items()):
+        ours, *others = found["rivals"][setting]["rows"]
+        assert ours["payment_for_same_error"] == pytest.approx(total, rel=1e-4)
+        assert len(others) == 6
+        first_best = others[0]
+        assert not first_best["truthful"]
+        assert first_best["payment_for_same_error"] < total
 
 
 def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the_report_is(home: Path) -> None:
@@ -432,107 +370,8 @@ def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the
         assert words in told
     assert {*FINAL_FILES, "campaign.toml", "pilot.csv", "prior.json"} <= set(contents(home / "demo"))
     assert "Attacked          3 audits on our own claims, none found a fault" in told
+    assert "python -m hushbid verify demo/record.json" in told or "hushbid verify demo/record.json" in told
     assert "demo/campaign.toml" in refused("demo", "--people", "300", "--out", "demo", cwd=home)
     again = json.loads(succeeds("run", "demo/campaign.toml", "--no-audit", "--force", "--json", cwd=home))
     assert again["drawn_before"] is True
     assert f"{again['estimate']['estimate']:.2f}" in told or f"{again['estimate']['estimate']:.1f}" in told
-
-
-# -- interruptions -----------------------------------------------------------------------------------------------------
-
-STOP_AT = """
-import os, signal, sys
-from hushbid.cli import main
-calls = 0
-def counted(step):
-    def count(*arguments):
-        global calls
-        step(*arguments)
-        calls += 1
-        if calls == int(sys.argv[1]):
-            os.kill(os.getpid(), int(sys.argv[2]))
-    return count
-os.fsync, os.link = counted(os.fsync), counted(os.link)
-main(sys.argv[3:], prog_name="hushbid")
-"""
-
-
-def stopped(home: Path, at: int, number: int) -> subprocess.CompletedProcess[str]:
-    """Run the campaign and let a signal arrive at the at-th step that makes something durable or gives it its name.
-
-    1 to 7 draw and store the estimate, 8 to 12 write the files, 13 to 17 give them their names.
-    """
-    arguments = [str(at), str(number), "run", "sleep.toml", "--no-audit"]
-    command = [sys.executable, "-c", STOP_AT, *arguments]
-    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
-
-
-@pytest.mark.parametrize(
-    ("number", "at"),
-    [
-        (signal.SIGINT, 2),
-        (signal.SIGKILL, 4),
-        (signal.SIGINT, 9),
-        (signal.SIGTERM, 12),
-        (signal.SIGINT, 14),
-        (signal.SIGKILL, 15),
-    ],
-    ids=lambda value: value.name if isinstance(value, signal.Signals) else f"at {value}",
-)
-def test_a_stopped_run_leaves_nothing_half_written_and_draws_once(number: signal.Signals, at: int, home: Path) -> None:
-    done = stopped(home, at, number)
-    if done.returncode != 0:
-        expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKILL}[number]
-        assert done.returncode == expected, done.stderr
-    folder = home / "sleep"
-    there = [] if not folder.exists() else sorted(name for name in contents(folder) if not name.startswith("."))
-    assert there in ([], FINAL_FILES) or (number is signal.SIGKILL and "record.json" not in there)
-    if number is not signal.SIGKILL and folder.exists():
-        assert not list(folder.glob(".*"))  # temporary files are gone
-    drawn = {path.stem: json.loads(path.read_text())["drawing"]["estimate"] for path in folder.glob("claims/*.json")}
-    succeeds("run", "sleep.toml", "--no-audit", *(["--force"] if there == FINAL_FILES else []), cwd=home)
-    assert len(list(folder.glob("claims/*.json"))) == 1
-    assert drawn == {} or list(drawn.values()) == [estimate(home)]
-
-
-def test_an_interrupt_while_reading_says_so_and_writes_nothing(home: Path) -> None:
-    change(home / "sleep.toml", '"reports.csv"', '"pipe"')
-    os.mkfifo(home / "pipe")
-    command = [sys.executable, "-m", "hushbid", "run", "sleep.toml"]
-    process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with open(home / "pipe", "w"):  # returns as soon as the command reads
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=300)
-    assert (process.returncode, out) == (130, "")
-    assert err == "\nInterrupted: nothing is left half written.\n"
-    assert not (home / "sleep").exists()
-
-
-# -- a terminal --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    ours, theirs = pty.openpty()
-    yield ours, theirs
-    os.close(ours)
-
-
-def test_progress_is_shown_on_a_terminal_and_only_there(home: Path, terminal: tuple[int, int]) -> None:
-    ours, theirs = terminal
-    command: list[Any] = [sys.executable, "-m", "hushbid", "price", "reports.csv", *MARKET, "--json"]
-    process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:  # Linux says so when the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    out, _ = process.communicate(timeout=300)
-    assert "deciding ..." in shown.decode()
-    assert shown.decode().endswith("\r\033[2K")  # and is gone at the end
-    assert json.loads(out)["people"] == PEOPLE

@@ -1,5 +1,6 @@
 """One body over all engines: every one decides what `Market.acquire` does."""
 
+import errno
 import math
 from dataclasses import dataclass, field
 from functools import cache
@@ -204,10 +205,10 @@ def test_what_is_written_is_complete_and_what_fails_leaves_nothing(
 
     def fails_after_writing(frame: Any, path: str) -> None:
         Path(path).write_text("half")
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(type(priced._engine), "write", staticmethod(fails_after_writing))
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(InputError, match=r"other\.parquet cannot be written: No space left"):
         priced.write_parquet(target.with_name("other.parquet"))
     assert [path.name for path in target.parent.iterdir()] == ["priced.parquet"]
 

@@ -1,16 +1,22 @@
 """Releases from a priced table."""
 
+import json
+import math
+from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import hushbid
+from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.engine import price, release
 from hushbid.engine.releasing import Sums, SumsKernel
-from hushbid.errors import InputError, NothingDelivered
+from hushbid.errors import AlreadyReleased, InputError, NothingDelivered
 from hushbid.mechanism import Market
-from hushbid.priors import Uniform
+from hushbid.priors import LogNormal, Uniform
 from tests.engine.conftest import Kind
 
 MARKET = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=20.0)
@@ -28,7 +34,7 @@ def test_the_integers_below_the_noise_are_the_same_on_every_engine(kind: Kind) -
     sums = []
     for table in (people(), kind.make(people())):
         priced = price(table, MARKET, gather=100, window=50)
-        kernel = SumsKernel(priced._kernel, "datum", MARKET.bounds, 45)
+        kernel = SumsKernel(priced._kernel, "datum", MARKET.bounds, 45, 45, 20.0)
         sums.append(priced._engine.reduce(kernel, ["sensitivity", "id", "datum"], Sums()))
     assert sums[0] == sums[1]
     losses = MARKET.acquire(REPORTS).privacy_loss
@@ -58,6 +64,62 @@ def test_nothing_to_release_is_an_error(tmp_path: Path) -> None:
         release(price(people(np.full(N, np.nan)), MARKET), "datum", claims=tmp_path)
     with pytest.raises(InputError, match="no column 'age'"):
         release(price(people(), MARKET), "age", claims=tmp_path)
-    local = Market(prior=Uniform(1, 2), variance=0.25, setting="local")
-    with pytest.raises(InputError, match="central"):
-        release(price(people(), local), "datum", claims=tmp_path)
+
+
+def test_another_column_is_refused_because_privacy_was_sold_once(tmp_path: Path) -> None:
+    table = people().append_column("age", [DATA / 2])
+    release(price(table, MARKET), "datum", claims=tmp_path)
+    with pytest.raises(AlreadyReleased, match="column 'datum'"):
+        release(price(table, MARKET), "age", claims=tmp_path)
+
+
+def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    spread, data = rng.uniform(1, 40, N), DATA.copy()
+    outcome = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=spread).acquire(REPORTS)
+    data[np.argsort(-outcome.privacy_loss)[:5]] = np.nan
+    table = people(data).append_column("spread", [spread])
+    found = release(price(table, MARKET, variance="spread"), "datum", claims=tmp_path / "table")
+    expected = hushbid.release(outcome, data, claims=tmp_path / "memory")
+    assert found.dropped_out == 5
+    for name in ("error", "planned_error"):
+        ours, theirs = asdict(getattr(found, name)), asdict(getattr(expected, name))
+        for field in set(ours) - {"rounding"}:
+            assert ours[field] == pytest.approx(theirs[field], rel=1e-9), (name, field)
+    assert found.interval(0.9)[1] - found.estimate == pytest.approx(expected.interval(0.9)[1] - expected.estimate)
+    assert found.public()["planned_standard_error"] == pytest.approx(expected.public()["planned_standard_error"])
+
+
+def test_in_the_local_setting_the_messages_of_the_few_who_matter_are_combined(kind: Kind, tmp_path: Path) -> None:
+    market = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=20.0, setting="local", user_weight=0, buyer_weight=9)
+    table = pa.table({"id": np.arange(500), "sensitivity": REPORTS[:500]})
+    losses = price(table, market).frame["privacy_loss"].to_numpy()
+    asked = np.flatnonzero(losses)
+    messages: list[str | None] = [None] * 500
+    for row in asked[1:].tolist():
+        messages[row] = json.dumps(hushbid.privatize(DATA[row], float(losses[row]), (10, 30)).to_dict())
+    sent = table.append_column("message", pa.array(messages, pa.string()))
+    found = release(price(kind.make(sent), market), "message", claims=tmp_path / "claims")
+    kept = np.where(np.arange(500) == asked[0], 0.0, losses)
+    plan = ReleasePlan.of(kept, setting="local", bounds=(10, 30), variance=20.0, label=kind.name)
+    assert (found.delivered, found.dropped_out) == (asked.size - 1, 1)
+    assert found.estimate == pytest.approx(release_plan(plan, messages, claims=tmp_path / "memory").estimate, abs=1e-9)
+    nothing = price(table.append_column("message", pa.array([None] * 500, pa.string())), market)
+    with pytest.raises(NothingDelivered, match="None of the"):
+        release(nothing, "message", claims=tmp_path / "nothing")
+
+
+def test_no_weight_and_no_sum_overflows_however_unequal_the_losses() -> None:
+    rng = np.random.default_rng(10)
+    reports = np.concatenate([[1e-12], rng.lognormal(0, 3, 4000)])
+    market = Market(prior=LogNormal(0, 3), variance=0.25, user_weight=0, buyer_weight=1e9)
+    table = pa.table({"id": np.arange(4001), "sensitivity": reports, "datum": rng.random(4001)})
+    priced = price(table, market)
+    exponent = 60 - math.frexp(priced.summary.total_privacy_loss)[1]
+    kernel = SumsKernel(priced._kernel, "datum", (0.0, 1.0), exponent, 60, 0.25)
+    sums = priced._engine.reduce(kernel, table.column_names, Sums())
+    losses = priced.frame["privacy_loss"].to_pylist()
+    weights = [math.floor(Fraction(loss) * 2**exponent) for loss in losses]
+    assert sums.weight == sum(weights) <= 2**60
+    grid = [math.floor(Fraction(x) * 2**40) for x in table["datum"].to_pylist()]
+    assert sums.weighted == sum(w * x for w, x in zip(weights, grid, strict=True))

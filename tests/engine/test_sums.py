@@ -1,5 +1,6 @@
 """What the passes add up, and what may be concluded from it."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_the_bracket_holds_the_optimal_level_of_everybody_and_without_anybody(
         "ties": lambda: rng.integers(1, 4, n).astype(float),
     }[shape]()
     scale = weight * n * 0.125
-    found = bracket(Histogram.of(costs, COARSE).levels(scale, float(costs.min()), ExactSums({})))
+    found = bracket(Histogram.of(costs, COARSE).levels(scale, float(costs.min())))
     populations = [costs] + [np.delete(costs, row) for row in rng.integers(0, n, 5) if n > 1]
     for others in populations:
         best = allocate(others, variance=0.25, error_weight=weight * n)
@@ -94,3 +95,32 @@ def test_a_curve_says_how_far_it_may_be_off_and_closes_in_on_a_corner() -> None:
     z = np.linspace(1.0, 2.0, 10_001)
     assert curve.error <= 1e-10
     assert np.abs(curve(z) - np.abs(z - 1.2345) - np.sin(z)).max() <= 1e-9
+
+
+def test_a_curve_may_jump_if_it_is_continuous_from_the_left() -> None:
+    def steps(
+        z: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        return np.ceil(z * 10.0) + np.where(z > 1.0, z, 0.0)
+
+    curve = fit(steps, [1.0, 1.5, 2.0], allowed=1e-12)
+    jumps = np.array([1.1, 1.2, 1.7, 1.3, 1.5, 2.0])
+    z = np.concatenate([[1.0], jumps, np.nextafter(jumps, 0.0), np.nextafter(jumps[:-1], 9.0), np.linspace(1, 2, 999)])
+    np.testing.assert_allclose(curve(z), steps(z), rtol=0, atol=1e-12)
+    assert curve.error <= 1e-12
+
+
+def test_a_curve_over_one_point_is_that_point() -> None:
+    curve = fit(np.exp, [1.0, 1.0], allowed=1e-12)
+    assert curve(np.array([0.5, 1.0, 1.5])).tolist() == [math.e] * 3
+
+
+@given(COSTS, st.integers(1, 2**34))
+def test_a_number_that_is_there_many_times_counts_as_often(costs: list[float], times: int) -> None:
+    array = np.unique(np.array(costs) + 0.0)
+    counts = np.where(np.arange(array.size) % 2 == 0, times, 1)
+    sums = ExactSums.of(array, counts)
+    assert sums.count == counts.sum()
+    exact = [(Fraction(cost), int(count)) for cost, count in zip(array.tolist(), counts, strict=True)]
+    assert sums.about(0.0) == (sum(x * k for x, k in exact), sum(x * x * k for x, k in exact))
+    assert sums.without(ExactSums.of(array)).count == counts.sum() - array.size

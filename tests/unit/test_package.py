@@ -121,8 +121,10 @@ def top_level_entries(package: str) -> set[Path]:
 
 def test_the_wheel_holds_the_package_its_types_and_its_licence_and_no_tests(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    source = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "hushbid").rglob("*.py")}
-    assert source | {"hushbid/py.typed"} <= names
+    files = (path for path in (ROOT / "src" / "hushbid").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    source = {str(path.relative_to(ROOT / "src")) for path in files}
+    assert {"hushbid/py.typed", "hushbid/report/page.css"} <= source
+    assert source <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.partition("/")[0] for name in names} == {"hushbid", f"hushbid-{hushbid.__version__}.dist-info"}
 
@@ -148,3 +150,4 @@ def test_the_command_line_works_from_the_wheel(clean: Path, tmp_path: Path) -> N
     assert run(clean / "hushbid", "--version", cwd=tmp_path) == f"hushbid {hushbid.__version__}\n"
     run(clean / "hushbid", "demo", "--people", "50", "--out", "demo", cwd=tmp_path)
     assert (tmp_path / "demo" / "decisions.csv").read_text().count("\n") == 51
+    assert "--paper:" in (tmp_path / "demo" / "report.html").read_text()  # with the style sheets of the wheel

@@ -118,7 +118,7 @@ def test_above_the_support_the_virtual_cost_is_infinite(prior):
 def test_a_report_below_the_support_is_refused_by_row_and_support(prior):
     low = prior.support[0]
     if low == 0.0:
-        with pytest.raises(ReportError, match=r"\[0, inf\], but row 1 is not"):
+        with pytest.raises(ReportError, match=r"row 1 does: the support is \[0, "):
             prior.virtual_cost([1.0, -1e-9])
         return
     for method in (prior.virtual_cost, prior.raw_virtual_cost):
@@ -128,11 +128,19 @@ def test_a_report_below_the_support_is_refused_by_row_and_support(prior):
 
 
 @every_prior
-@pytest.mark.parametrize("bad", [-1.0, np.nan, -np.inf])
-def test_a_report_that_is_no_nonnegative_number_is_refused_by_row_and_not_by_value(prior, bad):
-    with pytest.raises(ReportError, match=r"row 1 \(and row 3\) is not") as caught:
+@pytest.mark.parametrize("bad", [-1.0, -np.inf])
+def test_a_negative_report_is_refused_by_row_and_support_and_not_by_value(prior, bad):
+    low, high = prior.support
+    with pytest.raises(ReportError, match=r"row 1 \(and row 3\) does: the support is ") as caught:
         prior.virtual_cost([4.0, bad, 4.0, bad])
+    assert str(caught.value).endswith(f"[{low:.12g}, {high:.12g}]" if high < np.inf else f"[{low:.12g}, inf)")
     assert str(bad) not in str(caught.value)
+
+
+@every_prior
+def test_a_report_that_is_no_number_is_refused_by_row(prior):
+    with pytest.raises(ReportError, match=r"^reports must be numbers, but row 1 \(and row 3\) is not$"):
+        prior.virtual_cost([4.0, np.nan, 4.0, np.nan])
 
 
 def test_many_bad_rows_are_counted_not_listed():

@@ -26,6 +26,7 @@ from hushbid import (
     Uniform,
 )
 from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives, check_privacy
+from hushbid.baselines import compare
 from hushbid.disclosure import noise
 from hushbid.errors import InputError
 from hushbid.mechanism.publish import plan_of
@@ -223,7 +224,7 @@ def test_every_chart_has_a_title_and_a_description(report: Report) -> None:
     page = render_report(report)
     charts = re.findall(r"<svg[^>]*>.*?</svg>", page, flags=re.DOTALL)
     images = [ET.fromstring(chart) for chart in charts if 'role="img"' in chart]
-    assert len(images) == 2 * 10  # each wide and narrow
+    assert len(images) == 2 * 11  # each wide and narrow
     for image in images:
         named = [image.find(tag) for tag in ("title", "desc")]
         assert all(part is not None and part.text for part in named)
@@ -573,3 +574,52 @@ def test_a_small_pilot_is_not_drawn() -> None:
 def test_a_picture_of_nothing_or_too_much_is_refused(sample: list[float], priors: Any, settings: Any) -> None:
     with pytest.raises(InputError):
         prior_picture(sample, priors, **settings)
+
+
+# -- other ways to buy -------------------------------------------------------------------------------------------------
+
+
+def test_the_rivals_of_a_report_are_those_of_the_comparison(outcome: Outcome, report: Report) -> None:
+    found = compare(outcome.market, outcome.reports)
+    ours, *others = report.rivals.rows
+    assert ours.payment == pytest.approx(report.cost.total)
+    assert ours.standard_error == pytest.approx(math.sqrt(outcome.mse))
+    assert [row.name for row in others] == [row.name for row in found.rivals]
+    assert [row.payment for row in others] == [row.payment_for_same_error for row in found.rivals]
+    text = words(render_report(report))
+    for row in found.rivals:
+        assert row.name in text
+    assert "For the accuracy of this campaign it would have paid" in text
+    assert "with the money of this campaign it would have reached a standard error of" in text
+    assert "out of reach" in text  # the same loss for all has no price under a prior without an upper end
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"n": 19}, "With fewer than 20 people"),
+        ({"variance": np.linspace(0.1, 0.2, N)}, "cannot be computed here: variance must be one number"),
+        ({"user_weight": 50.0, "variance": 0.25}, "People pay on balance"),
+    ],
+)
+def test_where_rivals_cannot_be_compared_the_report_says_why(settings: dict[str, Any], reason: str) -> None:
+    outcome = bought(settings.pop("n", N), **settings)
+    assert reason in words(page_of(outcome))
+    assert build_report(outcome).rivals.rows == ()
+
+
+def test_rivals_of_very_many_people_are_left_to_a_command(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
+    monkeypatch.setattr("hushbid.report.rivals.MOST_PEOPLE", N - 1)
+    assert "the command hushbid compare does it" in words(page_of(outcome))
+
+
+def test_of_fewer_than_five_people_only_the_total_is_told() -> None:
+    outcome = bought(3, prior=Uniform(1, 3), max_privacy_loss=0.3)
+    text = words(page_of(outcome, currency="KWD"))
+    assert text.lower().count("fewer than 5 people") >= 4
+    assert "information rent" not in text.partition("How to verify")[0].partition("The estimate")[0]
+    paying = outcome.privacy_loss > 0
+    compensation = float((outcome.reports * outcome.privacy_loss)[paying].sum())
+    for told in (compensation, compensation / outcome.privacy_loss.sum(), float(outcome.information_rent.sum())):
+        assert f"{told:.3f}" not in text
+    assert "Everybody gives up some privacy." in text

@@ -16,7 +16,7 @@ from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
 from hushbid.allocation.solution import Allocation
 from hushbid.errors import InputError
 
-__all__ = ["Allocation", "Replies", "ReplyRule", "allocate", "replies"]
+__all__ = ["Allocation", "Replies", "ReplyRule", "allocate", "precedence", "replies"]
 
 
 def allocate(
@@ -85,11 +85,11 @@ def replies(
             partial(allocate, setting=setting, variance=spread, error_weight=problem.error_weight, tie_key=tie_key),
         )
     if isinstance(spread, float) and local:
-        return LocalReplies(problem.costs, spread, problem.error_weight, _precedence(tie_key))
+        return LocalReplies(problem.costs, spread, problem.error_weight, precedence(tie_key))
     return CentralReplies(problem.costs, spread, problem.error_weight)
 
 
-def _precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> NDArray[np.intp] | None:
+def precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> NDArray[np.intp] | None:
     """Everybody's place in the order in which equals are bought from; None for the order of the rows."""
     if tie_key is None:
         return None

@@ -151,11 +151,12 @@ class CentralReplies:
         with np.errstate(divide="ignore"):
             silent = 1.0 / free < value
             value = np.where(silent, 1.0 / free, value)
-        share = own_mass * np.maximum(level - np.minimum(moved - lowest[:, 0], 1e300), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
+            share = own_mass * np.maximum(level - np.minimum(moved - lowest[:, 0], 1e300), 0.0)
             loss = share * (KAPPA / 3.0) / root * (CUBE_ROOT_4 / root)
-        loss = np.where(silent, np.where(moved == 0.0, np.inf, 0.0), loss)
-        return value, loss, np.where(silent, value, value - (2.0 * KAPPA / 3.0) * root * root)
+            mse = value - (2.0 * KAPPA / 3.0) * root * root
+        loss = np.where(silent, np.where(moved == 0.0, np.inf, 0.0), np.where(moved < np.inf, loss, 0.0))
+        return value, loss, np.where(silent | (value == np.inf), value, mse)
 
     def _populations(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Costs and masses, sorted along each row, with the person's cost replaced; and her mass."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushbid.allocation.solution import FloatArray
 
@@ -28,9 +29,12 @@ class ExactSums:
     """By the exponent bits of the numbers."""
 
     @classmethod
-    def of(cls, costs: FloatArray) -> "ExactSums":
-        """The sums of one array."""
+    def of(cls, costs: FloatArray, times: NDArray[np.int64] | None = None) -> "ExactSums":
+        """The sums of one array, in which each number counts as often as ``times`` says: once unless given."""
         found = cls({})
+        if times is not None:
+            often = times != 1
+            found, costs = cls(_repeated(costs[often], times[often])), costs[~often]
         for start in range(0, costs.size, _BLOCK):
             bits = np.ascontiguousarray(costs[start : start + _BLOCK]).view(np.int64)
             exponent = bits >> 52
@@ -49,6 +53,12 @@ class ExactSums:
             octaves[exponent] = (known[0] + sums[0], known[1] + sums[1], known[2] + sums[2])
         return ExactSums(octaves)
 
+    def without(self, other: "ExactSums") -> "ExactSums":
+        """The sums over this population less a part of it."""
+        return self + ExactSums(
+            {one: (-count, -first, -second) for one, (count, first, second) in other.octaves.items()}
+        )
+
     @property
     def count(self) -> int:
         """How many numbers were added up."""
@@ -65,7 +75,17 @@ class ExactSums:
         return first, second
 
 
-def _octave(offsets: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> Octave:
+def _repeated(costs: FloatArray, times: NDArray[np.int64]) -> dict[int, Octave]:
+    """The sums of a few numbers that are there many times."""
+    octaves: dict[int, Octave] = {}
+    for bits, count in zip(costs.view(np.int64).tolist(), times.tolist(), strict=True):
+        exponent, offset = bits >> 52, bits & _OFFSET
+        known = octaves.get(exponent, (0, 0, 0))
+        octaves[exponent] = (known[0] + count, known[1] + count * offset, known[2] + count * offset * offset)
+    return octaves
+
+
+def _octave(offsets: NDArray[np.int64]) -> Octave:
     limbs = np.ones((4, offsets.size))
     for row, (shift, width) in enumerate(_LIMBS, start=1):
         limbs[row] = (offsets >> shift) & ((1 << width) - 1)

@@ -16,6 +16,7 @@ the same formulas as in memory.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -110,9 +111,17 @@ class Bracket:
     one_basin: bool
     """Whether there is one minimum only, whoever's cost is raised."""
 
+    parts: tuple[tuple[float, float], ...]
+    """The intervals that are left, ascending and apart; all minima lie in them."""
 
-def bracket(levels: Levels, *, variance_ratio: float = 1.0) -> Bracket:
-    """The levels between which every minimum lies; ``variance_ratio`` is the smallest over the largest variance."""
+
+def bracket(
+    levels: Levels, *, variance_ratio: float = 1.0, within: Sequence[tuple[float, float]] | None = None
+) -> Bracket:
+    """The levels between which every minimum lies; ``variance_ratio`` is the smallest over the largest variance.
+
+    ``within`` are intervals of which it is known already that all minima lie in them.
+    """
     at = levels.with_end().with_steps()
     low = at.origin
     t = at.level - low
@@ -131,8 +140,9 @@ def bracket(levels: Levels, *, variance_ratio: float = 1.0) -> Bracket:
         root = math.sqrt(best / KAPPA) if best < math.inf else math.inf
         enough = np.flatnonzero(KAPPA * variance_ratio * least_gain >= 3.0 * root)
         end = int(enough[0]) if enough.size else at.level.size - 1
+        top = float(at.level[end])
         return Bracket(
-            low=0.0, high=float(at.level[end]), below_low=0.0, below_high=float(at.mass[end]), one_basin=False
+            low=0.0, high=top, below_low=0.0, below_high=float(at.mass[end]), one_basin=False, parts=((0.0, top),)
         )
     spread = at.second + 2.0 * t * at.rounding - np.divide(at.first**2, np.maximum(at.mass, 1.0)) + t * t
     falling = KAPPA * largest_gain[1:] < 3.0 * np.cbrt(a_low[:-1])
@@ -142,16 +152,25 @@ def bracket(levels: Levels, *, variance_ratio: float = 1.0) -> Bracket:
     increasing = KAPPA * np.cbrt(a_low[:-1]) ** 2 * least_gain[:-1] ** 2 > spread[1:]
     below = KAPPA * largest_gain[1:] < 3.0 * np.cbrt(a_low[1:])
     above = KAPPA * least_gain[:-1] > 3.0 * np.cbrt(a_high[:-1])
-    kept = np.flatnonzero(~(falling | rising | hopeless | (increasing & (below | above))))
-    if kept.size == 0:
-        return Bracket(low=low, high=float(at.level[-1]), below_low=0.0, below_high=float(at.mass[-1]), one_basin=False)
+    left = ~(falling | rising | hopeless | (increasing & (below | above)))
+    if within is not None:
+        left &= np.any([(at.level[:-1] < high) & (at.level[1:] > low) for low, high in within], axis=0)
+    kept = np.flatnonzero(left)
+    if kept.size == 0:  # rounding has excluded everything: nothing can be said
+        ends = (low, float(at.level[-1]))
+        return Bracket(
+            low=ends[0], high=ends[1], below_low=0.0, below_high=float(at.mass[-1]), one_basin=False, parts=(ends,)
+        )
     first, last = int(kept[0]), int(kept[-1]) + 1
+    starts = kept[np.append(True, np.diff(kept) > 1)]
+    stops = kept[np.append(np.diff(kept) > 1, True)] + 1
     return Bracket(
         low=float(at.level[first]),
         high=float(at.level[last]),
         below_low=float(at.mass[first]),
         below_high=float(at.mass[last]),
         one_basin=bool(increasing[first:last].all()),
+        parts=tuple(zip(at.level[starts].tolist(), at.level[stops].tolist(), strict=True)),
     )
 
 
@@ -172,16 +191,22 @@ class SummedPopulation:
         self,
         prefix: ExactSums,
         window: FloatArray,
+        people: NDArray[np.int64] | None = None,
         *,
         lowest: float,
         ends: tuple[float, float],
         variance: float,
         error_weight: float,
     ) -> None:
-        """``window`` holds the costs between ``ends``; ``lowest`` is the smallest cost of all."""
+        """``window`` holds the costs between ``ends``, and ``people`` how many have each of them, one unless given.
+
+        ``lowest`` is the smallest cost of all.
+        """
         self._unit, self.error_weight = variance, error_weight
         self.scale = error_weight * variance * math.sqrt(variance)
-        self._prefix, self._window, self._lowest, self._ends = prefix, np.sort(window), lowest, ends
+        order = np.argsort(window, kind="stable")
+        self._prefix, self._window, self._lowest, self._ends = prefix, window[order], lowest, ends
+        self._people = np.ones(window.size, dtype=np.int64) if people is None else people[order]
         self._sums = self._all_sums()
         size = self._sums.offset.size
         self.bracket = bracket(
@@ -195,13 +220,14 @@ class SummedPopulation:
                 on_levels=True,
             )
         )
-        self.optimum = self._best()
+        self.bought_from, self.optimum = self._best()
 
     def with_error_weight(self, error_weight: float) -> "SummedPopulation":
         """The same people, with another error weight."""
         return SummedPopulation(
             self._prefix,
             self._window,
+            self._people,
             lowest=self._lowest,
             ends=self._ends,
             variance=self._unit,
@@ -253,29 +279,31 @@ class SummedPopulation:
         inside = self._window / self.scale - base
         low, high = (end / self.scale - base for end in self._ends)
         offset = np.concatenate([[low, low], inside, [high]])
-        total = start[0] + np.concatenate([[0.0, 0.0], np.arange(1.0, inside.size + 1.0), [float(inside.size)]])
+        mass = self._people.astype(np.float64)
+        total = start[0] + np.concatenate([[0.0, 0.0], np.cumsum(mass), [mass.sum()]])
         moments: list[FloatArray] = []
-        for before, terms in ((start[1], inside), (start[2], inside * inside)):
+        for before, terms in ((start[1], mass * inside), (start[2], mass * inside * inside)):
             sums = before + np.cumsum(terms)
             moments.append(np.concatenate([[before, before], sums, sums[-1:] if sums.size else [before]]))
         return Sums(base, offset, total, moments[0], moments[1], total * offset - moments[0])
 
-    def _best(self) -> Optimum:
-        """The best minimum among the window's pieces, its moments from exact sums."""
+    def _best(self) -> tuple[ExactSums, Optimum]:
+        """The best minimum among the window's pieces, and the exact sums over the active people it is made from."""
         sums = self._sums
         falling = sums.falling()
         ends = np.append(~falling[1:], True)
         pieces: NDArray[np.intp] = np.flatnonzero(falling & ends)
         if pieces.size == 0 or self._prefix.count + self._window.size == 0:
-            return Optimum(math.inf, sums.base, math.inf, 0.0, 0.0, 0.0)
+            return ExactSums({}), Optimum(math.inf, sums.base, math.inf, 0.0, 0.0, 0.0)
         best = min(pieces.tolist(), key=sums.best_inside)
-        active = self._prefix + ExactSums.of(self._window[: max(best - 1, 0)])
+        below = slice(0, max(best - 1, 0))
+        active = self._prefix + ExactSums.of(self._window[below], self._people[below])
         first, second = active.about(self._lowest)
         total = active.count
         mean = float(first / total) / self.scale
         spread = float(second - first * first / total) / self.scale**2
         root, value = _inside(sums.base + mean, spread, float(total))
-        return Optimum(value, sums.base, float(total), mean, spread, root)
+        return active, Optimum(value, sums.base, float(total), mean, spread, root)
 
 
 class SummedReplies:

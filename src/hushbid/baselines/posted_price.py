@@ -77,6 +77,8 @@ class PostedPrice(Rival):
                 noise = sales.inverse_square if market.setting == "central" else sales.inverse
                 expense = price * people * chance
                 loss = best_common_loss(weight, noise, expense, market.max_privacy_loss)
+                if not loss > 0.0:  # hardly anybody would ever accept: the moments are too small for a double
+                    continue
                 error = 2.0 * noise / loss**2 + variance * sales.inverse + WORST_VARIANCE * sales.none
                 cost = weight * error + expense * loss
                 if cost < best:

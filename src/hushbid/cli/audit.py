@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import Steps, read_record, tell
 from hushbid.cli.frame import command as make_command
 
 CHECKS = ("incentives", "privacy", "accuracy")
 
 
 @make_command("audit")
-@click.argument("record", type=click.Path(path_type=Path))
+@click.argument("record", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--check", "checks", multiple=True, type=click.Choice(CHECKS), help="One or more.  [default: all]")
 @click.option(
     "--samples", type=click.IntRange(min=1000), default=20_000, show_default=True, help="Noisy outputs drawn."
@@ -29,17 +29,16 @@ def command(
 ) -> None:
     """Attack a record's claims: incentives, privacy and accuracy.
 
-    Looks for misreports that pay, for outputs that betray more than was promised, and for errors larger than stated, on
-    made-up data only. What it finds is proof; that it finds nothing is not, so the power to find a planted fault is
-    told too. The exit status is 1 if a fault was found.
+    RECORD is a file, or - for standard input. Looks for misreports that pay, for outputs that betray more than was
+    promised, and for errors larger than stated, on made-up data only. What it finds is proof; that it finds nothing is
+    not, so the power to find a planted fault is told too. The exit status is 1 if a fault was found.
     """
     from hushbid.cli.audits import audits_of, lines_of
-    from hushbid.record import read
 
     chosen = checks or CHECKS
     with Steps(1 + len(chosen)) as step:
         step("reading the record")
-        outcome = read(record).outcome
+        outcome = read_record(record).outcome
         found = []
         for check in chosen:
             step(f"attacking {check}")

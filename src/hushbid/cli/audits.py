@@ -20,6 +20,8 @@ CHECKS = ("incentives", "privacy", "accuracy")
 _CELLS = 10_000_000
 _SEED = 20260
 _POINTS = 9
+_CONFIDENCE = 1.0 - 1e-6
+"""A failed audit raises an alarm on the report, so an honest campaign must not fail one in a lifetime."""
 
 
 def audits_of(
@@ -40,8 +42,8 @@ def audits_of(
     """
     rng = np.random.default_rng(seed)
     market = outcome.market
-    quick = (isinstance(market.prior, Empirical) or market.prior.is_linear) and market.max_privacy_loss is None
-    tested, among = tested or (20 if quick else 1), among or (24 if quick else 10)
+    quick = isinstance(market.prior, Empirical) or market.prior.is_linear
+    tested, among = tested or (16 if quick else 1), among or (16 if quick else 10)
     if "incentives" in checks:
         part, reports = _some(outcome, among, rng)
         yield check_incentives(part, reports, people=tested, points=_POINTS, rng=rng, progress=progress)
@@ -50,7 +52,8 @@ def audits_of(
         return
     try:
         if "privacy" in checks:
-            yield check_privacy(plan, user=int(np.argmax(plan.delivered)), samples=samples)
+            user = int(np.argmax(plan.delivered))
+            yield check_privacy(plan, user=user, samples=samples, confidence=_CONFIDENCE)
         if "accuracy" in checks:
             repetitions = max(100, min(2000, _CELLS // plan.people))
             yield check_accuracy(plan, rng=rng, repetitions=repetitions)

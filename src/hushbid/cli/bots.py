@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import Steps, existing_file, table, tell
+from hushbid.cli.frame import OneFile, Steps, table, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.errors import InputError
 
@@ -26,11 +26,11 @@ _PHASES = 6
 @click.option(
     "--setting", type=click.Choice(["central", "local"]), help="Of the campaign they make.  [default: central]"
 )
-@click.option("--campaign", type=existing_file(), help="Settings of the campaign they make, as JSON.")
+@click.option("--campaign", type=OneFile(), help="Settings of the campaign they make, as JSON.")
 @click.option("--identities", is_flag=True, help="Give bots external ids, as a server with a privacy cap needs them.")
-@click.option("--token-file", type=existing_file(), help="An analyst's API token.  [default: HUSHBID_TOKEN]")
+@click.option("--token-file", type=OneFile(), help="An analyst's API token.  [default: HUSHBID_TOKEN]")
 @click.option("--user", metavar="NAME", help="An analyst's name; the password is asked for.")
-@click.option("--links", type=existing_file(), help="Play the campaign of these links instead, one a line.")
+@click.option("--links", type=OneFile(), help="Play the campaign of these links instead, one a line.")
 @click.option("--prior", metavar="PRIOR", help="With --links: sensitivities, such as uniform:1,3.")
 @click.option("--connections", type=click.IntRange(1, 1000), default=32, show_default=True, help="At once.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the bots' characters.")

@@ -217,7 +217,7 @@ def _market(section: Section, home: Path) -> tuple[dict[str, Any], PriorSource |
             section.field("variance"), "must not exceed a quarter of the squared width of bounds: no data vary more."
         )
     may_owe = section.flag("people_may_owe_money")
-    if user_weight and variance is None:
+    if user_weight and not section.given("variance"):
         section.wrong("variance", "stated when user_weight is not 0: a wrong one would make lying or staying out pay")
     if user_weight and not may_owe:
         section.problems.add(

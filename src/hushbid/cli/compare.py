@@ -1,4 +1,4 @@
-"""``hushbid compare``: what trust in a platform is worth."""
+"""``hushbid compare``: what trust in a platform is worth, and what other ways to buy would have paid."""
 
 import math
 from typing import Any
@@ -10,6 +10,8 @@ from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options, people_options
 
 SETTINGS = ("central", "local")
+Rivals = dict[str, dict[str, Any]]
+"""What is known about other ways to buy, by setting."""
 
 
 @make_command("compare")
@@ -22,28 +24,32 @@ SETTINGS = ("central", "local")
     "--repetitions", type=click.IntRange(min=2), default=20, show_default=True, help="Without reports: how often."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Without reports: of the draws.")
+@click.option("--rivals/--no-rivals", default=True, show_default=True, help="Compare with other ways to buy, too.")
 @people_options
 def command(options: MarketOptions, reports: str | None, as_json: bool, **given: Any) -> None:
     """Set a trusted platform against noise on everybody's own device.
 
     On the REPORTS of a file, or, without one, on people drawn from the prior again and again; then every figure is a
-    mean, with the standard error of its simulation in brackets.
+    mean, with the standard error of its simulation in brackets. Then the rivals: what other ways to buy would have paid
+    for the same accuracy, and what error they would have reached with the same money.
     """
-    rows = _on_reports(options, reports, given) if reports else _on_prior(options, given)
+    rows, rivals = _on_reports(options, reports, given) if reports else _on_prior(options, given)
     currency = options.currency()
     result = {
         "people": rows[0]["people"],
         "repetitions": 1 if reports else given["repetitions"],
         "currency": currency.code,
         "settings": dict(zip(SETTINGS, rows, strict=True)),
+        "rivals": rivals,
     }
-    tell(result, _text(rows, result), as_json=as_json)
+    tell(result, "\n\n".join([_text(rows, result), *_rivals_texts(rivals)]), as_json=as_json)
 
 
-def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> tuple[list[dict[str, Any]], Rivals]:
     from hushbid.cli.people import read_people, rows_of
 
-    with Steps(3) as step:
+    rivals: Rivals = {}
+    with Steps(5) as step:
         step("reading the reports")
         people = read_people(
             file,
@@ -57,11 +63,15 @@ def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> lis
             rows = []
             for setting in SETTINGS:
                 step(f"pricing, {setting} setting")
-                rows.append(_figures(options.market(prior, setting=setting).acquire(people.reports)))
-    return rows
+                market = options.market(prior, setting=setting)
+                rows.append(_figures(market.acquire(people.reports)))
+                if given["rivals"]:
+                    step(f"pricing as others would, {setting} setting")
+                    rivals[setting] = _rivals(market, people.reports)
+    return rows, rivals
 
 
-def _on_prior(options: MarketOptions, given: dict[str, Any]) -> list[dict[str, Any]]:
+def _on_prior(options: MarketOptions, given: dict[str, Any]) -> tuple[list[dict[str, Any]], Rivals]:
     import numpy as np
 
     from hushbid.errors import InputError
@@ -72,14 +82,43 @@ def _on_prior(options: MarketOptions, given: dict[str, Any]) -> list[dict[str, A
     prior = source.priors[""]
     rng = np.random.default_rng(given["seed"])
     drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in SETTINGS}
-    with Steps(1) as step:
+    rivals: Rivals = {}
+    with Steps(3) as step:
         step("simulating")
         for time in range(given["repetitions"]):
             step.part(time, given["repetitions"])
             reports = prior.sample(given["people"], rng=rng)
             for setting in SETTINGS:
                 drawn[setting].append(_figures(options.market(prior, setting=setting).acquire(reports)))
-    return [_averaged(rows) for rows in drawn.values()]
+        for setting in SETTINGS if given["rivals"] else ():
+            step(f"simulating others, {setting} setting")
+            populations = {"people": given["people"], "populations": given["repetitions"]}
+            rng = np.random.default_rng(given["seed"])  # the same people again
+            rivals[setting] = _rivals(options.market(prior, setting=setting), None, rng=rng, **populations)
+    return [_averaged(rows) for rows in drawn.values()], rivals
+
+
+def _rivals(market: Any, reports: Any, **populations: Any) -> dict[str, Any]:
+    """Every way to buy, ours first; or why there is no comparison."""
+    from hushbid.baselines import compare
+    from hushbid.errors import HushbidError
+
+    try:
+        found = compare(market, reports, **populations)
+    except HushbidError as problem:
+        return {"rows": [], "missing": str(problem)}
+    rows = [
+        {
+            "name": row.name,
+            "truthful": row.truthful,
+            "voluntary": row.voluntary,
+            "payment_for_same_error": row.payment_for_same_error,
+            "standard_error_for_same_payment": math.sqrt(row.error_for_same_payment),
+            "note": row.note,
+        }
+        for row in (found.ours, *found.rivals)
+    ]
+    return {"rows": rows, "missing": ""}
 
 
 def _figures(outcome: Any) -> dict[str, Any]:
@@ -133,3 +172,36 @@ def _cell(row: dict[str, Any], name: str) -> str:
     text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     error = row.get(f"{name}_error")
     return text if error is None else f"{text} ({error:.1g})"
+
+
+def _rivals_texts(rivals: Rivals) -> list[str]:
+    """A table per setting: ours against every rival, with what a reader should know."""
+    texts = []
+    for setting, found in rivals.items():
+        if found["missing"]:
+            texts.append(f"Other ways to buy, {setting} setting: not compared. {found['missing']}")
+            continue
+        lines: list[tuple[str, ...]] = [
+            (f"{setting} setting", "truthful", "voluntary", "pays for our accuracy", "error for our money")
+        ]
+        for row in found["rows"]:
+            answers = ("yes" if row[name] else "no" for name in ("truthful", "voluntary"))
+            figures = (row["payment_for_same_error"], row["standard_error_for_same_payment"])
+            shown = (f"{value:,.4g}" if math.isfinite(value) else "out of reach" for value in figures)
+            lines.append((row["name"], *answers, *shown))
+        notes = [f"  {_note(row)}" for row in found["rows"] if row["note"]]
+        texts.append("\n".join([table(lines), *notes]))
+    if any(found["rows"] for found in rivals.values()):
+        texts.append(_CAVEAT)
+    return texts
+
+
+_CAVEAT = (
+    "Without a cap, Hushbid is the cheapest truthful and voluntary purchase on average over the prior. On one set of\n"
+    "reports another can be ahead, as its terms were chosen here by looking at them, which a real one may not do."
+)
+
+
+def _note(row: dict[str, Any]) -> str:
+    note = str(row["note"])
+    return note[:1].upper() + note[1:] if row["name"] in note else f"{row['name']}: {note}"

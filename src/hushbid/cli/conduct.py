@@ -18,7 +18,7 @@ import numpy as np
 from hushbid.cli.audits import audits_of, lines_of
 from hushbid.cli.campaign_file import Campaign
 from hushbid.cli.frame import plain
-from hushbid.cli.people import People, read_data, read_people, rows_of
+from hushbid.cli.people import read_data, read_people, rows_of
 from hushbid.cli.purchase import Purchase, decide, record_of, record_writer, refuse_above_ceiling
 from hushbid.disclosure import Release, ReleasePlan, privatize, release_plan
 from hushbid.engine.atomic import Staging, refuse_existing
@@ -101,13 +101,23 @@ def conduct(
     step: Callable[[str], object],
     many_releases: bool = False,
     estimate_needed: bool = True,
+    drop_bad_rows: bool = False,
+    check_ids: bool = True,
 ) -> Results:
     """Run a campaign. ``many_releases`` is for made-up people only: their folder may hold several estimates."""
     final = campaign.folder / ("record.json" if campaign.data else "outcome.json")
     if not force:
         refuse_existing([final])
     step("reading the reports")
-    people = _people(campaign)
+    source = campaign.reports
+    people = read_people(
+        source.file,
+        id_column=source.id,
+        sensitivity=source.sensitivity,
+        group=source.group,
+        check_ids=check_ids,
+        priors=campaign.prior.priors if drop_bad_rows else None,
+    )
     origin = campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
     step("deciding")
     with rows_of(people.source):
@@ -143,11 +153,6 @@ def conduct(
         audits=audits,
         files=tuple(paths),
     )
-
-
-def _people(campaign: Campaign) -> People:
-    source = campaign.reports
-    return read_people(source.file, id_column=source.id, sensitivity=source.sensitivity, group=source.group)
 
 
 # -- the one estimate --------------------------------------------------------------------------------------------------
@@ -211,13 +216,19 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
 
 def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
     """The estimate in a sentence."""
-    low, high = release.interval(level)
-    value, lower, upper = interval(release.estimate, (high - low) / 2.0)
+    return interval_text(release.estimate, release.interval(level), level, quantity, unit, len(release.dropped_out))
+
+
+def interval_text(
+    estimate: float, ends: tuple[float, float], level: float, quantity: str, unit: str, dropped_out: int
+) -> str:
+    """An estimate and its interval in a sentence, and who is missing in another."""
+    value, lower, upper = interval(estimate, (ends[1] - ends[0]) / 2.0)
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )
-    gone = len(release.dropped_out)
-    return sentence + (f" {gone:,} people did not deliver; the interval allows for it." if gone else "")
+    gone = f" {dropped_out:,} people did not deliver; the interval allows for it."
+    return sentence + gone * (dropped_out > 0)
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------

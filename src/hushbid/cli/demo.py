@@ -84,6 +84,8 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
         )
     facts = {**results.facts(), "true_mean_of_the_made_up": mean}
     tell(facts, _text(results, mean, out), as_json=as_json)
+    if results.failed:
+        click.get_current_context().exit(1)
 
 
 def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
@@ -145,11 +147,24 @@ def _text(results: "Results", mean: float, out: Path) -> str:
     else:
         lines.append(f"  How accurate      no estimate was drawn. {results.missing}")
     if results.audits:
+        weak = sum(audit.verdict == "weak" for audit in results.audits)
         verdict = f"{results.failed} FAILED" if results.failed else "none found a fault"
+        verdict += f" ({weak} of them could easily have missed one; the report says which)" * (weak > 0)
         lines.append(f"  Attacked          {len(results.audits)} audits on our own claims, {verdict}")
     lines += [
         f"  The report        {out / 'report.html'}",
         "",
-        f"Each person's decision is in {out / 'decisions.csv'}. Now try:  hushbid verify {out / 'record.json'}",
+        f"Each person's decision is in {out / 'decisions.csv'}. Now try:  {_ourselves()} verify {out / 'record.json'}",
     ]
     return "\n".join(lines)
+
+
+def _ourselves() -> str:
+    """What to type to run this program again: it need not be on the path."""
+    import shutil
+    import sys
+
+    if shutil.which("hushbid"):
+        return "hushbid"
+    started = Path(sys.argv[0])
+    return str(started) if started.name == "hushbid" else "python -m hushbid"

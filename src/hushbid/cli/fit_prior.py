@@ -1,11 +1,11 @@
 """``hushbid fit-prior``: from a pilot's sensitivities to a prior for other people's."""
 
-from pathlib import Path
+import re
 from typing import Any
 
 import click
 
-from hushbid.cli.frame import Steps, table, tell
+from hushbid.cli.frame import OneFile, Steps, table, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import read_bounds
 from hushbid.engine.atomic import Staging, refuse_existing
@@ -27,10 +27,8 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
     metavar="LOW,HIGH",
     help="Where all sensitivities must lie, if that is known: fits a beta prior too.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Write the prior for run and price.")
-@click.option(
-    "--picture", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw data, fits and virtual cost."
-)
+@click.option("--out", type=OneFile(), metavar="FILE.json", help="Write the prior for run and price.")
+@click.option("--picture", type=OneFile(), metavar="FILE.svg", help="Draw data, fits and virtual cost.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def command(pilot: str, as_json: bool, **given: Any) -> None:
     """Fit priors to a pilot's sensitivities and compare them.
@@ -125,6 +123,11 @@ def _virtual_costs(prior: Any) -> list[dict[str, float]]:
     return rows
 
 
+def _short(text: str) -> str:
+    """A prior's text with four digits, to be read; the file keeps all of them."""
+    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
+
+
 def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
     compared: list[tuple[str, ...]] = [("family", "held-out distance", "AIC", "needs ironing")]
     for fit in fits:
@@ -135,11 +138,12 @@ def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
         (f"{row['quantile']:.0%}", *(f"{row[name]:.4g}" for name in ("sensitivity", "raw", "ironed")))
         for row in result["virtual_cost"]
     ]
-    named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"] or "the pilot's own values"
+    named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"]
+    shown = "the pilot's own values" if named is None else _short(named)
     lines = [
         f"{result['people']:,} people; how far each prior lies from data it was not fitted to, closest first:",
         table(compared),
-        f"Taken: {chosen.family} ({named}). What a unit of privacy costs a buyer who pays truthfully:",
+        f"Taken: {chosen.family} ({shown}). What a unit of privacy costs a buyer who pays truthfully:",
         table(costs),
         "Use it for other people only: whoever was in the pilot must not report in the campaign.",
     ]

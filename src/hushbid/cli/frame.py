@@ -6,13 +6,17 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hushbid.cli import COMMANDS, DEBUG
 
+if TYPE_CHECKING:
+    from hushbid.record import Record
+
 _WIDTH = 24
+_STREAM = "-"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -25,14 +29,18 @@ def command(
     """
 
     def make(function: Callable[..., Any]) -> click.Command:
-        if results:
-            function = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)
-        function = click.option(
-            "--debug", is_flag=True, expose_value=False, callback=_debug, help="Show the traceback of an error."
-        )(function)
         if group is not None:
-            return group.command(name, context_settings=CONTEXT)(function)
-        return click.command(name, context_settings=CONTEXT, short_help=COMMANDS[name])(function)
+            made = group.command(name, context_settings=CONTEXT)(function)
+        else:
+            made = click.command(name, context_settings=CONTEXT, short_help=COMMANDS[name])(function)
+        if results:
+            made.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."))
+        made.params.append(
+            click.Option(
+                ["--debug"], is_flag=True, expose_value=False, callback=_debug, help="Show the traceback of an error."
+            )
+        )
+        return made
 
     return make
 
@@ -47,9 +55,24 @@ def _debug(ctx: click.Context, option: click.Parameter, value: bool) -> None:
         ctx.meta[DEBUG] = True
 
 
-def existing_file(*, stream: bool = False) -> click.Path:
-    """A path argument of a file; ours, not click's, is the sentence about a missing one."""
-    return click.Path(dir_okay=False, allow_dash=stream, path_type=str if stream else Path)
+class OneFile(click.Path):
+    """A path to a file that cannot be a stream; ours, not click's, is the sentence about a missing one."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value) == _STREAM:
+            self.fail("must be a file, not - for a stream.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def read_record(path: Path) -> "Record":
+    """A record from a file, or from standard input."""
+    from hushbid.record import Record
+    from hushbid.record.canonical import parsed
+
+    return Record.read(path) if str(path) != _STREAM else Record.from_dict(parsed(sys.stdin.buffer.read()))
 
 
 def tell(result: Mapping[str, Any], text: str, *, as_json: bool, err: bool = False) -> None:

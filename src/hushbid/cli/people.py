@@ -1,7 +1,7 @@
 """Files of people: their reports and their data, read and put side by side."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hushbid.engine.files import ROWS_NOTE, Column, Table, read_table
 from hushbid.errors import DataError, InputError, PriorError, ReportError
+from hushbid.priors import Prior
 
 if TYPE_CHECKING:
     from hushbid.cli.campaign_file import Kind
@@ -37,19 +38,50 @@ class People:
     groups: list[str] | None
     """Group labels, if there are any."""
 
+    dropped: int = 0
+    """How many rows were left out because they cannot be priced."""
+
     def __len__(self) -> int:
         return self.reports.size
 
 
-def read_people(file: str, *, id_column: str, sensitivity: str, group: str | None, ids_needed: bool = True) -> People:
-    """Reports from a file. Every problem names rows, never what stands in them."""
+def read_people(
+    file: str,
+    *,
+    id_column: str,
+    sensitivity: str,
+    group: str | None,
+    ids_needed: bool = True,
+    check_ids: bool = True,
+    priors: Mapping[str, Prior] | None = None,
+) -> People:
+    """Reports from a file. Every problem names rows, never what stands in them.
+
+    With ``priors`` (by group, or one under any name), rows that these cannot price are left out and counted instead.
+    """
     needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group else [])]
     found = read_table(file, needed=needed, optional=[id_column])
+    dropped = 0
+    if priors is not None:
+        good = _can_be_priced(found, sensitivity, group, priors)
+        found, dropped = found.only(good), int(np.count_nonzero(~good))
+        if found.rows == 0:
+            raise ReportError(f"{found.source}: no row can be priced.")
     reports = found.numbers(sensitivity, error=ReportError)
-    ids = found.keys(id_column) if id_column in found else None
+    ids = None if id_column not in found else found.keys(id_column) if check_ids else found.texts(id_column)
     groups = None if group is None else _groups(found, group)
-    shown = found.columns[id_column] if ids is not None else np.arange(reports.size)
-    return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups)
+    shown = found.columns[id_column] if ids is not None else found.numbered
+    return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups, dropped=dropped)
+
+
+def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Mapping[str, Prior]) -> NDArray[np.bool_]:
+    """Which rows hold a number of at least the smallest report, and a known group where there are groups."""
+    smallest = {name: prior.smallest_report for name, prior in priors.items()}
+    if group is None:
+        low = np.full(found.rows, min(smallest.values()))
+    else:
+        low = np.array([smallest.get(label, math.nan) for label in found.texts(group)])
+    return np.asarray(found.readable_numbers(sensitivity) >= low)
 
 
 def _groups(found: Table, name: str) -> list[str]:

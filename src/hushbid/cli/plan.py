@@ -42,7 +42,7 @@ def _plan(
 
     import numpy as np
 
-    from hushbid.cli.purchase import Spending
+    from hushbid.cli.purchase import Spending, roughly
     from hushbid.errors import HushbidError, InputError
 
     source = options.prior_source()
@@ -69,7 +69,7 @@ def _plan(
         assert people is not None
         step("simulating")
         rng = np.random.default_rng(given["seed"] + 1)
-        simulated = market.simulate(people, given["repetitions"], rng=rng, progress=step.part)
+        simulated = roughly(market).simulate(people, given["repetitions"], rng=rng, progress=step.part)
     error = simulated.expected("mse")
     return {
         "setting": market.setting,

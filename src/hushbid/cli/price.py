@@ -6,31 +6,32 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options, people_options
+from hushbid.cli.on_engine import PASSES, EngineOptions, engine_options, price_on_engine
 from hushbid.engine.atomic import STREAM, Staging, refuse_existing, write_file
 
 
 @make_command("price")
-@click.argument("reports", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("reports", type=click.Path(allow_dash=True))
 @market_options()
 @people_options
+@engine_options
 @click.option("--ceiling", type=click.FloatRange(min=0.0, min_open=True), help="Refuse to spend more than this.")
 @click.option("--accept-pilot-overlap", is_flag=True, help="Use a prior fitted on some of these very people.")
 @click.option(
     "--out", default=STREAM, show_default=True, metavar="FILE", help="Decisions: FILE.csv, FILE.parquet or -."
 )
-@click.option(
-    "--record", type=click.Path(path_type=Path), metavar="FILE", help="Save all that release and verify need."
-)
+@click.option("--record", type=OneFile(), metavar="FILE", help="Save all that release and verify need.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
-def command(options: MarketOptions, reports: str, as_json: bool, **given: Any) -> None:
+def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: bool, **given: Any) -> None:
     """Decide how much privacy to buy from whom, and at what price.
 
     REPORTS is a CSV or Parquet file, or - for standard input, with a column of sensitivities (what one unit of privacy
     loss costs each person) and, best, one of ids. The decisions go to standard output as CSV, a summary to standard
-    error; --json prints the summary instead.
+    error; --json prints the summary instead. A large Parquet file, or a folder of them, is priced in batches into
+    another one.
     """
     out, ctx = given["out"], click.get_current_context()
     chosen = ctx.get_parameter_source("out") is not ParameterSource.DEFAULT
@@ -38,7 +39,13 @@ def command(options: MarketOptions, reports: str, as_json: bool, **given: Any) -
         raise click.UsageError("--json and --out - would both write to standard output.", ctx)
     if not given["force"]:
         refuse_existing([Path(path) for path in (out, given["record"]) if path is not None])
-    purchase = _purchase(options, reports, given)
+    engine = how.chosen(reports)
+    if engine != "memory":
+        with Steps(PASSES) as step:
+            decided = price_on_engine(options, how, engine, reports, given, step)
+        tell(decided.facts(), decided.text(), as_json=as_json)
+        return
+    purchase = _purchase(options, how, reports, given)
     if out == STREAM and not as_json:
         from hushbid.engine.files import table_writer
 
@@ -46,7 +53,7 @@ def command(options: MarketOptions, reports: str, as_json: bool, **given: Any) -
     tell(purchase.facts(), purchase.text(), as_json=as_json, err=out == STREAM)
 
 
-def _purchase(options: MarketOptions, reports: str, given: dict[str, Any]) -> Any:
+def _purchase(options: MarketOptions, how: EngineOptions, reports: str, given: dict[str, Any]) -> Any:
     from hushbid.cli.people import read_people, rows_of
     from hushbid.cli.purchase import decide, record_of, record_writer, refuse_above_ceiling
     from hushbid.engine.files import table_writer
@@ -60,6 +67,8 @@ def _purchase(options: MarketOptions, reports: str, given: dict[str, Any]) -> An
             sensitivity=given["sensitivity_column"],
             group=given["group_column"],
             ids_needed=False,
+            check_ids=how.check_ids == "exact",
+            priors=source.priors if how.on_bad_rows == "drop" else None,
         )
         origin = source.origin(people.ids, accepted=given["accept_pilot_overlap"])
         step("deciding")

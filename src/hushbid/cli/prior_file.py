@@ -72,11 +72,16 @@ class PriorSource:
             raise InputError("A prior by group needs a column of groups in the reports.")
         return Grouped(self.priors, labels)
 
-    def origin(self, ids: list[str] | None, *, accepted: bool) -> dict[str, Any]:
-        """What to write into the record about where the prior comes from; refuses an overlap that was not accepted."""
+    def origin(
+        self, ids: list[str] | None, *, accepted: bool, overlaps: list[int | None] | None = None
+    ) -> dict[str, Any]:
+        """What to write into the record about where the prior comes from; refuses an overlap that was not accepted.
+
+        ``overlaps``, one per pilot, if they were counted elsewhere.
+        """
         if not self.pilots:
             return {"kind": "stated"}
-        told = [None if ids is None else pilot.overlap(ids) for pilot in self.pilots.values()]
+        told = overlaps or [None if ids is None else pilot.overlap(ids) for pilot in self.pilots.values()]
         known = [overlap for overlap in told if overlap is not None]
         overlap = max(known) if len(known) == len(told) else None
         if any(known) and not accepted:

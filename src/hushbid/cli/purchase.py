@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from hushbid.record import Money, Record
 from hushbid.record.canonical import canonical
 
 _SIMULATED_REPORTS = 2_000_000
+_FORECAST_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -58,6 +59,7 @@ class Purchase:
         return {
             "setting": market.setting,
             "people": len(self.people),
+            "dropped_rows": self.people.dropped,
             "bought_from": outcome.active,
             "largest_privacy_loss": rounded_up(float(outcome.privacy_loss.max())),
             "standard_error": math.sqrt(outcome.mse),
@@ -73,27 +75,42 @@ class Purchase:
 
     def text(self) -> str:
         """The same in sentences."""
-        outcome, count = self.outcome, len(self.people)
-        if outcome.active == 0:
-            return f"Nothing was bought: none of {count:,} people reported within the prior's support. Nobody is paid."
-        lines = [
-            f"Bought from {outcome.active:,} of {count:,} people ({outcome.market.setting} setting); nobody loses more"
-            f" than ε = {rounded_up(float(outcome.privacy_loss.max())):g}.",
-            f"They are paid {self.currency.text(self.money.total)} in all, rounded in their favour; no misreport gains"
-            f" more than {rounded_up(self.money.incentive_error):g}.",
-            f"Expected standard error of the estimate: {math.sqrt(outcome.mse):.4g}.",
-        ]
-        paying = int((self.money.payments < 0).sum())
-        if paying:
-            lines.append(f"{paying:,} people owe money: they value the estimate more than their data cost them.")
-        if outcome.cap_cost > 0.0:
-            lines.append(
-                f"The cap on privacy loss costs {self.currency.text_of(outcome.cap_cost)} against the optimum without"
-                " it."
-            )
-        if np.isinf(outcome.privacy_loss).any():
-            lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
+        return decided_text(self.facts(), self.currency)
+
+
+def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
+    """What was decided, in sentences."""
+    count, bought = facts["people"], facts["bought_from"]
+    lines = []
+    if facts["dropped_rows"]:
+        lines.append(f"{facts['dropped_rows']:,} rows cannot be priced and were left out.")
+    if bought == 0:
+        lines.append(
+            f"Nothing was bought: none of {count:,} people reported within the prior's support. Nobody is paid."
+        )
         return "\n".join(lines)
+    lines += [
+        f"Bought from {bought:,} of {count:,} people ({facts['setting']} setting); nobody loses more than ε ="
+        f" {facts['largest_privacy_loss']:g}.",
+        f"{_paid(facts['total_payment_minor'], currency)} in all, rounded in their favour; no misreport gains more than"
+        f" {rounded_up(facts['incentive_error']):g}.",
+        f"Expected standard error of the estimate: {facts['standard_error']:.4g}.",
+    ]
+    if facts["people_who_pay"]:
+        lines.append(
+            f"{facts['people_who_pay']:,} people owe money: they value the estimate more than their data cost them."
+        )
+    if facts["cap_cost"] > 0.0:
+        lines.append(
+            f"The cap on privacy loss costs {currency.text_of(facts['cap_cost'])} against the optimum without it."
+        )
+    if math.isinf(facts["largest_privacy_loss"]):
+        lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
+    return "\n".join(lines)
+
+
+def _paid(minor: int, currency: Currency) -> str:
+    return f"They are paid {currency.text(minor)}" if minor >= 0 else f"On balance people pay {currency.text(-minor)}"
 
 
 def decide(people: People, market: Market, currency: Currency) -> Purchase:
@@ -144,11 +161,17 @@ def refuse_above_ceiling(purchase: Purchase, ceiling: float | None) -> None:
     currency = purchase.currency
     people = len(purchase.people)
     times = max(20, min(200, _SIMULATED_REPORTS // people))
-    usual = Spending.of(purchase.outcome.market.simulate(people, times, rng=np.random.default_rng(1))).text(currency)
+    found = roughly(purchase.outcome.market).simulate(people, times, rng=np.random.default_rng(1))
+    usual = Spending.of(found).text(currency)
     raise MarketError(
         f"The payments come to {currency.text(purchase.money.total)}, above the ceiling of {currency.text_of(ceiling)}:"
         f" nothing was bought and nothing was written. {usual}"
     )
+
+
+def roughly(market: Market) -> Market:
+    """The same market with payments to three digits, enough for a forecast and much quicker."""
+    return replace(market, tolerance=max(market.tolerance, _FORECAST_TOLERANCE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.engine.atomic import Staging, refuse_existing
 
 
 @make_command("release")
-@click.argument("record", type=click.Path(path_type=Path))
+@click.argument("record", type=OneFile())
 @click.argument("data", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--id-column", default="id", show_default=True, metavar="NAME", help="Column of ids in DATA.")
 @click.option(
@@ -22,9 +22,15 @@ from hushbid.engine.atomic import Staging, refuse_existing
     is_flag=True,
     help="Local setting: DATA holds made-up values, not messages, and the noise is added here. For simulation only.",
 )
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="How sure the interval is to be.",
+)
 @click.option("--accept-infinite-loss", is_flag=True, help="Use the data of people whose loss is infinite.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Record with the estimate in it.")
+@click.option("--out", type=OneFile(), metavar="FILE", help="Record with the estimate in it.")
 @click.option("--force", is_flag=True, help="Replace the file. The estimate is never drawn again.")
 def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     """Draw the estimate that a record paid for, once.

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
+from hushbid.cli.frame import OneFile, tell
 from hushbid.cli.frame import command as make_command
-from hushbid.cli.frame import existing_file, tell
 from hushbid.cli.server_options import installation
 
 
 @make_command("restore")
-@click.argument("file", type=existing_file())
+@click.argument("file", type=OneFile())
 @click.option("--replace", is_flag=True, help="Put the backup in place of a database that is not empty.")
 @installation
 def command(file: Path, replace: bool, home: Path, database: str | None, as_json: bool) -> None:

@@ -4,23 +4,42 @@ from pathlib import Path
 
 import click
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
+from hushbid.cli.on_engine import PASSES, EngineOptions, EngineResults, conduct_on_engine, engine_options
 
 
 @make_command("run")
-@click.argument("campaign", type=click.Path(path_type=Path))
+@click.argument("campaign", type=OneFile())
+@engine_options
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Attack our own claims for the report.")
 @click.option("--force", is_flag=True, help="Write the files again. The estimate is never drawn again.")
-def command(campaign: Path, audit: bool, force: bool, as_json: bool) -> None:
+def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_json: bool) -> None:
     """Buy: from a campaign file to decisions, an estimate, a record and a report.
 
     The file is described in docs/reference/campaign-file.md. Without data the command stops after the decisions; run it
-    again once the data are there. An estimate is drawn once, whatever happens and whatever is asked.
+    again once the data are there. An estimate is drawn once, whatever happens and whatever is asked. Large Parquet
+    files are priced in batches; a summary then takes the place of the record and the report.
     """
     from hushbid.cli.campaign_file import read_campaign
-    from hushbid.cli.conduct import STEPS, conduct
+    from hushbid.cli.conduct import STEPS, Results, conduct
 
-    with Steps(STEPS) as step:
-        results = conduct(read_campaign(campaign), force=force, audit=audit, step=step)
+    content = read_campaign(campaign)
+    engine = how.chosen(content.reports.file)
+    results: Results | EngineResults
+    if engine == "memory":
+        with Steps(STEPS) as step:
+            results = conduct(
+                content,
+                force=force,
+                audit=audit,
+                step=step,
+                drop_bad_rows=how.on_bad_rows == "drop",
+                check_ids=how.check_ids == "exact",
+            )
+    else:
+        with Steps(PASSES + 1) as step:
+            results = conduct_on_engine(content, how, engine, force=force, step=step)
     tell(results.facts(), results.text(), as_json=as_json)
+    if isinstance(results, Results) and results.failed:
+        click.get_current_context().exit(1)

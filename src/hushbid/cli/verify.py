@@ -1,11 +1,12 @@
 """``hushbid verify``: does a record, a receipt or a log hold what it says?"""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import Steps, existing_file, tell
+from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.errors import InputError
 
@@ -27,32 +28,37 @@ def _hexadecimal(ctx: click.Context, option: click.Parameter, value: str | None)
 
 
 @make_command("verify")
-@click.argument("file", type=existing_file())
+@click.argument("file", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--fingerprint", callback=_hexadecimal, metavar="HEX", help="Receipt: of a key that you trust.")
 @click.option("--public-key", callback=_hexadecimal, metavar="HEX", help="Receipt: a key that you trust, itself.")
-@click.option("--keys", type=existing_file(), help="Receipt: the server's list of keys, if it has had several.")
+@click.option("--keys", type=OneFile(), help="Receipt: the server's list of keys, if it has had several.")
 @click.option("--root", callback=_hexadecimal, metavar="HEX", help="Receipt or log: the root the campaign published.")
 @click.option("--head", callback=_hexadecimal, metavar="HEX", help="Log: hash of an event that it must hold.")
-@click.option("--log", type=existing_file(), help="Receipt or record: the campaign's log.")
-@click.option("--record", type=existing_file(), help="Receipt or log: the campaign's record.")
+@click.option("--log", type=OneFile(), help="Receipt or record: the campaign's log.")
+@click.option("--record", type=OneFile(), help="Receipt or log: the campaign's record.")
 def command(file: Path, as_json: bool, **given: Any) -> None:
     """Check a record, a receipt or a campaign's log, offline.
 
-    What FILE is, its content says. A record is recomputed by other means than those that made it; of a receipt, the
-    signature and the proof are checked; of a log, the chain of hashes. The options bring in what you know by another
-    way. The exit status is 0 if everything holds, 1 if something does not, and 2 if a file cannot be read.
+    FILE may be - for standard input; what it is, its content says. A record is recomputed by other means than those
+    that made it; of a receipt, the signature and the proof are checked; of a log, the chain of hashes. The options
+    bring in what you know by another way. The exit status is 0 if everything holds, 1 if something does not, and 2 if
+    a file cannot be read.
     """
-    from hushbid.record.recognition import read_document
-
     with Steps(2) as step:
         step("reading")
-        document = read_document(file)
+        document = _document(file)
         known = _known(given)
         step("verifying")
         found = _verified(document, known)
     tell({"file": str(file), **found.to_dict(), "summary": found.summary()}, found.summary(), as_json=as_json)
     if not found.ok:
         click.get_current_context().exit(1)
+
+
+def _document(file: Path) -> "Document":
+    from hushbid.record.recognition import document_of, read_document
+
+    return read_document(file) if str(file) != "-" else document_of(sys.stdin.buffer.read(), "standard input")
 
 
 def _known(given: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@
 The modules, from the bottom: ``noise`` draws (OpenDP), ``grid`` keeps the arithmetic exact, ``plan`` says what is
 promised, ``error`` how far off the estimate may be, ``central`` and ``local`` are the two settings, ``wire`` is the
 local message, ``claims`` makes sure that nothing is drawn twice, ``publish`` puts it together, ``release`` is what
-comes out.
+comes out, ``fields`` reads it back.
 """
 
 from hushbid.disclosure.error import ErrorModel

@@ -32,8 +32,12 @@ _TAIL = b"}\n"
 def stored(folder: Path, name: str) -> dict[str, Any] | None:
     """What was drawn under this name, or None."""
     path = folder / f"{name}.json"
-    drawing = _read(path)
-    if drawing is None and path.exists():
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    drawing = _opened(content)
+    if drawing is None:
         raise ReleaseError(f"{path} is damaged; it is neither returned nor drawn again.")
     return drawing
 
@@ -118,9 +122,13 @@ def _sealed(drawing: Mapping[str, Any]) -> bytes:
 def _read(path: Path) -> dict[str, Any] | None:
     """The drawing in a file; None if there is no file or it is not complete."""
     try:
-        content = path.read_bytes()
+        return _opened(path.read_bytes())
     except FileNotFoundError:
         return None
+
+
+def _opened(content: bytes) -> dict[str, Any] | None:
+    """The drawing in a sealed file; None if it is torn or damaged."""
     text = content[len(_head(b"")) : -len(_TAIL)]
     if content != _head(text) + text + _TAIL:
         return None

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.fields import Fields
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import RecordError
 from hushbid.estimation import FloatArray, Setting
@@ -126,30 +127,28 @@ class Release:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Release":
-        """The inverse of :meth:`to_dict`."""
-        if values.get("format") != FORMAT or values.get("version") != VERSION:
-            raise RecordError(
-                f"A release must have format {FORMAT!r} and version {VERSION},"
-                f" got {values.get('format')!r} and {values.get('version')!r}."
-            )
-        try:
-            low, high = values["bounds"]
-            return cls(
-                setting=values["setting"],
-                bounds=(float(low), float(high)),
-                estimate=float(values["estimate"]),
-                privacy_loss=np.array([float(loss) for loss in values["privacy_loss"]]),
-                error=ErrorModel(**{name: float(value) for name, value in values["error"].items()}),
-                planned_error=ErrorModel(**{name: float(value) for name, value in values["planned_error"].items()}),
-                grid=Grid(**values["grid"]),
-                check=PromiseCheck(**values["check"]),
-                clamped=int(values["clamped"]),
-                dropped_out=tuple(int(row) for row in values["dropped_out"]),
-                versions=dict(values["versions"]),
-                key=values["key"],
-            )
-        except (KeyError, TypeError, ValueError) as problem:
-            raise RecordError(f"A release cannot be read: {type(problem).__name__} ({problem}).") from None
+        """The inverse of :meth:`to_dict`. Strict: exactly the fields of this version, each of its type."""
+        stated = (values.get("format"), values.get("version")) if isinstance(values, Mapping) else None
+        if stated != (FORMAT, VERSION) or type(stated[1]) is not int:
+            raise RecordError(f"A release must have format {FORMAT!r} and version {VERSION}, got {stated!r}.")
+        given = Fields(values, "release", ("format", "version", *cls.__slots__))
+        bounds, setting = given.numbers("bounds"), given.text("setting")
+        if setting not in ("central", "local") or len(bounds) != 2:
+            raise RecordError("release: setting must be 'central' or 'local', and bounds must be two numbers.")
+        return cls(
+            setting=cast(Setting, setting),
+            bounds=(bounds[0], bounds[1]),
+            estimate=given.number("estimate"),
+            privacy_loss=np.array(given.numbers("privacy_loss"), dtype=np.float64),
+            error=given.part("error", ErrorModel),
+            planned_error=given.part("planned_error", ErrorModel),
+            grid=given.part("grid", Grid),
+            check=given.part("check", PromiseCheck),
+            clamped=given.integer("clamped"),
+            dropped_out=tuple(given.integers("dropped_out")),
+            versions=given.texts("versions"),
+            key=given.text("key"),
+        )
 
     def __repr__(self) -> str:
         return f"Release(estimate={self.estimate!r}, standard_error={self.standard_error!r}, setting={self.setting!r})"

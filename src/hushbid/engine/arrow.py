@@ -5,7 +5,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hushbid.engine.boundary import BATCH_ROWS, Batch, Mapper, Reducer, Sum, fold, mapped, output_schema, pyarrow
+from hushbid.engine.boundary import (
+    BATCH_ROWS,
+    Batch,
+    Mapper,
+    Reducer,
+    Sum,
+    fold,
+    mapped,
+    needed,
+    output_schema,
+    pyarrow,
+)
 from hushbid.errors import InputError
 
 
@@ -15,17 +26,23 @@ class Stream:
     Anything that reads the Arrow stream interface takes it (``pyarrow.table``, ``polars.from_arrow``, DuckDB).
     """
 
-    def __init__(self, dataset: Any, kernel: Mapper, *, drop: bool) -> None:
-        self._dataset, self._kernel, self._drop = dataset, kernel, drop
+    def __init__(
+        self, dataset: Any, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None
+    ) -> None:
+        self._dataset, self._kernel, self._drop, self._keep = dataset, kernel, drop, keep
+        self._read = None if keep is None else needed(columns, keep)
 
     @property
     def schema(self) -> Any:
         """The Arrow schema of the batches."""
-        return output_schema(self._dataset.schema)
+        schema = self._dataset.schema
+        if self._keep is not None:
+            schema = pyarrow().schema([schema.field(name) for name in self._keep])
+        return output_schema(schema, self._kernel)
 
     def batches(self) -> Iterator[Batch]:
         """The priced rows in the order of the files."""
-        return mapped(_batches(self._dataset), self._kernel, drop=self._drop)
+        return mapped(_batches(self._dataset, self._read), self._kernel, drop=self._drop, keep=self._keep)
 
     def read_all(self) -> Any:
         """The whole as one ``pyarrow.Table``."""
@@ -46,13 +63,18 @@ class ArrowEngine:
             self._lazy, self._dataset = False, _dataset().dataset(source)
         self.names: list[str] = list(self._dataset.schema.names)
 
+    @property
+    def files(self) -> list[str]:
+        """What is read, in order; only of a path."""
+        return list(self._dataset.files)
+
     def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
         """The sum of the kernel's results over all batches of these columns."""
         return fold(_batches(self._dataset, list(columns)), kernel, zero)
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool) -> Any:
+    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A table for a table, a `Stream` for files."""
-        stream = Stream(self._dataset, kernel, drop=drop)
+        stream = Stream(self._dataset, kernel, columns, drop=drop, keep=keep)
         return stream if self._lazy else stream.read_all()
 
     def read_all(self) -> Any:
@@ -90,9 +112,12 @@ def _open(path: Path) -> Any:
         raise InputError(f"There is no file or folder {str(path)!r}.")
     pa = pyarrow()
     try:
-        return _dataset().dataset(path, format="parquet", exclude_invalid_files=path.is_dir())
+        found = _dataset().dataset(path, format="parquet", partitioning="hive", exclude_invalid_files=path.is_dir())
     except (pa.ArrowInvalid, OSError):
-        raise InputError(f"{str(path)!r} must be a Parquet file, or a folder of Parquet files alike.") from None
+        found = None
+    if found is None or not found.files:
+        raise InputError(f"{str(path)!r} must be a Parquet file, or a folder of Parquet files alike.")
+    return found
 
 
 def _dataset() -> Any:

@@ -6,10 +6,14 @@ before it, an interrupt included, removes the temporary files and leaves the fol
 
 A file that exists is replaced only with ``force``. One that would not change is left alone: writing the same again is
 not overwriting.
+
+What a library writes by path, a file or a folder, is made in a hidden folder beside its final place (`Staging.make`).
+A process that is killed cannot tidy up: its hidden folder stays until somebody makes the same thing again.
 """
 
 import filecmp
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -22,10 +26,16 @@ from typing import BinaryIO, NamedTuple
 
 from hushbid.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
 STREAM = "-"
 """The name that stands for a standard stream."""
 
 Write = Callable[[BinaryIO], object]
+_ROOM, _LOCK = ".tmp", ".lock"
 _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -40,6 +50,7 @@ class Staging:
     def __init__(self, *, force: bool) -> None:
         self.force = force
         self._waiting: list[_Waiting] = []
+        self._rooms: list[_Room] = []
         self._made_folders: list[Path] = []
 
     def __enter__(self) -> "Staging":
@@ -52,6 +63,8 @@ class Staging:
             if kind is None:
                 self._publish()
         finally:
+            for room in self._rooms:
+                room.clear()
             for waiting in self._waiting:
                 waiting.temporary.unlink(missing_ok=True)
             for folder in reversed(self._made_folders):
@@ -73,6 +86,22 @@ class Staging:
                 file.flush()
                 os.fsync(file.fileno())
 
+    def make(self, path: str | Path, write: Callable[[Path], object]) -> Path:
+        """Let ``write`` make a file or a folder at a temporary path, which is returned; only its owner may read it."""
+        final = Path(path)
+        with _telling_what_failed(final):
+            with _stops_held_back():
+                self._make_folder(final.parent)
+                room = _Room.beside(final)
+                self._rooms.append(room)
+            made = room.folder / final.name
+            write(made)
+            for one in [*(made.rglob("*") if made.is_dir() else ()), made]:
+                one.chmod(0o700 if one.is_dir() else 0o600)
+                _sync(one)
+        self._waiting.append(_Waiting(made, final))
+        return made
+
     def _make_folder(self, folder: Path) -> None:
         missing = [one for one in (folder, *folder.parents) if not one.exists()]
         for one in reversed(missing):
@@ -88,9 +117,14 @@ class Staging:
                 with _telling_what_failed(waiting.final):
                     self._give_name(waiting)
             for folder in {one.final.parent for one in changed}:
-                _sync_folder(folder)
+                _sync(folder)
 
     def _give_name(self, waiting: _Waiting) -> None:
+        if waiting.temporary.is_dir() or (self.force and waiting.final.is_dir()):
+            if os.path.lexists(waiting.final):  # no folder is replaced in one step; the old one goes with the room
+                os.rename(waiting.final, waiting.temporary.with_name("replaced"))
+            os.rename(waiting.temporary, waiting.final)
+            return
         if self.force:
             os.replace(waiting.temporary, waiting.final)
             return
@@ -98,6 +132,43 @@ class Staging:
             os.link(waiting.temporary, waiting.final)  # unlike a rename, fails if somebody was quicker
         except FileExistsError:
             refuse_existing([waiting.final])
+
+
+class _Room:
+    """A hidden folder beside a final place, marked by a lock as long as its maker lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        _locked(self._lock)
+
+    @classmethod
+    def beside(cls, final: Path) -> "_Room":
+        """A new room; rooms for the same place whose makers are dead are removed."""
+        start = f".{final.name}."
+        for one in final.parent.iterdir():
+            if one.name.startswith(start) and one.name.endswith(_ROOM) and (one / _LOCK).is_file():
+                descriptor = os.open(one / _LOCK, os.O_RDWR)
+                if _locked(descriptor):
+                    shutil.rmtree(one, ignore_errors=True)
+                os.close(descriptor)
+        return cls(Path(tempfile.mkdtemp(dir=final.parent, prefix=start, suffix=_ROOM)))
+
+    def clear(self) -> None:
+        """Remove it and all that is in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _locked(descriptor: int) -> bool:
+    """Whether we got the lock; nobody gets one where there are none."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def write_file(path: str | Path, write: Write, *, force: bool, private: bool = True) -> None:
@@ -158,9 +229,10 @@ def _stops_held_back() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # some file systems cannot; the files themselves are durable
-        descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Make a file's content or a folder's list of names durable."""
+    with suppress(OSError):  # some file systems cannot
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

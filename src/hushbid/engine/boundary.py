@@ -21,8 +21,8 @@ Batch = Any
 Frame = Any
 """A table of whatever kind the engine works on."""
 
-OUTPUT = ("privacy_loss", "weight", "payment")
-"""The columns that pricing appends."""
+Fields = tuple[tuple[str, str], ...]
+"""Names of columns to append and what they hold: ``"float64"``, ``"int64"`` or ``"string"``."""
 
 BATCH_ROWS = 1 << 17
 
@@ -37,8 +37,16 @@ Sum = TypeVar("Sum", bound=Addable)
 Reducer = Callable[[Batch, int | None], Sum]
 """From a batch and the number of its first row (None: rows have no order) to a summary."""
 
-Mapper = Callable[[Batch], list[Any]]
-"""From a batch to the arrays of the columns to append, null in rows that are not priced."""
+
+class Mapper(Protocol):
+    """From a batch to the arrays of the columns to append; the first is null in rows that are not priced."""
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        ...
+
+    def __call__(self, batch: Batch, /) -> list[Any]: ...
 
 
 class Engine(Protocol):
@@ -53,8 +61,11 @@ class Engine(Protocol):
         """The sum of the kernel's results over all batches of these columns."""
         ...
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool) -> Frame:
-        """The table with the columns `OUTPUT` appended; with ``drop``, without the rows that are not priced."""
+    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Frame:
+        """The table, or the columns ``keep`` of it, with the kernel's columns appended.
+
+        The kernel sees ``columns`` at least. With ``drop``, rows that are not priced are left out.
+        """
         ...
 
     def distinct(self, column: str) -> int:
@@ -74,24 +85,30 @@ def fold(batches: Iterable[Batch], kernel: Reducer[Sum], zero: Sum) -> Sum:
     return total
 
 
-def mapped(batches: Iterable[Batch], kernel: Mapper, *, drop: bool) -> Iterator[Batch]:
+def mapped(batches: Iterable[Batch], kernel: Mapper, *, drop: bool, keep: Sequence[str] | None) -> Iterator[Batch]:
     """Every batch with its new columns, in order."""
-    return _in_threads(partial(with_output, batch, kernel, drop=drop) for batch in batches)
+    return _in_threads(partial(with_output, batch, kernel, drop=drop, keep=keep) for batch in batches)
 
 
-def with_output(batch: Batch, kernel: Mapper, *, drop: bool) -> Batch:
-    """One batch with its new columns; the old ones stay as they are."""
+def with_output(batch: Batch, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None) -> Batch:
+    """One batch, or some columns of it, with its new columns; the old ones stay as they are."""
     pa = pyarrow()
     columns = kernel(batch)
-    found = pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=output_schema(batch.schema))
+    old = batch if keep is None else batch.select(list(keep))
+    found = pa.RecordBatch.from_arrays([*old.columns, *columns], schema=output_schema(old.schema, kernel))
     return found.filter(columns[0].is_valid()) if drop and columns[0].null_count else found
 
 
-def output_schema(schema: Any) -> Any:
-    """An Arrow schema with the new columns appended."""
+def needed(columns: Sequence[str], keep: Sequence[str]) -> list[str]:
+    """The columns that must be read to price a table and keep some of its columns, each once."""
+    return list(dict.fromkeys([*keep, *columns]))
+
+
+def output_schema(schema: Any, kernel: Mapper) -> Any:
+    """An Arrow schema with the kernel's columns appended."""
     pa = pyarrow()
-    for name in OUTPUT:
-        schema = schema.append(pa.field(name, pa.float64()))
+    for name, kind in kernel.fields:
+        schema = schema.append(pa.field(name, pa.type_for_alias(kind)))
     return schema
 
 

@@ -16,7 +16,6 @@ from hushbid.allocation.exact import ExactSums
 from hushbid.allocation.summed import Bracket, SummedPopulation, bracket
 from hushbid.engine.curves import Curve, fit
 from hushbid.engine.decisions import FormulaKernel, Idle
-from hushbid.engine.histogram import Histogram
 from hushbid.engine.passes import Census, Refined, RefineKernel, Window, WindowKernel
 from hushbid.engine.people import FloatArray
 from hushbid.engine.run import Run
@@ -28,11 +27,15 @@ from hushbid.priors import Prior
 WINDOW = 1 << 17
 """At most so many people are expected in the window that goes to the driver."""
 
+MOST_IN_WINDOW = 1 << 25
+"""More costs than this are not taken to the driver to tell several minima apart."""
+
 _SPARE = 64.0
 """The window reaches this many times one person's influence beyond the bracket."""
 
 _CURVE_TOLERANCE = 1e-10
 _RENT_TOLERANCE = 1e-8
+"""How narrow the enclosures of rents must be, relative to the largest payment, if the market does not ask for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +44,24 @@ class Solved:
 
     population: SummedPopulation
     kernel: FormulaKernel
-    mse: float
-    objective: float
+    bought: "Bought"
     schedule_error: float
     rent_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bought:
+    """What losses come to after the cap."""
+
+    mse: float
+    """In squared data units."""
+
+    objective: float
+    total_loss: float
+    """``S = Σ ε``."""
+
+    squared_weights: float
+    """``Σ w²``."""
 
 
 def normal_scale(market: Market, n: int, variance: float) -> float:
@@ -54,8 +71,7 @@ def normal_scale(market: Market, n: int, variance: float) -> float:
 
 def first_bracket(census: Census, scale: float, *, variance_ratio: float = 1.0) -> Bracket:
     """Where all minima are, from the first pass alone; in the units of virtual costs."""
-    nobody = ExactSums({})
-    found = bracket(census.histogram.levels(scale, census.lowest, nobody), variance_ratio=variance_ratio)
+    found = bracket(census.histogram.levels(scale, census.lowest), variance_ratio=variance_ratio)
     return _in_costs(found, scale)
 
 
@@ -66,21 +82,19 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
     scale = normal_scale(market, n, variance)
     below, start = ExactSums({}), 0.0
     if found.below_high - found.below_low > run.window:
-        finer = RefineKernel.over(run.people, found.low * (1.0 - 1e-9), found.high * (1.0 + 1e-9))
-        nobody = Refined(below=below, histogram=Histogram.empty(finer.shift))
-        refined = run.reduce("placing finer buckets", finer, nobody)
-        below, start = refined.below, found.low * (1.0 - 1e-9)
-        found = _in_costs(bracket(refined.histogram.levels(scale, census.lowest, below)), scale)
+        finer = RefineKernel.over(run.people, found.parts)
+        refined = run.reduce("placing finer buckets", finer, finer.nobody)
+        below, start = refined.below[0], finer.parts[0][0]
+        found = _refined(finer, refined, scale, census.lowest)
+        if refined.histogram.most_different(found.low, found.high) > MOST_IN_WINDOW:
+            return None
     spare = _SPARE * (found.high - census.lowest) / max(found.below_high, 1.0) + 1e-9 * found.high
     low, high = max(found.low - spare, start, 0.0), found.high + spare
-    window = run.reduce(
-        "adding up exactly",
-        WindowKernel(run.people, start, low, high),
-        Window(below=ExactSums({}), costs=np.zeros(0)),
-    )
+    window = run.reduce("adding up exactly", WindowKernel(run.people, start, low, high), Window.nobody()).settled()
     population = SummedPopulation(
         below + window.below,
         window.costs,
+        window.people,
         lowest=census.lowest,
         ends=(low, high),
         variance=variance,
@@ -92,7 +106,7 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
 def _decide(run: Run, market: Market, census: Census, population: SummedPopulation) -> Solved | None:
     width, user_weight = market.width, float(market.user_weight)  # type: ignore[arg-type]
     cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
-    mse, objective, weight_per_loss = _capped(run, market, population, cap)
+    bought = _capped(run, market, population, cap)
     outside_population, outside_idle = None, float(market.stated_variance)
     if market.outside_option == "estimate" and user_weight > 0.0:
         if cap < math.inf:
@@ -107,7 +121,8 @@ def _decide(run: Run, market: Market, census: Census, population: SummedPopulati
     rent_curves, outside_curves = [], []
     curve_error = rent_error = largest = 0.0
     for code, prior in enumerate(run.people.prior_list):
-        pricing = _Pricing(population, outside_population, prior, census.lowest_report.get(code, math.inf), cap)
+        lowest, tolerance = census.lowest_report.get(code, math.inf), min(_RENT_TOLERANCE, market.tolerance)
+        pricing = _Pricing(population, outside_population, prior, lowest, cap, tolerance)
         rent_curves.append(pricing.rents())
         outside_curves.append(pricing.outside(width**2, outside_idle))
         for curve, factor in ((rent_curves[-1], 1.0), (outside_curves[-1], user_weight)):
@@ -115,23 +130,22 @@ def _decide(run: Run, market: Market, census: Census, population: SummedPopulati
         rent_error, largest = max(rent_error, pricing.rent_error), max(largest, pricing.largest)
     kernel = FormulaKernel(
         people=run.people,
-        idle=Idle(user_weight=user_weight, mse=mse, outside=outside_idle),
+        idle=Idle(user_weight=user_weight, mse=bought.mse, outside=outside_idle, largest_outside=outside_idle),
         scale=population.scale,
         optimum=population.optimum,
         level=population.level * (1.0 + 1e-12),
         loss_per_weight=population.loss_per_weight,
         cap=cap,
-        weight_per_loss=weight_per_loss,
+        weight_per_loss=1.0 / bought.total_loss,
         rents=tuple(rent_curves),
         outside=None if outside_population is None else tuple(outside_curves),
         outside_level=0.0 if outside_population is None else outside_population.level * (1.0 + 1e-12),
-        largest_payment=largest,
+        largest_price=largest,
     )
     return Solved(
         population=population,
         kernel=kernel,
-        mse=mse,
-        objective=objective,
+        bought=bought,
         schedule_error=curve_error,
         rent_error=rent_error,
     )
@@ -147,9 +161,10 @@ class _Pricing:
         prior: Prior,
         lowest: float,
         cap: float,
+        tolerance: float,
     ) -> None:
         self._population, self._outside, self._prior = population, outside, prior
-        self._lowest, self._cap = lowest, cap
+        self._lowest, self._cap, self._tolerance = lowest, cap, tolerance
         self.rent_error = self.largest = 0.0
 
     def rents(self) -> Curve | None:
@@ -191,7 +206,7 @@ class _Pricing:
             reports,
             cap=self._cap,
             paid_besides=reports * self._losses(reports),
-            tolerance=_RENT_TOLERANCE,
+            tolerance=self._tolerance,
         )
         self.rent_error = max(self.rent_error, found.error)
         return found
@@ -201,43 +216,50 @@ class _Pricing:
         low, prior = self._lowest, self._prior
         if low == math.inf or not float(prior.virtual_cost(low)) < level:
             return None
-        high = float(prior.virtual_cost_inverse(level))
-        if not high > low:
-            high = math.nextafter(low, math.inf) * (1.0 + 1e-12) if low > 0.0 else 1e-300
+        high = max(float(prior.virtual_cost_inverse(level)), low)
         inner = [end for part in prior.flat_parts for end in part[:2] if low < end < high]
         return [low, *inner, high]
 
 
-def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) -> tuple[float, float, float]:
-    """Error in data units, objective and one over the sum of losses, after clipping losses at the cap.
+def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) -> Bought:
+    """The optimum after clipping losses at the cap.
 
-    Losses fall linearly with the cost, so everything is a matter of exact sums over those who are clipped. Clipping an
-    optimum leaves nobody with more loss than the best estimator can use, so weights stay proportional to losses.
+    A loss is ``slope·(level − cost)`` or the cap, so everything follows from exact sums over those who are clipped and
+    those who are not, without any difference. Clipping an optimum leaves nobody with more loss than the best estimator
+    can use, so weights stay proportional to losses.
     """
-    best, total, scale = population.optimum, population.loss_per_weight, population.scale
-    highest, slope = float(best.weights(np.zeros(1), 1.0)[0]) * total, total * KAPPA / (3.0 * best.root)
+    best, total = population.optimum, population.loss_per_weight
+    highest = float(best.weights(np.zeros(1), 1.0)[0]) * total
     if highest <= cap:
-        return population.mse * market.width**2, population.objective, 1.0 / total
-    lowest = best.base * scale
-    clip = lowest + scale * (highest - cap) / slope
-    window = run.reduce(
-        "adding up the clipped",
-        WindowKernel(run.people, 0.0, clip, clip),
-        Window(below=ExactSums({}), costs=np.zeros(0)),
+        return Bought(
+            mse=population.mse * market.width**2,
+            objective=population.objective,
+            total_loss=total,
+            squared_weights=best.value - KAPPA * best.root**2,
+        )
+    slope = total * KAPPA / (3.0 * best.root) / population.scale
+    level = population.level
+    clip = max(level - cap / slope, 0.0)
+    clipped = run.reduce("adding up the clipped", WindowKernel(run.people, 0.0, clip, clip), Window.nobody()).below
+    count, costs = clipped.count, float(clipped.about(0.0)[0])
+    first, second = (float(moment) for moment in population.bought_from.without(clipped).about(level))
+    losses = cap * count - slope * first
+    squares = cap**2 * count + slope**2 * second
+    spent = cap * costs - slope * (level * first + second)
+    mse = (2.0 + float(market.stated_variance) / market.width**2 * squares) / losses**2
+    return Bought(
+        mse=mse * market.width**2,
+        objective=population.error_weight * mse + spent,
+        total_loss=losses,
+        squared_weights=squares / losses**2,
     )
-    count = window.below.count
-    first, second = (float(moment) for moment in window.below.about(lowest))
-    first, second = first / scale, second / scale**2
-    variance = float(market.stated_variance) / market.width**2
-    before = count * highest - slope * first
-    squares = count * highest**2 - 2.0 * highest * slope * first + slope**2 * second
-    weighted = best.base * before + highest * first - slope * second  # Σ cost·loss of the clipped, before
-    losses = total - before + cap * count
-    all_squares = total**2 * (best.value - KAPPA * best.root**2) - squares + cap**2 * count
-    spent = total * best.root**3 - weighted + cap * (count * best.base + first)
-    mse = (2.0 + variance * all_squares) / losses**2
-    objective = population.error_weight * mse + scale * spent
-    return mse * market.width**2, objective, 1.0 / losses
+
+
+def _refined(finer: RefineKernel, refined: Refined, scale: float, lowest: float) -> Bracket:
+    """Where all minima are, from the finer buckets."""
+    below = [(part[0], sums) for part, sums in zip(finer.parts, refined.below, strict=True)]
+    levels = refined.histogram.levels(scale, lowest, below, [part[1] for part in finer.parts])
+    return _in_costs(bracket(levels, within=[(low / scale, high / scale) for low, high in finer.parts]), scale)
 
 
 def _in_costs(found: Bracket, scale: float) -> Bracket:
@@ -247,4 +269,5 @@ def _in_costs(found: Bracket, scale: float) -> Bracket:
         below_low=found.below_low,
         below_high=found.below_high,
         one_basin=found.one_basin,
+        parts=tuple((low * scale, high * scale) for low, high in found.parts),
     )

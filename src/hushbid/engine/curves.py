@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 _DEGREE = 12
-_HALVINGS = 45
+_HALVINGS = 64
 _MOST_PIECES = 512
+_NUMBERS = 8
 _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))[::-1]
 _CHECKS = np.concatenate([[-0.999], 0.5 * (_NODES[1:] + _NODES[:-1]), [0.999]])
 _FIT = np.linalg.inv(chebyshev.chebvander(_NODES, _DEGREE))
@@ -41,25 +42,50 @@ class Curve:
 
 
 def fit(function: Callable[[FloatArray], FloatArray], breaks: Sequence[float], *, allowed: float) -> Curve:
-    """A curve within ``allowed`` of ``function`` wherever it was checked, pieces halved until it is."""
+    """A curve within ``allowed`` of ``function`` wherever it was checked, pieces halved until it is.
+
+    The function may jump, at breaks or elsewhere, if it is continuous from the left: around a jump, pieces become so
+    short that the few numbers in them get a piece each. The lowest break is such a number of its own too.
+    """
     ends = np.unique(np.asarray(breaks, dtype=float))
+    done = [_single(function, ends[:1])]
     low, high = ends[:-1], ends[1:]
-    done: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     worst = 0.0
-    for halving in range(_HALVINGS + 1):
+    for halving in range(_HALVINGS + 1) if low.size else ():
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
         points = np.concatenate([_NODES, _CHECKS])
         values = function((middle[:, None] + half[:, None] * points).ravel()).reshape(low.size, points.size)
         coefficients = values[:, : _NODES.size] @ _FIT.T
         error = np.abs(coefficients @ _AT_CHECKS.T - values[:, _NODES.size :]).max(axis=1)
-        short = half <= 4.0 * np.spacing(np.abs(middle))
-        good = (error <= allowed) | short | (halving == _HALVINGS) | (low.size > _MOST_PIECES)
-        done.append((low[good], high[good], coefficients[good]))
+        good = error <= allowed
+        short = ~good & (high.view(np.int64) - low.view(np.int64) <= _NUMBERS)
+        if short.any():
+            done.append(_single(function, _numbers_in(low[short], high[short])))
+        if halving == _HALVINGS or low.size > _MOST_PIECES:
+            good = ~short
+        done.append((high[good], coefficients[good]))
         worst = max(worst, float(error[good].max(initial=0.0)))
-        if good.all():
+        left = ~(good | short)
+        if not left.any():
             break
-        low, middle, high = low[~good], middle[~good], high[~good]
+        low, middle, high = low[left], middle[left], high[left]
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    starts = np.concatenate([part[0] for part in done])
-    order = np.argsort(starts)
-    return Curve(np.append(starts[order], ends[-1]), np.concatenate([part[2] for part in done])[order], worst)
+    tops = np.concatenate([part[0] for part in done])
+    order = np.argsort(tops)
+    below = np.nextafter(ends[0], -np.inf)
+    return Curve(np.concatenate([[below], tops[order]]), np.concatenate([part[1] for part in done])[order], worst)
+
+
+def _single(function: Callable[[FloatArray], FloatArray], numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A piece for each number."""
+    coefficients = np.zeros((numbers.size, _DEGREE + 1))
+    coefficients[:, 0] = function(numbers)
+    return numbers, coefficients
+
+
+def _numbers_in(low: FloatArray, high: FloatArray) -> FloatArray:
+    """All doubles above ``low`` up to ``high``, of several short pieces."""
+    parts = [
+        np.arange(first + 1, last + 1) for first, last in zip(low.view(np.int64), high.view(np.int64), strict=True)
+    ]
+    return np.concatenate(parts).view(np.float64)

@@ -7,10 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.central import Optimum
-from hushbid.engine.boundary import Batch, pyarrow
+from hushbid.engine.boundary import Batch, Fields, pyarrow
 from hushbid.engine.curves import Curve
 from hushbid.engine.passes import GatherKernel
 from hushbid.engine.people import FloatArray, Keys, People, Rows, lookup_keys
+
+PRICED: Fields = (("privacy_loss", "float64"), ("weight", "float64"), ("payment", "float64"))
+"""The columns that pricing appends."""
 
 Decided = tuple[FloatArray, FloatArray, FloatArray]
 """Privacy losses, weights and payments."""
@@ -25,6 +28,9 @@ class Idle:
     outside: float | None
     """Their error outside; None if it is each one's own variance, a column of the table."""
 
+    largest_outside: float
+    """The largest error that anybody has outside."""
+
     def payments(self, rows: Rows) -> FloatArray:
         """For every row."""
         outside: float | FloatArray | None = self.outside if self.outside is not None else rows.variance
@@ -33,6 +39,11 @@ class Idle:
             return np.zeros(rows.reports.size)
         return np.broadcast_to(self.user_weight * (self.mse - outside), rows.reports.shape).copy()
 
+    @property
+    def largest_payment(self) -> float:
+        """No payment to somebody idle is larger, whoever pays."""
+        return self.user_weight * max(self.mse, self.largest_outside) if self.user_weight else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LookupKernel:
@@ -40,6 +51,9 @@ class LookupKernel:
 
     gather: GatherKernel
     idle: Idle
+    salt: int
+    """With which no two people who differ have the same key."""
+
     keys: Keys
     """Ascending."""
 
@@ -54,25 +68,41 @@ class LookupKernel:
 
     @property
     def largest_payment(self) -> float:
-        """The size of the largest payment, of those who are bought from."""
-        return float(np.abs(self.payment).max(initial=0.0))
+        """About the largest payment, whoever pays."""
+        return max(float(np.abs(self.payment).max(initial=0.0)), self.idle.largest_payment)
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        return PRICED
 
     def __call__(self, batch: Batch) -> list[Any]:
         rows = self.people.read(batch)
-        return _columns(rows, self.decide(batch, rows))
+        return columns_of(rows, *self.decide(batch, rows))
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
         payment = self.idle.payments(rows)
         loss, weight = np.zeros(payment.size), np.zeros(payment.size)
-        which = np.flatnonzero(rows.costs <= self.gather.cut)
-        if which.size and self.keys.size:
-            keys = lookup_keys(rows, which, self.gather.ties(batch, rows, which))
-            place = np.minimum(self.keys.searchsorted(keys), self.keys.size - 1)
-            hit = self.keys[place] == keys
-            which, place = which[hit], place[hit]
-            loss[which], weight[which], payment[which] = self.loss[place], self.weight[place], self.payment[place]
+        which, place = self.found(batch, rows)
+        loss[which], weight[which], payment[which] = self.loss[place], self.weight[place], self.payment[place]
         return loss, weight, payment
+
+    def found(self, batch: Batch, rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Which good rows were priced on the driver, and where they stand there."""
+        which = np.flatnonzero(rows.costs <= self.gather.cut)
+        if not which.size or not self.keys.size:
+            return which[:0], which[:0]
+        keys = lookup_keys(
+            rows.reports[which],
+            None if rows.groups is None else rows.groups[which],
+            None if rows.variance is None else rows.variance[which],
+            self.gather.ties(batch, rows, which),
+            self.salt,
+        )
+        place = np.minimum(self.keys.searchsorted(keys), self.keys.size - 1)
+        hit = self.keys[place] == keys
+        return which[hit], place[hit]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,12 +130,22 @@ class FormulaKernel:
     outside_level: float
     """Nobody above this virtual cost matters outside."""
 
-    largest_payment: float
+    largest_price: float
     """About the largest payment for data: what somebody with the lowest report is paid."""
+
+    @property
+    def largest_payment(self) -> float:
+        """About the largest payment, whoever pays."""
+        return self.largest_price + self.idle.largest_payment
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        return PRICED
 
     def __call__(self, batch: Batch) -> list[Any]:
         rows = self.people.read(batch)
-        return _columns(rows, self.decide(batch, rows))
+        return columns_of(rows, *self.decide(batch, rows))
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
@@ -128,6 +168,23 @@ class FormulaKernel:
         return loss, weight, payment
 
 
+Decider = LookupKernel | FormulaKernel
+
+
+def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:
+    """Values for the good rows as Arrow arrays, null in the rows that cannot be priced."""
+    pa = pyarrow()
+    good = rows.good
+    if good is None:
+        return [pa.array(values) for values in decided]
+    columns = []
+    for values in decided:
+        column = np.zeros(good.size, dtype=values.dtype)
+        column[good] = values
+        columns.append(pa.array(column, mask=~good))
+    return columns
+
+
 def _evaluate(curves: tuple[Curve | None, ...], reports: FloatArray, groups: NDArray[np.int64] | None) -> FloatArray:
     found = np.zeros(reports.size)
     for code, curve in enumerate(curves):
@@ -138,17 +195,3 @@ def _evaluate(curves: tuple[Curve | None, ...], reports: FloatArray, groups: NDA
         rows = groups == code
         found[rows] = curve(reports[rows])
     return found
-
-
-def _columns(rows: Rows, decided: Decided) -> list[Any]:
-    """As Arrow arrays, null in the rows that cannot be priced."""
-    pa = pyarrow()
-    good = rows.good
-    if good is None:
-        return [pa.array(values) for values in decided]
-    columns = []
-    for values in decided:
-        column = np.zeros(good.size)
-        column[good] = values
-        columns.append(pa.array(column, mask=~good))
-    return columns

@@ -6,46 +6,51 @@ from typing import Any
 
 import duckdb
 
-from hushbid.engine.boundary import BATCH_ROWS, OUTPUT, Mapper, Reducer, Sum, fold, pyarrow
+from hushbid.engine.boundary import BATCH_ROWS, Mapper, Reducer, Sum, fold, pyarrow
+from hushbid.errors import InputError
+
+_KINDS = {"float64": "DOUBLE", "int64": "BIGINT", "string": "VARCHAR"}
 
 
 class DuckDBEngine:
     """A ``duckdb.DuckDBPyRelation``; pricing is a function in its connection, so the result is a relation too."""
 
     def __init__(self, relation: Any, connection: Any = None) -> None:
-        self._relation, self._connection = relation, connection
+        self._relation = relation
+        self._connection: Any = duckdb.default_connection() if connection is None else connection
         self.names: list[str] = list(relation.columns)
+        self._check_connection()
 
     def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
         """The sum of the kernel's results over all batches of these columns."""
         selected = self._relation.project(", ".join(map(_quoted, columns)))
         return fold(selected.to_arrow_reader(BATCH_ROWS), kernel, zero)
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool) -> Any:
+    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A relation that is priced in DuckDB's own vectors, whenever it is run."""
         name = f"hushbid_{uuid.uuid4().hex}"
         types = dict(zip(self._relation.columns, self._relation.types, strict=True))
+        fields = [field for field, _ in kernel.fields]
         pa = pyarrow()
 
         def decide(rows: Any) -> Any:
             parts = rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]
             found = [kernel(pa.RecordBatch.from_struct_array(part)) for part in parts]
-            return pa.chunked_array([pa.StructArray.from_arrays(columns, names=OUTPUT) for columns in found])
+            return pa.chunked_array([pa.StructArray.from_arrays(columns, names=fields) for columns in found])
 
-        connection: Any = duckdb.default_connection() if self._connection is None else self._connection
-        connection.create_function(
+        self._connection.create_function(
             name,
             decide,
             [duckdb.struct_type({column: types[column] for column in columns})],
-            duckdb.struct_type(dict.fromkeys(OUTPUT, "DOUBLE")),
+            duckdb.struct_type({field: _KINDS[kind] for field, kind in kernel.fields}),
             type="arrow",
             null_handling="special",
         )
         packed = ", ".join(f"{_quoted(column)} := {_quoted(column)}" for column in columns)
         decided = self._relation.project(f"*, {name}(struct_pack({packed})) AS {name}")
-        fields = ", ".join(f"{name}.{field} AS {field}" for field in OUTPUT)
-        priced = decided.project(f"* EXCLUDE ({name}), {fields}")
-        return priced.filter(f"{OUTPUT[0]} IS NOT NULL") if drop else priced
+        kept = f"* EXCLUDE ({name})" if keep is None else ", ".join(map(_quoted, keep))
+        priced = decided.project(", ".join([kept, *(f"{name}.{field} AS {field}" for field in fields)]))
+        return priced.filter(f"{fields[0]} IS NOT NULL") if drop else priced
 
     def distinct(self, column: str) -> int:
         """How many different values a column has, nulls not counted."""
@@ -55,6 +60,17 @@ class DuckDBEngine:
     def write(self, frame: Any, path: str) -> None:
         """Write to one Parquet file."""
         frame.write_parquet(path)
+
+    def _check_connection(self) -> None:
+        """A relation does not tell where it lives; one that does not see our function lives elsewhere."""
+        name = f"hushbid_{uuid.uuid4().hex}"
+        self._connection.create_function(name, lambda: 1, [], "INTEGER")
+        try:
+            self._relation.project(f"{name}()")
+        except duckdb.CatalogException:
+            raise InputError("The relation belongs to another connection: pass that as connection=.") from None
+        finally:
+            self._connection.remove_function(name)
 
 
 def _quoted(name: str) -> str:

@@ -46,6 +46,18 @@ class Table:
     rows: int
     """How many rows there are."""
 
+    numbered: NDArray[np.int64]
+    """The number of each row in the file."""
+
+    def only(self, which: NDArray[np.bool_]) -> "Table":
+        """Some of the rows; they keep their numbers in `numbered`."""
+        rows: list[int] = np.flatnonzero(which).tolist()
+        columns: dict[str, Column] = {
+            name: column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows]
+            for name, column in self.columns.items()
+        }
+        return Table(source=self.source, columns=columns, rows=len(rows), numbered=self.numbered[which])
+
     def __contains__(self, name: str) -> bool:
         return name in self.columns
 
@@ -62,9 +74,16 @@ class Table:
         if bad.any():
             raise error(
                 f"{self.source}: column {name!r} must hold numbers such as 0.25"
-                f"{' or nothing' if may_be_missing else ''}, but {rows_text(bad)} not ({ROWS_NOTE})."
+                f"{' or nothing' if may_be_missing else ''}, but {self._rows(bad)} not ({ROWS_NOTE})."
             )
         return values
+
+    def readable_numbers(self, name: str) -> FloatArray:
+        """A column as floats, NaN in every row that is no number."""
+        column = self.columns[name]
+        is_numeric = isinstance(column, np.ndarray) and column.dtype.kind in "fiu"
+        values = column.astype(np.float64) if is_numeric else _parsed(column)  # type: ignore[union-attr]
+        return np.where(np.isneginf(values), math.nan, values)
 
     def texts(self, name: str) -> list[str]:
         """A column as texts, without spaces around; empty where a cell is missing. A float is no label."""
@@ -84,12 +103,15 @@ class Table:
             empty[row] = key == ""
             again[row] = bool(key) and first.setdefault(key, row) != row
         if empty.any():
-            raise InputError(f"{self.source}: column {name!r} must name everybody, but {rows_text(empty)} not.")
+            raise InputError(f"{self.source}: column {name!r} must name everybody, but {self._rows(empty)} not.")
         twin = first[keys[int(np.argmax(again))]]
         raise InputError(
-            f"{self.source}: column {name!r} must name everybody once, but {rows_text(again)} not (the first repeats"
-            f" row {twin}; {ROWS_NOTE})."
+            f"{self.source}: column {name!r} must name everybody once, but {self._rows(again)} not (the first repeats"
+            f" row {self.numbered[twin]}; {ROWS_NOTE})."
         )
+
+    def _rows(self, bad: NDArray[np.bool_]) -> str:
+        return rows_text(bad, self.numbered)
 
 
 def read_table(path: str | Path, *, needed: Sequence[str], optional: Sequence[str] = ()) -> Table:
@@ -102,7 +124,7 @@ def read_table(path: str | Path, *, needed: Sequence[str], optional: Sequence[st
         columns, rows = read(file, source, list(needed), list(optional))
     if rows == 0:
         raise InputError(f"{source} has no rows: there is a header and nobody below it.")
-    return Table(source=source, columns=columns, rows=rows)
+    return Table(source=source, columns=columns, rows=rows, numbered=np.arange(rows))
 
 
 def columns_of(path: str | Path) -> list[str]:
@@ -125,9 +147,9 @@ def table_writer(path: str | Path, columns: Mapping[str, Column]) -> Write:
     raise InputError(f"{path} must end in .csv or .parquet, or be - for standard output.")
 
 
-def rows_text(bad: NDArray[np.bool_]) -> str:
+def rows_text(bad: NDArray[np.bool_], numbered: NDArray[np.int64] | None = None) -> str:
     """``row 3 does``, or ``rows 3, 5 and 12 more do``: subject and verb, for sentences that end in "not"."""
-    rows = np.flatnonzero(bad)
+    rows = np.flatnonzero(bad) if numbered is None else numbered[bad]
     if rows.size == 1:
         return f"row {rows[0]} does"
     shown = ", ".join(str(row) for row in rows[:_ROWS_SHOWN])

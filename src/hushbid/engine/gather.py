@@ -13,6 +13,7 @@ import numpy as np
 from hushbid.allocation.local import WORTHWHILE
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
+from hushbid.engine.people import Keys, lookup_keys
 from hushbid.engine.run import Run
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Market, Outcome
@@ -44,19 +45,51 @@ def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most
     small = _market_of(run, market, census, people)
     outcome = small.acquire(people.reports, tie_key=people.ties if by_identity else None)
     user_weight = float(market.user_weight)  # type: ignore[arg-type]
-    idle = Idle(user_weight=user_weight, mse=outcome.mse, outside=_outside_of_idle(run, small, outcome, census))
-    order = np.argsort(people.keys, kind="stable")
+    outside = _outside_of_idle(run, small, outcome, census)
+    salt, keys = _told_apart(run, people, by_identity)
+    order = np.argsort(keys, kind="stable")
     return Priced(
         outcome=outcome,
         kernel=LookupKernel(
             gather=kernel,
-            idle=idle,
-            keys=people.keys[order],
+            idle=Idle(
+                user_weight=user_weight,
+                mse=outcome.mse,
+                outside=outside,
+                largest_outside=census.widest if outside is None else outside,
+            ),
+            salt=salt,
+            keys=keys[order],
             loss=outcome.privacy_loss[order],
             weight=outcome.weights[order],
             payment=outcome.payments[order],
         ),
     )
+
+
+def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Keys]:
+    """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
+    alike = (people.reports, people.groups, people.variance, people.ties)
+    groups, variance = run.people.group is not None, run.people.variance is not None
+    for salt in range(64):
+        keys = lookup_keys(
+            people.reports,
+            people.groups if groups else None,
+            people.variance if variance else None,
+            people.ties if by_identity else None,
+            salt,
+        )
+        order = np.argsort(keys, kind="stable")
+        twins = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+        same = np.all([column[order[twins]] == column[order[twins + 1]] for column in alike], axis=0)
+        if by_identity and same.any():
+            raise InputError(
+                f"Column {run.people.id!r} must name everybody once, but among those who could be bought from an id is"
+                " missing or repeated."
+            )
+        if same.all():
+            return salt, keys
+    raise MarketError("The reports of two people cannot be told apart by 64 bits.")
 
 
 def price_nobody(run: Run, market: Market) -> Priced:
@@ -67,7 +100,8 @@ def price_nobody(run: Run, market: Market) -> Priced:
     none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
     kernel = LookupKernel(
         gather=GatherKernel(run.people, -1.0, 0, False),
-        idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0),
+        idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0, largest_outside=0.0),
+        salt=0,
         keys=keys,
         loss=none,
         weight=none,

@@ -5,6 +5,7 @@ down to `OFFSET_BITS`, an integer. Here the buckets that hold nobody are left ou
 Overflow cannot happen: squares of offsets have 28 bits, and 2**34 people's fit in 62.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,26 +81,39 @@ class Histogram:
         last = int(np.searchsorted(np.cumsum(self.count), people))
         return float(self._edges(1)[min(last, self.keys.size - 1)])
 
-    def levels(self, scale: float, lowest: float, below: ExactSums) -> Levels:
-        """Sums at the buckets' edges, in normal form; ``below`` are the people below the first bucket."""
+    def most_different(self, low: float, high: float) -> int:
+        """At most about so many different costs lie in an interval: people with one offset count as having one cost."""
+        inside = (self._edges(1) >= low) & (self._edges(0) <= high)
+        sums = zip(*(x[inside].tolist() for x in (self.count, self.first, self.second)), strict=True)
+        return sum(1 if count * second == first * first else count for count, first, second in sums)
+
+    def levels(
+        self, scale: float, lowest: float, below: Sequence[tuple[float, ExactSums]] = (), ends: Sequence[float] = ()
+    ) -> Levels:
+        """Sums at the buckets' edges, and at ``ends``, in normal form.
+
+        ``below`` adds people who lie below a level and in no bucket.
+        """
         origin = lowest / scale
         left, right = self._edges(0) / scale, self._edges(1) / scale
         before, grain = left - origin, (right - left) / (1 << OFFSET_BITS)
         count, first, second = (x.astype(float) for x in (self.count, self.first, self.second))
-        exact = below.about(lowest)
-        start = (float(below.count), float(exact[0]) / scale, float(exact[1]) / scale**2, 0.0)
         terms = (
             count,
             count * before + grain * first,
             count * before**2 + 2.0 * before * grain * first + grain**2 * second,
             count * grain,
         )
-        mass, one, two, rounding = (
-            begin + np.concatenate([[0.0], np.cumsum(term)]) for begin, term in zip(start, terms, strict=True)
-        )
-        level = np.unique(np.maximum(np.concatenate([left, right]), origin))
+        starts = np.array([start for start, _ in below]) / scale
+        level = np.unique(np.maximum(np.concatenate([left, right, starts, np.array(ends) / scale]), origin))
         at = np.searchsorted(right, level, side="right")
-        return Levels(level=level, mass=mass[at], first=one[at], second=two[at], rounding=rounding[at], origin=origin)
+        mass, one, two, rounding = (np.concatenate([[0.0], np.cumsum(term)])[at] for term in terms)
+        for start, (_, people) in zip(starts.tolist(), below, strict=True):
+            above, (first_moment, second_moment) = level >= start, people.about(lowest)
+            mass[above] += people.count
+            one[above] += float(first_moment) / scale
+            two[above] += float(second_moment) / scale**2
+        return Levels(level=level, mass=mass, first=one, second=two, rounding=rounding, origin=origin)
 
     def _edges(self, side: int) -> FloatArray:
         return ((self.keys + side) << self.shift).view(np.float64)

@@ -12,7 +12,7 @@ SPARK_AT = "spark:"
 """Before a master URL: ``spark:local[4]``, ``spark:spark://host:7077``, ``spark:yarn``."""
 
 
-def open_engine(population: Any, engine: str = "auto") -> Engine:
+def open_engine(population: Any, engine: str = "auto", *, connection: Any = None) -> Engine:
     """The engine for a table; for a path, ``engine`` says which one reads it."""
     if engine not in NAMES and not engine.startswith(SPARK_AT):
         raise InputError(f"engine must be one of {', '.join(NAMES)}, or spark: with a master URL, got {engine!r}.")
@@ -27,10 +27,10 @@ def open_engine(population: Any, engine: str = "auto") -> Engine:
     expected = {"pyarrow": "memory", "_duckdb": "duckdb", "pyspark": "spark"}.get(kind, kind)
     if engine not in ("auto", expected) and not (expected == "spark" and engine.startswith(SPARK_AT)):
         raise InputError(f"engine must be 'auto' or {expected!r} for a {type(population).__name__}, got {engine!r}.")
-    return _open_frame(population, expected)
+    return _open_frame(population, expected, connection)
 
 
-def _open_frame(population: Any, kind: str) -> Engine:
+def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
     if kind == "polars":
         from hushbid.engine.polars_frame import PolarsEngine
 
@@ -38,7 +38,7 @@ def _open_frame(population: Any, kind: str) -> Engine:
     if kind == "duckdb":
         from hushbid.engine.duckdb_relation import DuckDBEngine
 
-        return DuckDBEngine(population)
+        return DuckDBEngine(population, connection)
     if kind == "spark":
         from hushbid.engine.spark_frame import SparkEngine
 
@@ -47,26 +47,51 @@ def _open_frame(population: Any, kind: str) -> Engine:
 
 
 def _open_path(path: str | Path, engine: str) -> Engine:
-    if engine == "auto":
-        return ArrowEngine(path)
-    on_spark = engine.startswith("spark")
-    if not on_spark and not Path(path).exists():
-        raise InputError(f"There is no file or folder {str(path)!r}.")
-    pattern = f"{path}/**/*.parquet" if Path(path).is_dir() else str(path)
+    if is_url(path) and not engine.startswith("spark"):
+        raise InputError(f"engine must be 'spark' for {str(path)!r}: the others read files of this machine.")
     try:
-        if engine == "memory":
-            return ArrowEngine(ArrowEngine(path).read_all())
-        if engine == "polars":
-            import polars as pl
-
-            return _open_frame(pl.scan_parquet(pattern), engine)
-        if engine == "duckdb":
-            import duckdb
-
-            return _open_frame(duckdb.read_parquet(pattern), engine)
-        from hushbid.engine.spark_frame import session
-
-        return _open_frame(session(engine.removeprefix(SPARK_AT)).read.parquet(str(path)), "spark")
+        return _open_url(str(path), engine) if is_url(path) else _open_file(Path(path), engine)
     except ModuleNotFoundError as missing:
-        extra = "spark" if on_spark else "engines"
+        extra = "spark" if engine.startswith("spark") else "engines"
         raise MissingExtra(f"Engine {engine!r} needs {missing.name}: pip install 'hushbid[{extra}]'.") from None
+
+
+def _open_file(path: Path, engine: str) -> Engine:
+    """All engines read the same files in the same order; folders called ``name=value`` are a column."""
+    opened = ArrowEngine(path)
+    files = opened.files
+    if engine == "auto":
+        return opened
+    if engine == "memory":
+        return ArrowEngine(opened.read_all())
+    if engine == "polars":
+        import polars as pl
+
+        return _open_frame(pl.scan_parquet(files, hive_partitioning=True), engine)
+    if engine == "duckdb":
+        import duckdb
+
+        return _open_frame(duckdb.read_parquet(files, hive_partitioning=True), engine)
+    base = path if path.is_dir() else path.parent
+    reader = _session(engine).read.option("basePath", f"file://{base.absolute()}")
+    return _open_frame(reader.parquet(*(f"file://{Path(file).absolute()}" for file in files)), "spark")
+
+
+def _open_url(url: str, engine: str) -> Engine:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return _open_frame(_session(engine).read.parquet(url), "spark")
+    except AnalysisException as problem:
+        raise InputError(f"Spark cannot read {url!r}: {problem.getCondition()}.") from None
+
+
+def _session(engine: str) -> Any:
+    from hushbid.engine.spark_frame import session
+
+    return session(engine.removeprefix(SPARK_AT) if engine.startswith(SPARK_AT) else None)
+
+
+def is_url(path: str | Path) -> bool:
+    """Whether a path names another file system than this machine's, which only Spark reads."""
+    return "://" in str(path)

@@ -1,6 +1,6 @@
 """The kernels of the solving passes, and the summaries they add up to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from hushbid.allocation.exact import ExactSums
 from hushbid.engine.boundary import Batch
 from hushbid.engine.histogram import COARSE, Histogram
-from hushbid.engine.people import PROBLEMS, FloatArray, Keys, People, Rows, lookup_keys
+from hushbid.engine.people import PROBLEMS, FloatArray, Keys, People, Rows
 
 _SHOWN = 5
+_MANY = 1 << 18
+_GATHERED = ("costs", "reports", "groups", "variance", "ties")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,9 @@ class Census:
     variance: tuple[float, float] = (np.inf, 0.0)
     """The smallest and the largest variance of anybody with a finite cost."""
 
+    widest: float = 0.0
+    """The largest variance of all."""
+
     def __add__(self, other: "Census") -> "Census":
         """Both populations together."""
         problems, reports = dict(self.problems), dict(self.lowest_report)
@@ -58,6 +63,7 @@ class Census:
             lowest=min(self.lowest, other.lowest),
             lowest_report=reports,
             variance=(min(self.variance[0], other.variance[0]), max(self.variance[1], other.variance[1])),
+            widest=max(self.widest, other.widest),
         )
 
     @property
@@ -100,6 +106,7 @@ class CensusKernel:
             lowest=float(costs.min(initial=np.inf)),
             lowest_report=self._lowest_reports(rows),
             variance=(float(variance.min(initial=np.inf)), float(variance.max(initial=0.0))),
+            widest=0.0 if rows.variance is None else float(rows.variance.max(initial=0.0)),
         )
 
     def _lowest_reports(self, rows: Rows) -> dict[int, float]:
@@ -128,51 +135,100 @@ class CensusKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refined:
-    """Exact sums below a range of costs, and a finer histogram of the range."""
+    """A finer histogram of some intervals of costs, and exact sums of the people below each but above the last."""
 
-    below: ExactSums
+    below: tuple[ExactSums, ...]
     histogram: Histogram
 
     def __add__(self, other: "Refined") -> "Refined":
         """Both populations together."""
-        return Refined(below=self.below + other.below, histogram=self.histogram + other.histogram)
+        below = tuple(mine + theirs for mine, theirs in zip(self.below, other.below, strict=True))
+        return Refined(below=below, histogram=self.histogram + other.histogram)
 
 
 @dataclass(frozen=True, slots=True)
 class RefineKernel:
-    """Pass 2, of a population too large to take the range to the driver."""
+    """Pass 2, of a population too large to take what is left of it to the driver."""
 
     people: People
-    low: float
-    high: float
+    parts: tuple[tuple[float, float], ...]
+    """The intervals, ascending, each of whole buckets."""
+
     shift: int
 
     @classmethod
-    def over(cls, people: People, low: float, high: float, *, buckets: int = 1 << 12) -> "RefineKernel":
-        """Between two costs, with at most so many buckets."""
-        first, last = (int(np.float64(end).view(np.int64)) for end in (low, high))
-        shift = 16
-        while (last >> shift) - (first >> shift) >= buckets:
+    def over(
+        cls, people: People, intervals: Sequence[tuple[float, float]], *, buckets: int = 1 << 12
+    ) -> "RefineKernel":
+        """Over some intervals, a little widened, with about so many buckets in all."""
+        shift, ends = 16, [(low * (1.0 - 1e-9), high * (1.0 + 1e-9)) for low, high in intervals]
+        while sum(_bits(high, shift) - _bits(low, shift) + 1 for low, high in ends) > max(buckets, 2 * len(ends)):
             shift += 1
-        return cls(people, low, high, shift)
+        parts: list[tuple[float, float]] = []
+        for low, high in ends:
+            first, last = _edge(_bits(low, shift), shift), _edge(_bits(high, shift) + 1, shift)
+            if parts and first <= parts[-1][1]:
+                first = parts.pop()[0]
+            parts.append((first, last))
+        return cls(people, tuple(parts), shift)
+
+    @property
+    def nobody(self) -> Refined:
+        """Where to start adding."""
+        return Refined(below=(ExactSums({}),) * len(self.parts), histogram=Histogram.empty(self.shift))
 
     def __call__(self, batch: Batch, start: int | None) -> Refined:
         costs = self.people.read(batch).costs
-        costs = costs[costs <= self.high]
-        within = costs >= self.low
-        return Refined(below=ExactSums.of(costs[~within]), histogram=Histogram.of(costs[within], self.shift))
+        costs = costs[costs < self.parts[-1][1]]
+        if len(self.parts) == 1:
+            within = costs >= self.parts[0][0]
+            below: tuple[ExactSums, ...] = (ExactSums.of(costs[~within]),)
+        else:
+            place = np.searchsorted(np.array(self.parts).ravel(), costs, side="right")
+            within = place % 2 == 1
+            below = tuple(ExactSums.of(costs[place == 2 * part]) for part in range(len(self.parts)))
+        return Refined(below=below, histogram=Histogram.of(costs[within], self.shift))
+
+
+def _bits(cost: float, shift: int) -> int:
+    return int(np.float64(cost).view(np.int64)) >> shift
+
+
+def _edge(bits: int, shift: int) -> float:
+    return float(np.int64(bits << shift).view(np.float64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Window:
-    """Exact sums below a window of costs, and everybody's cost inside."""
+    """Exact sums below a window of costs, and every cost inside with the number of people who have it."""
 
     below: ExactSums
     costs: FloatArray
+    people: NDArray[np.int64]
+    different: int = 0
+    """How many costs there were when equal ones were last put together."""
+
+    @classmethod
+    def nobody(cls) -> "Window":
+        """Where to start adding."""
+        return cls(below=ExactSums({}), costs=np.zeros(0), people=np.zeros(0, dtype=np.int64))
 
     def __add__(self, other: "Window") -> "Window":
         """Both populations together."""
-        return Window(below=self.below + other.below, costs=np.concatenate([self.costs, other.costs]))
+        both = Window(
+            below=self.below + other.below,
+            costs=np.concatenate([self.costs, other.costs]),
+            people=np.concatenate([self.people, other.people]),
+            different=max(self.different, other.different),
+        )
+        return both.settled() if both.costs.size > max(2 * both.different, _MANY) else both
+
+    def settled(self) -> "Window":
+        """With every cost once, ascending."""
+        costs, places = np.unique(self.costs, return_inverse=True)
+        people = np.zeros(costs.size, dtype=np.int64)
+        np.add.at(people, places, self.people)
+        return Window(below=self.below, costs=costs, people=people, different=costs.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +244,8 @@ class WindowKernel:
         costs = self.people.read(batch).costs
         costs = costs[(costs >= self.start) & (costs <= self.high)]
         within = costs >= self.low
-        return Window(below=ExactSums.of(costs[~within]), costs=costs[within])
+        inside, people = np.unique(costs[within], return_counts=True)
+        return Window(below=ExactSums.of(costs[~within]), costs=inside, people=people.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -201,29 +258,31 @@ class Gathered:
     groups: NDArray[np.int64]
     variance: FloatArray
     ties: Keys
-    keys: Keys
 
     @classmethod
     def nobody(cls, most: int) -> "Gathered":
         """Where to start adding."""
-        none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
+        none = np.zeros(0)
         return cls(
-            most=most, costs=none, reports=none, groups=np.zeros(0, np.int64), variance=none, ties=keys, keys=keys
+            most=most,
+            costs=none,
+            reports=none,
+            groups=np.zeros(0, np.int64),
+            variance=none,
+            ties=np.zeros(0, dtype=np.uint64),
         )
 
     def __add__(self, other: "Gathered") -> "Gathered":
         """The cheapest of both; more than enough are kept until `settled`."""
-        names = ("costs", "reports", "groups", "variance", "ties", "keys")
         both = Gathered(
-            most=self.most, **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+            most=self.most, **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _GATHERED}
         )
         return both.settled() if both.costs.size > 2 * self.most else both
 
     def settled(self) -> "Gathered":
         """In an order that does not depend on how they arrived, and not too many."""
-        order = np.lexsort((self.keys, self.ties, self.costs))[: self.most]
-        names = ("costs", "reports", "groups", "variance", "ties", "keys")
-        return Gathered(most=self.most, **{name: getattr(self, name)[order] for name in names})
+        order = np.lexsort((self.variance, self.groups, self.reports, self.ties, self.costs))[: self.most]
+        return Gathered(most=self.most, **{name: getattr(self, name)[order] for name in _GATHERED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +299,6 @@ class GatherKernel:
         rows = self.people.read(batch)
         which = np.flatnonzero(rows.costs <= self.cut)
         ties = self.ties(batch, rows, which)
-        keys = lookup_keys(rows, which, ties)
         return Gathered(
             most=self.most,
             costs=rows.costs[which],
@@ -248,7 +306,6 @@ class GatherKernel:
             groups=np.zeros(which.size, np.int64) if rows.groups is None else rows.groups[which],
             variance=np.zeros(which.size) if rows.variance is None else rows.variance[which],
             ties=np.zeros(which.size, np.uint64) if ties is None else ties,
-            keys=keys,
         )
 
     def ties(self, batch: Batch, rows: Rows, which: NDArray[np.intp]) -> Keys | None:

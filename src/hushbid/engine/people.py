@@ -132,14 +132,17 @@ class People:
         return problem
 
 
-def lookup_keys(rows: Rows, which: NDArray[np.intp], ties: Keys | None) -> Keys:
-    """A number for each row by which her decision is found again; equal only where decisions are equal."""
+def lookup_keys(
+    reports: FloatArray, groups: NDArray[np.int64] | None, variance: FloatArray | None, ties: Keys | None, salt: int
+) -> Keys:
+    """A number for each person by which her decision is found again; ``salt`` gives others where two are equal."""
     odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
-    keys: Keys = np.ascontiguousarray(rows.reports[which]).view(np.uint64) * odd[0]
-    if rows.groups is not None:
-        keys ^= (rows.groups[which].astype(np.uint64) + np.uint64(1)) * odd[1]
-    if rows.variance is not None:
-        keys ^= np.ascontiguousarray(rows.variance[which]).view(np.uint64) * odd[2]
+    odd += np.uint64(2 * salt)
+    keys: Keys = np.ascontiguousarray(reports + 0.0).view(np.uint64) * odd[0]
+    if groups is not None:
+        keys ^= (groups.astype(np.uint64) + np.uint64(1)) * odd[1]
+    if variance is not None:
+        keys ^= np.ascontiguousarray(variance + 0.0).view(np.uint64) * odd[2]
     return keys if ties is None else keys ^ ties
 
 

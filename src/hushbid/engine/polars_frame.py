@@ -5,7 +5,9 @@ from typing import Any
 
 import polars as pl
 
-from hushbid.engine.boundary import BATCH_ROWS, OUTPUT, Mapper, Reducer, Sum, fold, pyarrow
+from hushbid.engine.boundary import BATCH_ROWS, Mapper, Reducer, Sum, fold, needed, pyarrow
+
+_KINDS = {"float64": pl.Float64(), "int64": pl.Int64(), "string": pl.String()}
 
 
 class PolarsEngine:
@@ -24,12 +26,19 @@ class PolarsEngine:
         )
         return fold((batch for chunk in chunks for batch in chunk.to_arrow().to_batches()), kernel, zero)
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool) -> Any:
+    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A lazy frame for a lazy one; its rows are priced in the streaming engine's batches, whenever it is run."""
-        schema = pl.Schema({**self._schema, **dict.fromkeys(OUTPUT, pl.Float64())})
-        frame = self._frame.map_batches(_Appended(kernel, list(columns)), schema=schema, streamable=True)
+        read = self.names if keep is None else needed(columns, keep)
+        new = {name: _KINDS[kind] for name, kind in kernel.fields}
+        frame = self._frame.select(read).map_batches(
+            _Appended(kernel, list(columns)),
+            schema=pl.Schema({**{name: self._schema[name] for name in read}, **new}),
+            streamable=True,
+        )
+        if keep is not None:
+            frame = frame.select(*keep, *new)
         if drop:
-            frame = frame.filter(pl.col(OUTPUT[0]).is_not_null())
+            frame = frame.filter(pl.col(kernel.fields[0][0]).is_not_null())
         return frame.collect(engine="streaming") if self._eager else frame
 
     def distinct(self, column: str) -> int:
@@ -52,8 +61,10 @@ class _Appended:
         table = frame.select(self._columns).to_arrow().combine_chunks()
         batches = table.to_batches() or [pyarrow().RecordBatch.from_pylist([], schema=table.schema)]
         found = [self._kernel(batch) for batch in batches]
-        columns = [pl.concat([_series(part[place]) for part in found]) for place in range(len(OUTPUT))]
-        return frame.with_columns(column.alias(name) for name, column in zip(OUTPUT, columns, strict=True))
+        return frame.with_columns(
+            pl.concat([_series(part[place]) for part in found]).alias(name)
+            for place, (name, _) in enumerate(self._kernel.fields)
+        )
 
 
 def _series(array: Any) -> pl.Series:

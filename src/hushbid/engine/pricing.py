@@ -1,23 +1,25 @@
 """Price a population wherever it lives."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hushbid.engine.boundary import OUTPUT, Batch, Engine, Frame
+from hushbid.engine.atomic import Staging
+from hushbid.engine.boundary import Batch, Engine, Frame
 from hushbid.engine.central import WINDOW, first_bracket, normal_scale, solve
-from hushbid.engine.decisions import FormulaKernel, LookupKernel
+from hushbid.engine.decisions import PRICED, Decider, LookupKernel
 from hushbid.engine.gather import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel
 from hushbid.engine.people import PROBLEMS, People
 from hushbid.engine.run import Progress, Run
-from hushbid.engine.storing import store
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior
@@ -48,8 +50,17 @@ class Summary:
     lower_bound: float
     """No decision has a smaller objective before any cap, in money."""
 
+    cap_cost: float
+    """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
+
     largest_privacy_loss: float
     """Nobody's privacy loss is larger."""
+
+    total_privacy_loss: float
+    """All privacy losses together."""
+
+    squared_weights: float
+    """The sum of the squares of all weights."""
 
     schedule_error: float
     """How far payments may be from exact ones because they are read off a curve, in money: 0 if they are not."""
@@ -83,7 +94,8 @@ class Priced:
     """The market, as it was given."""
 
     _engine: Engine
-    _kernel: FormulaKernel | LookupKernel
+    _kernel: Decider
+    _drop: bool
 
     def total_payment(self) -> float:
         """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
@@ -93,7 +105,10 @@ class Priced:
 
     def write_parquet(self, path: str | Path, *, force: bool = False) -> None:
         """Price and write everybody; what is written takes its name only when it is complete."""
-        store(path, lambda temporary: self._engine.write(self.frame, temporary), force=force)
+        if os.path.lexists(path) and not force:
+            raise InputError(f"{str(path)!r} exists already; choose another name, or force.")
+        with Staging(force=force) as files:
+            files.make(path, lambda temporary: self._engine.write(self.frame, str(temporary)))
 
     def __repr__(self) -> str:
         return f"Priced({self.summary!r})"
@@ -111,9 +126,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class TallyKernel:
-    """Payments in whole steps, rounded down; halves of 32 bits add up in 64 bits without overflow."""
+    """Payments in whole steps, rounded down."""
 
-    kernel: FormulaKernel | LookupKernel
+    kernel: Decider
     step: float
 
     def __call__(self, batch: Batch, start: int | None) -> Tally:
@@ -121,8 +136,12 @@ class TallyKernel:
         steps = np.floor(self.kernel.decide(batch, rows)[2] / self.step)
         if not np.abs(steps).max(initial=0.0) < 2.0**62:
             raise MarketError("A payment is too large to be added up.")
-        whole = steps.astype(np.int64)
-        return Tally((int((whole >> 32).sum()) << 32) + int((whole & 0xFFFFFFFF).sum()))
+        return Tally(exact_total(steps.astype(np.int64)))
+
+
+def exact_total(integers: NDArray[np.int64]) -> int:
+    """The sum of 64-bit integers, whatever its size: halves of 32 bits add up without overflow below 2**31 rows."""
+    return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
 
 
 def price(
@@ -134,6 +153,7 @@ def price(
     group: str | None = None,
     variance: str | None = None,
     engine: str = "auto",
+    connection: Any = None,
     on_bad_rows: Literal["fail", "drop"] = "fail",
     check_ids: Literal["exact", "off"] = "off",
     tie_seed: bytes = b"",
@@ -155,8 +175,10 @@ def price(
     report, id
         The columns of reported sensitivities and of ids. Ids are needed only where identity decides between equals.
     engine
-        ``"auto"`` goes by what ``population`` is. For a path it may also be ``"memory"``, ``"polars"``, ``"duckdb"``
-        or ``"spark"``.
+        ``"auto"`` goes by what ``population`` is. For a path it may also be ``"memory"``, ``"polars"``, ``"duckdb"``,
+        ``"spark"`` (the running session) or ``"spark:"`` and a master URL.
+    connection
+        The DuckDB connection that a relation belongs to, if it is not the default one.
     on_bad_rows
         What to do if a report is missing, not a number, negative or below the support (or a label or variance is
         missing): fail before anything is priced, or leave such rows out, also of the result.
@@ -177,11 +199,13 @@ def price(
     ([2.204, 1.469, 0.252], 2)
     """
     _check_options(market, on_bad_rows, check_ids, variance)
-    opened = open_engine(population, engine)
+    opened = open_engine(population, engine, connection=connection)
     people = _people(market, opened, report=report, id=id, group=group, variance=variance, tie_seed=tie_seed)
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())
     _refuse(census, on_bad_rows, report)
+    if market.outside_option == "estimate" and census.people == 1:
+        raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
     kernel, summary = _decide(run, market, census, gather)
@@ -192,10 +216,11 @@ def price(
         market=market,
         _engine=opened,
         _kernel=kernel,
+        _drop=census.bad > 0,
     )
 
 
-def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[FormulaKernel | LookupKernel, Summary]:
+def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Decider, Summary]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     if census.histogram.people == 0:
         nobody = price_nobody(run, market)
@@ -220,10 +245,13 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Form
                 people=census.people,
                 dropped=census.bad,
                 active=int(best.optimum.mass),
-                mse=solved.mse,
-                objective=solved.objective,
+                mse=solved.bought.mse,
+                objective=solved.bought.objective,
                 lower_bound=best.lower_bound(),
+                cap_cost=max(solved.bought.objective - best.objective, 0.0),
                 largest_privacy_loss=min(cap, highest),
+                total_privacy_loss=solved.bought.total_loss,
+                squared_weights=solved.bought.squared_weights,
                 schedule_error=solved.schedule_error,
                 incentive_error=2.0 * (solved.schedule_error + solved.rent_error),
                 method="summed",
@@ -250,7 +278,10 @@ def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -
         mse=outcome.mse,
         objective=outcome.objective,
         lower_bound=outcome.lower_bound,
+        cap_cost=outcome.cap_cost,
         largest_privacy_loss=float(outcome.privacy_loss.max()),
+        total_privacy_loss=math.fsum(outcome.privacy_loss),
+        squared_weights=math.fsum(outcome.weights**2),
         schedule_error=0.0,
         incentive_error=outcome.incentive_error,
         method="gathered",
@@ -266,7 +297,10 @@ def _summary_of_nobody(census: Census) -> Summary:
         mse=math.inf,
         objective=math.inf,
         lower_bound=math.inf,
+        cap_cost=0.0,
         largest_privacy_loss=0.0,
+        total_privacy_loss=0.0,
+        squared_weights=0.0,
         schedule_error=0.0,
         incentive_error=0.0,
         method="nobody",
@@ -304,7 +338,7 @@ def _people(
     missing = [name for name in (report, id, group, variance) if name is not None and name not in names]
     if missing:
         raise InputError(f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}.")
-    taken = [name for name in OUTPUT if name in names]
+    taken = [name for name, _ in PRICED if name in names]
     if taken:
         raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.")
     if isinstance(market.prior, Grouped) != (group is not None):

@@ -2,42 +2,51 @@
 
 The sum is the one of :mod:`hushbid.disclosure.grid`: integer weights ``W = floor(ε·2**t)``, data on an integer grid.
 Integers add up alike in every order, so the total has the sensitivity that was promised whatever the engine; the noise
-is drawn on the driver after everything is added up, never inside a lazy plan that might be evaluated twice.
+is drawn on the driver after everything is added up, never inside a lazy plan that might be evaluated twice. In the
+local setting people send noisy messages, of which those of the few who matter go to the driver.
 """
 
 import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hushbid.disclosure import noise
-from hushbid.disclosure.claims import drawn_once
-from hushbid.disclosure.grid import DATA_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
+from hushbid.disclosure import ReleasePlan, local, noise
+from hushbid.disclosure.claims import drawn_once, stored
+from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
 from hushbid.engine.boundary import Batch
-from hushbid.engine.decisions import FormulaKernel, LookupKernel
+from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.people import floats_of
-from hushbid.engine.pricing import Priced
-from hushbid.errors import InfiniteLoss, InputError, NothingDelivered, ReleaseError
+from hushbid.engine.pricing import Priced, exact_total
+from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered, ReleaseError
 
 _TOTAL_BITS = 60
-_SQUARE_BITS = 20
+_TERM_BITS = 52
+_PUBLIC_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRelease:
-    """One estimate, drawn once. All of it is for the operator: the counts tell who dropped out."""
+    """One estimate, drawn once. All of it is for the operator, but what `public` returns."""
+
+    data: str
+    """The column it is about."""
 
     estimate: float
     """The noisy weighted mean, in data units."""
 
-    standard_error: float
-    """Root mean squared error from the declared variance and the noise, given who delivered."""
+    error: ErrorModel
+    """How far the estimate may lie from the mean, given who delivered."""
+
+    planned_error: ErrorModel
+    """The same, had everybody delivered."""
 
     delivered: int
     """How many people's data were used."""
@@ -46,13 +55,31 @@ class TableRelease:
     """How many people who should have delivered did not."""
 
     clamped: int
-    """How many values lay outside the range."""
+    """How many values lay outside the range (not known in the local setting: 0)."""
 
-    weight_exponent: int
-    """``t``: a person loses ``floor(privacy_loss·2**t)/2**t``, never more than she was promised."""
+    weight_exponent: int | None
+    """``t``: a person loses ``floor(privacy_loss·2**t)/2**t``, never more than she was promised; None if local."""
 
     key: str
     """What the claim on this release is stored under."""
+
+    @property
+    def standard_error(self) -> float:
+        """Root mean squared error from the declared variances and the noise, never from the data."""
+        return math.sqrt(self.error.mse)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval that contains the mean with probability at least ``level``, whatever the distribution."""
+        half = self.error.half_width(level)
+        return self.estimate - half, self.estimate + half
+
+    def public(self) -> dict[str, Any]:
+        """What may be shown to anybody: the noisy estimate, and errors that were fixed before any data were seen."""
+        return {
+            "planned_standard_error": math.sqrt(self.planned_error.mse),
+            "planned_half_width": {"level": _PUBLIC_LEVEL, "value": self.planned_error.half_width(_PUBLIC_LEVEL)},
+            "estimate": self.estimate,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +89,12 @@ class Sums:
     weight: int = 0
     weighted: int = 0
     squares: int = 0
+    """Of the squares of weights relative to the largest possible one, each rounded up to ``2**-52``."""
+
+    spreads: int = 0
+    """The same, each times the person's variance relative to the largest one."""
+
+    heaviest: int = 0
     delivered: int = 0
     dropped_out: int = 0
     clamped: int = 0
@@ -69,17 +102,23 @@ class Sums:
     def __add__(self, other: "Sums") -> "Sums":
         """Both populations together."""
         mine, theirs = asdict(self), asdict(other)
-        return Sums(**{name: mine[name] + theirs[name] for name in mine})
+        both = {name: mine[name] + theirs[name] for name in mine}
+        return Sums(**{**both, "heaviest": max(self.heaviest, other.heaviest)})
 
 
 @dataclass(frozen=True, slots=True)
 class SumsKernel:
     """From a batch to its sums."""
 
-    kernel: FormulaKernel | LookupKernel
+    kernel: Decider
     data: str
     bounds: tuple[float, float]
     exponent: int
+    weight_bits: int
+    """No weight has more."""
+
+    widest: float
+    """The largest variance."""
 
     def __call__(self, batch: Batch, start: int | None) -> Sums:
         rows = self.kernel.people.read(batch)
@@ -88,59 +127,123 @@ class SumsKernel:
         values = values if rows.good is None else values[rows.good]
         asked, present = losses > 0.0, ~np.isnan(values)
         used = asked & present
+        scaled = np.floor(np.ldexp(losses[used], self.exponent))
+        if (np.ldexp(scaled, -self.exponent) > losses[used]).any():  # both are doubles, and exact
+            raise ReleaseError("The noise would not keep a promise; nothing was drawn.")
+        weights, data = scaled.astype(np.int64), values[used]
         low, high = self.bounds
-        weights = np.floor(np.ldexp(losses[used], self.exponent)).astype(np.int64)
-        data = values[used]
+        squares = np.square(np.ldexp(scaled, -self.weight_bits))
+        spread = 1.0 if rows.variance is None or self.widest == 0.0 else rows.variance[used] / self.widest
         return Sums(
-            weight=int((weights >> 32).sum() << 32) + int((weights & 0xFFFFFFFF).sum()),
+            weight=exact_total(weights),
             weighted=exact_sum(weights, to_grid(data, self.bounds)),
-            squares=exact_sum(weights, weights >> _SQUARE_BITS) << _SQUARE_BITS,
+            squares=exact_total(np.ceil(np.ldexp(squares, _TERM_BITS)).astype(np.int64)),
+            spreads=exact_total(np.ceil(np.ldexp(squares * spread, _TERM_BITS)).astype(np.int64)),
+            heaviest=int(weights.max(initial=0)),
             delivered=int(used.sum()),
             dropped_out=int((asked & ~present).sum()),
             clamped=int(((data < low) | (data > high)).sum()),
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What people who were priced on the driver sent, by their place there."""
+
+    texts: Mapping[int, str]
+
+    def __add__(self, other: "Messages") -> "Messages":
+        """Both populations together."""
+        return Messages({**self.texts, **other.texts})
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesKernel:
+    """From a batch to the messages in it that are needed."""
+
+    kernel: LookupKernel
+    data: str
+
+    def __call__(self, batch: Batch, start: int | None) -> Messages:
+        rows = self.kernel.people.read(batch)
+        which, place = self.kernel.found(batch, rows)
+        needed = self.kernel.loss[place] > 0.0
+        which, place = which[needed], place[needed]
+        places = which if rows.good is None else np.flatnonzero(rows.good)[which]
+        column = batch.column(self.data)
+        texts = [column[row].as_py() for row in places.tolist()]
+        return Messages({at: str(text) for at, text in zip(place.tolist(), texts, strict=True) if text})
+
+
 def release(priced: Priced, data: str, *, claims: str | Path) -> TableRelease:
     """Release the estimate that a pricing paid for, from a column of the same table (null: did not deliver).
 
-    It is drawn once: ``claims``, a folder, keeps it, and asking again returns the stored one. Central setting only: in
-    the local one people send noisy values, which need no trusted sum.
+    The column holds numbers in the central setting, and in the local one the messages that people's devices sent. It is
+    drawn once: ``claims``, a folder, keeps it, and asking again returns the stored one; asking for another column is
+    refused, because people sold their privacy once.
     """
-    market, summary = priced.market, priced.summary
-    if market.setting != "central":
-        raise InputError("setting must be 'central': in the local setting each device adds its own noise.")
-    if data not in priced._engine.names:
-        raise InputError(f"There is no column {data!r}; the columns are {', '.join(map(repr, priced._engine.names))}.")
+    summary, names = priced.summary, priced._engine.names
+    if data not in names:
+        raise InputError(f"There is no column {data!r}; the columns are {', '.join(map(repr, names))}.")
     if summary.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
     if math.isinf(summary.largest_privacy_loss):
         raise InfiniteLoss("Somebody's privacy loss is infinite: set max_privacy_loss in the market.")
-    key = _key(priced)
-    found = drawn_once(Path(claims), key, lambda: asdict(_draw(priced, data, key)))
-    return _from_dict(found)
+    folder, key = Path(claims), claim_key(priced)
+    draw = _central if priced.market.setting == "central" else _local
+    found = stored(folder, key) or drawn_once(folder, key, lambda: asdict(draw(priced, data, key)))
+    kept = _from_dict(found)
+    if kept.data != data:
+        raise AlreadyReleased(
+            f"{folder} holds the estimate of column {kept.data!r} for these decisions; one of column {data!r} would"
+            " cost people their privacy twice."
+        )
+    return kept
 
 
-def _draw(priced: Priced, data: str, key: str) -> TableRelease:
-    market, summary = priced.market, priced.summary
-    # Nobody has more than the largest loss, so the weights of all who are asked fit in 60 bits.
-    most = summary.largest_privacy_loss * summary.active * (1.0 + 1e-9)
-    exponent = min(_TOTAL_BITS - math.frexp(most)[1], LARGEST_EXPONENT)
-    columns = list(dict.fromkeys([*priced._kernel.people.columns, data]))
-    kernel = SumsKernel(priced._kernel, data, market.bounds, exponent)
+def claim_key(priced: Priced) -> str:
+    """The content of what was decided: the same pricing always has the same key, whatever the engine and the method."""
+    summary, seed = priced.summary, priced._kernel.people.tie_seed
+    decided = [priced.market.to_dict(), summary.people, f"{summary.objective:.9e}", seed.hex()]
+    return hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
+
+
+def _central(priced: Priced, data: str, key: str) -> TableRelease:
+    market, summary, people = priced.market, priced.summary, priced._kernel.people
+    exponent = _TOTAL_BITS - math.frexp(summary.total_privacy_loss * (1.0 + 1e-9))[1]
+    exponent = min(exponent, LARGEST_EXPONENT)
+    spread = float(np.max(np.asarray(market.stated_variance)))
+    kernel = SumsKernel(
+        priced._kernel,
+        data,
+        market.bounds,
+        exponent,
+        weight_bits=max(math.frexp(summary.largest_privacy_loss)[1] + exponent, 0),
+        widest=spread if people.variance is None else priced._kernel.idle.largest_outside,
+    )
+    columns = list(dict.fromkeys([*people.columns, data]))
     sums = priced._engine.reduce(kernel, columns, Sums())
     if sums.delivered == 0:
         raise NothingDelivered(f"None of the {summary.active} people with a positive privacy loss delivered data.")
     if not 0 < sums.weight <= 1 << _TOTAL_BITS:
         raise ReleaseError("The privacy losses of those who delivered are too small to release anything.")
-    scale = math.ldexp(1.0, exponent)
+    scale, width = math.ldexp(1.0, exponent), market.width
+    unit = Fraction(1 << (2 * kernel.weight_bits), (1 << _TERM_BITS) * sums.weight**2)
+    error = ErrorModel(
+        sampling_variance=kernel.widest * float(sums.spreads * unit),
+        squared_steps=width**2 * float(sums.squares * unit),
+        largest_step=width * (sums.heaviest / sums.weight),
+        largest_noise=width * (scale / sums.weight),
+        next_noise=0.0,
+        other_noise_squared=0.0,
+        rounding=width * (2.0**-DATA_BITS + 2.0**-ESTIMATE_BITS + 2.0 / sums.weight),
+    )
     noisy = noise.draw_many([sums.weighted >> DATA_BITS], scale=scale)[0]
-    spread = float(np.max(np.asarray(market.stated_variance)))
-    share = Fraction(sums.squares, sums.weight**2)
-    variance = 2.0 * (market.width * scale / sums.weight) ** 2 + spread * float(share)
     return TableRelease(
+        data=data,
         estimate=to_data_units(Fraction(noisy, sums.weight), market.bounds),
-        standard_error=math.sqrt(variance),
+        error=error,
+        planned_error=_planned(priced),
         delivered=sums.delivered,
         dropped_out=sums.dropped_out,
         clamped=sums.clamped,
@@ -149,11 +252,52 @@ def _draw(priced: Priced, data: str, key: str) -> TableRelease:
     )
 
 
-def _key(priced: Priced) -> str:
-    """The content of what was decided: the same pricing always has the same key, whatever the engine."""
-    decided = [priced.market.to_dict(), priced.summary.people, priced.summary.active, priced.summary.objective.hex()]
-    return hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
+def _planned(priced: Priced) -> ErrorModel:
+    summary, width = priced.summary, priced.market.width
+    scale = width / summary.total_privacy_loss
+    return ErrorModel(
+        sampling_variance=max(summary.mse - 2.0 * scale**2, 0.0),
+        squared_steps=width**2 * summary.squared_weights,
+        largest_step=scale * summary.largest_privacy_loss,
+        largest_noise=scale,
+        next_noise=0.0,
+        other_noise_squared=0.0,
+        rounding=0.0,
+    )
+
+
+def _local(priced: Priced, data: str, key: str) -> TableRelease:
+    """Messages carry their noise already; nothing is drawn here, but what is combined is combined once."""
+    kernel, market = priced._kernel, priced.market
+    assert isinstance(kernel, LookupKernel)
+    columns = list(dict.fromkeys([*kernel.people.columns, data]))
+    messages = priced._engine.reduce(MessagesKernel(kernel, data), columns, Messages({})).texts
+    active = np.flatnonzero(kernel.loss > 0.0)
+    plan = ReleasePlan.of(
+        kernel.loss[active],
+        setting="local",
+        bounds=market.bounds,
+        variance=float(market.stated_variance),
+        key=key,
+    )
+    read = local.read_messages(plan, [messages.get(place) for place in active.tolist()])
+    delivered = sum(message is not None for message in read)
+    if delivered == 0:
+        raise NothingDelivered(f"None of the {active.size} people with a positive privacy loss delivered data.")
+    found = local.combine(plan, read)
+    return TableRelease(
+        data=data,
+        estimate=found.estimate,
+        error=found.error,
+        planned_error=local.planned_error(plan),
+        delivered=delivered,
+        dropped_out=int(active.size) - delivered,
+        clamped=0,
+        weight_exponent=None,
+        key=key,
+    )
 
 
 def _from_dict(values: Mapping[str, Any]) -> TableRelease:
-    return TableRelease(**{name: values[name] for name in TableRelease.__slots__})
+    found = TableRelease(**{name: values[name] for name in TableRelease.__slots__})
+    return replace(found, error=ErrorModel(**values["error"]), planned_error=ErrorModel(**values["planned_error"]))

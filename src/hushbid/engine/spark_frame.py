@@ -1,13 +1,22 @@
 """Spark DataFrames: kernels are shipped to the workers, which need this library, NumPy, SciPy and pyarrow."""
 
+import os
 import pickle
+import sys
+import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
-from hushbid.engine.boundary import OUTPUT, Batch, Mapper, Reducer, Sum, pyarrow, with_output
-from hushbid.errors import InputError
+from hushbid.engine.boundary import BATCH_ROWS, Batch, Mapper, Reducer, Sum, needed, pyarrow, with_output
+from hushbid.errors import HushbidError, InputError
+
+_KINDS = {"float64": DoubleType(), "int64": LongType(), "string": StringType()}
+_HALFWAY = 16
+"""Summaries meet on so many workers, if there are, before the driver adds up what is left."""
 
 
 class SparkEngine:
@@ -18,21 +27,23 @@ class SparkEngine:
         self.names: list[str] = list(frame.columns)
 
     def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
-        """The sum of the kernel's results: added up within each partition, then on the driver."""
+        """The sum of the kernel's results: within each partition, then on a few workers, then on the driver."""
         selected = self._frame.select(*map(_quoted, columns))
+        parts = selected.mapInArrow(_reducing(kernel, zero), "summary binary")
         total = zero
-        for row in selected.mapInArrow(_reducing(kernel, zero), "summary binary").toLocalIterator():
-            total = total + pickle.loads(row[0])
+        workers = min(_HALFWAY, self._frame.sparkSession.sparkContext.defaultParallelism)
+        for row in parts.repartition(workers).mapInArrow(_adding(zero), "summary binary").collect():
+            total = total + _loaded(row[0])
         return total
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool) -> Any:
+    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A DataFrame that is priced where its rows are, whenever it is run."""
-        from pyspark.sql.types import DoubleType, StructType
-
-        schema = StructType(list(self._frame.schema.fields))
-        for name in OUTPUT:
-            schema = schema.add(name, DoubleType())
-        return self._frame.mapInArrow(_mapping(kernel, drop), schema)
+        kept = self.names if keep is None else list(keep)
+        frame = self._frame.select(*map(_quoted, needed(columns, kept)))
+        schema = StructType([self._frame.schema[name] for name in kept])
+        for name, kind in kernel.fields:
+            schema = schema.add(name, _KINDS[kind])
+        return frame.mapInArrow(_mapping(kernel, drop, kept), schema)
 
     def distinct(self, column: str) -> int:
         """How many different values a column has, nulls not counted."""
@@ -43,35 +54,109 @@ class SparkEngine:
         frame.write.parquet(path)
 
 
-def session(master: str = "spark") -> SparkSession:
-    """The session that is running; if none is, a new one at a master URL."""
+def session(master: str | None = None) -> SparkSession:
+    """The session that is running or that spark-submit describes; if there is none, a new one at a master URL."""
     found = SparkSession.getActiveSession()
     if found is not None:
         return found
-    if master == "spark":
-        raise InputError("Engine 'spark' needs a running session, or a master URL as in 'spark:local[4]'.")
-    builder: Any = SparkSession.builder
-    new: SparkSession = builder.master(master).appName("hushbid").getOrCreate()
+    builder: Any = SparkSession.builder.appName("hushbid")
+    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        raise InputError("Engine 'spark' needs a running session, spark-submit, or a master URL such as local[4].")
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):  # all of it on this machine: not to be reached from elsewhere
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+            builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    new: SparkSession = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     return new
+
+
+@contextmanager
+def moved(url: str, *, force: bool) -> Iterator[str]:
+    """A temporary place beside an address; what is there in the end is moved to the address, else removed.
+
+    In one step on HDFS; an object store copies, so there Spark's own writer and a look at ``_SUCCESS`` are better.
+    """
+    running: Any = session()
+    hadoop = running._jvm.org.apache.hadoop.fs.Path
+    target = hadoop(url)
+    system = target.getFileSystem(running._jsc.hadoopConfiguration())
+    if system.exists(target) and not force:
+        raise InputError(f"{url} exists already: --force replaces.")
+    temporary = hadoop(target.getParent(), f".{target.getName()}.{uuid.uuid4().hex}.tmp")
+    try:
+        yield str(temporary.toString())
+        if force:
+            system.delete(target, True)
+        if not system.rename(temporary, target):
+            raise InputError(f"{url} cannot be written: the file system refused to rename.")
+    finally:
+        system.delete(temporary, True)
 
 
 def _reducing(kernel: Reducer[Sum], zero: Sum) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
     def reduce(batches: Iterator[Batch]) -> Iterator[Batch]:
         total = zero
-        for batch in batches:
-            total = total + kernel(batch, None)
-        pa = pyarrow()
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(total)], type=pa.binary())], names=["summary"])
+        try:
+            for batch in _larger(batches):
+                total = total + kernel(batch, None)
+        except HushbidError as problem:  # for the driver to raise, without Spark's words around it
+            yield _summary(problem)
+            return
+        yield _summary(total)
 
     return reduce
 
 
-def _mapping(kernel: Mapper, drop: bool) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+def _adding(zero: Sum) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+    def add(batches: Iterator[Batch]) -> Iterator[Batch]:
+        total = zero
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                try:
+                    total = total + _loaded(part)
+                except HushbidError as problem:
+                    yield _summary(problem)
+                    return
+        yield _summary(total)
+
+    return add
+
+
+def _mapping(kernel: Mapper, drop: bool, keep: list[str]) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
     def map_(batches: Iterator[Batch]) -> Iterator[Batch]:
         for batch in batches:
-            yield with_output(batch, kernel, drop=drop)
+            yield with_output(batch, kernel, drop=drop, keep=keep)
 
     return map_
+
+
+def _larger(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Spark's batches are small (10,000 rows unless told): a few at a time save most of what a kernel call costs."""
+    waiting: list[Batch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= BATCH_ROWS // 2:
+            yield pyarrow().concat_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pyarrow().concat_batches(waiting)
+
+
+def _summary(found: object) -> Batch:
+    pa = pyarrow()
+    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)], type=pa.binary())], names=["summary"])
+
+
+def _loaded(content: bytes) -> Any:
+    found = pickle.loads(content)
+    if isinstance(found, HushbidError):
+        raise found
+    return found
 
 
 def _quoted(name: str) -> str:

@@ -19,9 +19,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.allocation import Allocation, ReplyRule, allocate, replies
+from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom
 from hushbid.estimation import best_weights
+from hushbid.mechanism.fields import as_bounds, as_nonnegative, as_number
 from hushbid.mechanism.outcome import Outcome
 from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.schedule import Menu, expected_menu
@@ -40,13 +41,15 @@ def buyer_weight_for(payment: float, *, from_standard_error: float, to_standard_
     >>> round(buyer_weight_for(500, from_standard_error=2, to_standard_error=1), 3)
     166.667
     """
-    gain = from_standard_error**2 - to_standard_error**2
-    if not (payment > 0 and 0 <= to_standard_error < from_standard_error < math.inf):
+    paid = as_number(payment, "payment")
+    before = as_number(from_standard_error, "from_standard_error")
+    after = as_number(to_standard_error, "to_standard_error")
+    if not (0.0 < paid < math.inf and 0.0 <= after < before < math.inf):
         raise InputError(
             f"a positive payment must buy a smaller standard error, got {payment} for {from_standard_error} down to"
             f" {to_standard_error}."
         )
-    return payment / gain
+    return paid / (before**2 - after**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +89,8 @@ class Market:
     """A cap on everybody's privacy loss; the capped rule is still truthful, though no longer optimal."""
 
     tolerance: float = 1e-6
-    """How narrow the enclosures of payments must be, relative to the largest payment."""
+    """How far a payment may be from the exact one, relative to the largest payment, where rounding allows it (about
+    1e-8 with smooth priors); `Outcome.incentive_error` says what was reached."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.prior, (Prior, Grouped)):
@@ -95,23 +99,39 @@ class Market:
             raise InputError(f"setting must be 'central' or 'local', got {self.setting!r}.")
         if self.outside_option not in ("own_data", "estimate"):
             raise InputError(f"outside_option must be 'own_data' or 'estimate', got {self.outside_option!r}.")
-        object.__setattr__(self, "bounds", _as_bounds(self.bounds))
-        object.__setattr__(self, "buyer_weight", _nonnegative(self.buyer_weight, "buyer_weight", per_person=False))
-        object.__setattr__(self, "user_weight", _nonnegative(self.user_weight, "user_weight"))
+        object.__setattr__(self, "bounds", as_bounds(self.bounds))
+        object.__setattr__(self, "buyer_weight", as_nonnegative(self.buyer_weight, "buyer_weight", per_person=False))
+        object.__setattr__(self, "user_weight", as_nonnegative(self.user_weight, "user_weight"))
         if self.variance is not None:
-            object.__setattr__(self, "variance", _nonnegative(self.variance, "variance"))
+            object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
         if isinstance(self.variance, np.ndarray) and self.setting == "local":
             raise InputError(
                 "variance must be one number in the local setting: one per person is an open problem there."
             )
+        if self.buyer_weight == 0.0 and not np.any(self.user_weight):
+            raise InputError("buyer_weight and user_weight must not all be 0: nobody would care about the estimate.")
         if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
             raise InputError(
                 "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay."
             )
-        if self.max_privacy_loss is not None and not 0 < self.max_privacy_loss < math.inf:
-            raise InputError(f"max_privacy_loss must be positive and finite, got {self.max_privacy_loss}.")
-        if not 0 < self.tolerance <= 0.1:
+        if self.max_privacy_loss is not None:
+            object.__setattr__(self, "max_privacy_loss", as_number(self.max_privacy_loss, "max_privacy_loss"))
+            if not 0.0 < self.max_privacy_loss < math.inf:
+                raise InputError(f"max_privacy_loss must be positive and finite, got {self.max_privacy_loss}.")
+        object.__setattr__(self, "tolerance", as_number(self.tolerance, "tolerance"))
+        if not 0.0 < self.tolerance <= 0.1:
             raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Market):
+            return NotImplemented
+        return all(np.array_equal(mine, theirs) for mine, theirs in zip(self._values(), other._values(), strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(_plain(value) if np.ndim(value) == 0 else tuple(_plain(value)) for value in self._values()))
+
+    def _values(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
 
     @property
     def width(self) -> float:
@@ -130,18 +150,17 @@ class Market:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people."""
         weight = np.asarray(self.user_weight, dtype=float)
         total = float(self.buyer_weight + (weight.sum() if weight.ndim else n * weight))
-        if not 0.0 < total < math.inf:
-            raise InputError(
-                f"buyer_weight and user_weight must not all be 0, got buyer_weight={self.buyer_weight}: nobody would"
-                " care about the estimate."
-            )
+        if not total < math.inf:
+            raise InputError(f"buyer_weight and user_weight must have a finite sum, got {total}.")
         return total
 
     def acquire(self, reports: ArrayLike, *, tie_key: Sequence[Any] | NDArray[Any] | None = None) -> Outcome:
         """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid."""
+        if np.ndim(reports) > 1 or np.size(reports) == 0:
+            raise InputError(f"reports must be one number per person, at least one, got shape {np.shape(reports)}.")
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(np.atleast_1d(np.asarray(reports))))
         stated: FloatArray = np.atleast_1d(np.asarray(reports, dtype=np.float64))
-        self._check_sizes(stated.size)
+        self.check_people(stated.size)
         try:
             return self._decide(stated, costs, tie_key)
         except NobodyToBuyFrom:
@@ -181,7 +200,7 @@ class Market:
 
         Under the prior the two have the same expectation, and virtual payments take no integration.
         """
-        self._check_sizes(costs.size)
+        self.check_people(costs.size)
         self._refuse_divergence(costs)
         allocation = self.allocation(costs)
         loss, _, mse = self.capped(allocation.privacy_loss, allocation)
@@ -251,6 +270,8 @@ class Market:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Market":
         """The inverse of `to_dict`."""
+        if not isinstance(values, Mapping):
+            raise InputError(f"a market must be a mapping of its fields, got {type(values).__name__}.")
         known = {name: values[name] for name in cls.__slots__ if name in values}
         unknown = sorted(set(values) - set(known))
         if unknown or "prior" not in known:
@@ -263,11 +284,12 @@ class Market:
     def _unit_variance(self) -> float | FloatArray:
         return self.stated_variance / self.width**2
 
-    def _check_sizes(self, n: int) -> None:
+    def check_people(self, n: int) -> None:
+        """Refuse a number of people that this market cannot be for."""
         for name in ("variance", "user_weight"):
             value = getattr(self, name)
             if isinstance(value, np.ndarray) and value.shape != (n,):
-                raise InputError(f"{name} must have one entry per person ({n} reports), got {value.size}.")
+                raise InputError(f"{name} must have one entry per person ({n} people), got {value.size}.")
         if self.outside_option == "estimate" and n == 1:
             raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
 
@@ -307,6 +329,7 @@ class Market:
             mse=mse,
             objective=objective,
             incentive_error=2.0 * error,
+            tie_order=precedence(tie_key),
             allocation=allocation,
         )
 
@@ -437,33 +460,6 @@ class Market:
                 f"The only person's payment would be infinite: under {prior!r} she is bought from at every report;"
                 " use a prior with bounded support or a lighter tail."
             )
-
-
-def _as_bounds(bounds: object) -> tuple[float, float]:
-    try:
-        low, high = (float(bound) for bound in bounds)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        raise InputError(f"bounds must be two numbers (low, high), got {bounds!r}.") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InputError(f"bounds must be finite with low < high, got {(low, high)}.")
-    return low, high
-
-
-def _nonnegative(value: Any, name: str, *, per_person: bool = True) -> float | FloatArray:
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {value!r}.") from None
-    if array.ndim > (1 if per_person else 0) or array.size == 0:
-        raise InputError(f"{name} must be one number{' or one per person' if per_person else ''}, got {value!r}.")
-    bad = ~((array >= 0.0) & (array < math.inf))
-    if bad.any():
-        where = f" in row {int(np.argmax(bad))}" if array.ndim else ""
-        raise InputError(f"{name} must be nonnegative and finite, got {array[bad].flat[0]}{where}.")
-    if array.ndim == 0:
-        return float(array)
-    array.setflags(write=False)
-    return array
 
 
 def _plain(value: Any) -> Any:

@@ -59,6 +59,9 @@ class Outcome:
     incentive_error: float
     """No misreport can gain more than this, in money: twice the largest possible error of a payment."""
 
+    tie_order: NDArray[np.intp] | None
+    """Everybody's place in the order in which people of equal virtual cost are bought from; None: as listed."""
+
     allocation: Allocation | None
     """The optimum before any cap, on a data range of width 1; None if nothing was bought, or after reading back."""
 
@@ -79,6 +82,7 @@ class Outcome:
             mse=math.inf,
             objective=math.inf,
             incentive_error=0.0,
+            tie_order=None,
             allocation=None,
         )
 
@@ -134,9 +138,10 @@ class Outcome:
         ]
         paying = int((self.payments < 0.0).sum())
         if paying:
+            who = "1 person pays: she values" if paying == 1 else f"{paying} people pay: they value"
             lines.append(
-                f"{paying} people pay: they value the estimate more than their data cost them. If that is not wanted,"
-                " use user_weight=0, under which no payment is negative."
+                f"{who} the estimate more than giving data costs. If that is not wanted, use user_weight=0, under which"
+                " no payment is negative."
             )
         elif not np.any(np.asarray(self.market.user_weight) > 0):
             lines.append("No payment is negative.")
@@ -145,10 +150,9 @@ class Outcome:
                 f"The cap of {self.market.max_privacy_loss:g} costs {self.cap_cost:.3g} against the optimum without it."
             )
         if np.isinf(self.privacy_loss).any():
-            lines.append(
-                f"{int(np.isinf(self.privacy_loss).sum())} people reported no cost and would lose all their privacy:"
-                " set max_privacy_loss."
-            )
+            exposed = int(np.isinf(self.privacy_loss).sum())
+            who = "1 person" if exposed == 1 else f"{exposed} people"
+            lines.append(f"{who} reported no cost and would lose all privacy: set max_privacy_loss.")
         lines.append(f"No misreport can gain more than {self.incentive_error:.2g}.")
         return "\n".join(lines)
 
@@ -169,6 +173,7 @@ class Outcome:
             "mse": _text(self.mse),
             "objective": _text(self.objective),
             "incentive_error": self.incentive_error,
+            "tie_order": None if self.tie_order is None else self.tie_order.tolist(),
         }
 
     @classmethod
@@ -176,6 +181,8 @@ class Outcome:
         """The inverse of `to_dict`; the allocation's certificate is not stored and can be had by acquiring again."""
         from hushbid.mechanism.market import Market
 
+        if not isinstance(values, Mapping):
+            raise RecordError(f"An outcome must be a mapping of its fields, got {type(values).__name__}.")
         if values.get("format") != FORMAT or values.get("version") != VERSION:
             raise RecordError(
                 f"An outcome must have format {FORMAT!r} and version {VERSION}, got {values.get('format')!r} and"
@@ -183,6 +190,11 @@ class Outcome:
             )
         try:
             columns = {name: np.array([float(x) for x in column]) for name, column in values["columns"].items()}
+            bounds = [np.array([float(x) for x in values[name]]) for name in ("rent_lower", "rent_upper")]
+            order = values.get("tie_order")
+            places = None if order is None else np.array(order, dtype=np.intp)
+            if len({len(column) for column in (*columns.values(), *bounds, *([] if order is None else [order]))}) != 1:
+                raise RecordError("The outcome cannot be read: its columns differ in length.")
             return cls(
                 market=Market.from_dict(values["market"]),
                 reports=columns["report"],
@@ -191,13 +203,12 @@ class Outcome:
                 weights=columns["weight"],
                 payments=columns["payment"],
                 information_rent=columns["information_rent"],
-                rent_bounds=tuple(  # type: ignore[arg-type]
-                    np.array([float(x) for x in values[name]]) for name in ("rent_lower", "rent_upper")
-                ),
+                rent_bounds=(bounds[0], bounds[1]),
                 outside_error=columns["outside_error"],
                 mse=float(values["mse"]),
                 objective=float(values["objective"]),
                 incentive_error=float(values["incentive_error"]),
+                tie_order=places,
                 allocation=None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:

@@ -11,7 +11,7 @@ the means over the same draws are monotone, and one root is sought.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import best_weights
+from hushbid.mechanism.fields import as_count, as_number
 from hushbid.mechanism.simulation import Estimate, Progress, check_people, mean_of, standard_error
 from hushbid.priors import Grouped
 
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
     from hushbid.mechanism.market import Market
 
 FloatArray = NDArray[np.float64]
-Campaigns = list[FloatArray]
+Campaigns = Iterable[FloatArray]
 """The virtual costs of everybody, campaign by campaign."""
 
 _MOST_PEOPLE = 10**7
+_MOST_DRAWS = 2 * 10**7
+_FEWEST = 10
+"""At least so many campaigns are drawn, and no more than so many sensitivities if that is enough."""
+
 _MOST_TRIALS = 100
 _PRECISION = 1e-4
 """The buyer weight is sought to this relative precision, far below what the draws can tell."""
@@ -63,11 +68,12 @@ class Plan:
 
     def summary(self) -> str:
         """The plan in words."""
+        people = "1 person" if self.n == 1 else f"{self.n} people"
+        found = "number of people" if self.solved_for == "n" else "buyer weight"
         return (
-            f"Invite {self.n} people, with a buyer weight of {self.market.buyer_weight:.6g}. Expected mean squared"
-            f" error: {self.expected_mse}. Expected total payment: {self.expected_payment}. From {self.repetitions}"
-            f" simulated campaigns; the {'number of people' if self.solved_for == 'n' else 'buyer weight'} that meets"
-            f" the target is {self.answer}."
+            f"Invite {people}, with a buyer weight of {self.market.buyer_weight:.6g}. Expected mean squared error:"
+            f" {self.expected_mse}. Expected total payment: {self.expected_payment}. From {self.repetitions} simulated"
+            f" campaigns; the {found} that meets the target is {self.answer}."
         )
 
 
@@ -85,12 +91,14 @@ def plan(
     if (target_mse is None) == (budget is None):
         raise InputError(f"give either target_mse or budget, got target_mse={target_mse} and budget={budget}.")
     name, value = ("target_mse", target_mse) if budget is None else ("budget", budget)
-    if value is None or not 0.0 < value < math.inf:
+    target = as_number(value, name)
+    if not 0.0 < target < math.inf:
         raise InputError(f"{name} must be positive and finite, got {value}.")
-    if repetitions < 10:
-        raise InputError(f"repetitions must be at least 10, got {repetitions}.")
-    search = _Search(market, "payment" if target_mse is None else "mse", value, repetitions, rng, progress)
-    return search.for_people() if n is None else search.for_weight(n)
+    repetitions = as_count(repetitions, "repetitions", least=_FEWEST)
+    if not isinstance(rng, np.random.Generator):
+        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
+    search = _Search(market, "payment" if target_mse is None else "mse", target, repetitions, rng, progress)
+    return search.for_people() if n is None else search.for_weight(check_people(market.prior, n))
 
 
 class _Search:
@@ -110,8 +118,7 @@ class _Search:
         self.seed = int(rng.integers(2**62))
 
     def for_weight(self, n: int) -> Plan:
-        check_people(self.market.prior, n)
-        campaigns = self._draw(n, self.seed)
+        campaigns = list(self._draw(n, self.seed))
         self._refuse_impossible(n, campaigns)
         if np.any(np.asarray(self.market.user_weight) > 0.0) and self.kind == "mse":
             careless = replace(self.market, buyer_weight=0.0)
@@ -142,12 +149,14 @@ class _Search:
         def figure(n: int) -> FloatArray:
             return self._figure(self.market, self._draw(n, self.seed))
 
+        self._refuse_whatever_the_number()
         low, high = 0, 2 if self.market.outside_option == "estimate" else 1
         while float(figure(high).mean()) > self.value:
             low, high = high, 2 * high
             if high > _MOST_PEOPLE:
                 raise MarketError(
-                    f"the expected {self.kind} is above {self.value:g} for every number of people tried, up to {low}."
+                    f"the expected {self.kind} is above {self.value:g} for every number of people tried, up to {low}:"
+                    " choose another buyer_weight."
                 )
         while high - low > 1:
             middle = (low + high) // 2
@@ -159,9 +168,14 @@ class _Search:
         return self._result(self.market, high, "n", answer)
 
     def _draw(self, n: int, seed: int) -> Campaigns:
+        """Virtual costs, campaign by campaign; of large campaigns, whose figures vary less, fewer."""
         rng = np.random.default_rng(seed)
         prior = self.market.prior
-        return [np.asarray(prior.virtual_cost(prior.sample(n, rng=rng))) for _ in range(self.repetitions)]
+        for _ in range(self._campaigns(n)):
+            yield np.asarray(prior.virtual_cost(prior.sample(n, rng=rng)))
+
+    def _campaigns(self, n: int) -> int:
+        return max(_FEWEST, min(self.repetitions, _MOST_DRAWS // n))
 
     def _figure(self, market: "Market", campaigns: Campaigns) -> FloatArray:
         """Error or virtual payment of each campaign, whichever is aimed at."""
@@ -184,7 +198,30 @@ class _Search:
             here, step = there, 1.5 * step
         raise MarketError(f"no buyer weight makes the expected {self.kind} {self.value:g}.")
 
-    def _refuse_impossible(self, n: int, campaigns: Campaigns) -> None:
+    def _refuse_whatever_the_number(self) -> None:
+        """If only the buyer cares, nobody can be cheaper than the cheapest: the noise alone has an error and a price.
+
+        Centrally the error is at least ``2/S²`` and the virtual payment ``S·a``, with ``S = (4A/a)^{1/3}`` and ``a``
+        at least the smallest virtual cost.
+        """
+        market = self.market
+        if market.setting != "central" or market.max_privacy_loss is not None or np.any(market.user_weight):
+            return
+        prior = market.prior
+        assert not isinstance(prior, Grouped)
+        cheapest = float(prior.virtual_cost(prior.support[0]))
+        if cheapest == 0.0:
+            return
+        total = float(np.cbrt(4.0 * market.error_weight(1) * market.width**2 / cheapest))
+        least = 2.0 * (market.width / total) ** 2 if self.kind == "mse" else cheapest * total
+        if self.value <= least:
+            name = "target_mse" if self.kind == "mse" else "budget"
+            raise MarketError(
+                f"{name} must be above {least:.6g}, the least with this buyer_weight however many people there are, got"
+                f" {self.value:g}."
+            )
+
+    def _refuse_impossible(self, n: int, campaigns: list[FloatArray]) -> None:
         """Some errors cannot be had from ``n`` people at any price; some payments are due whatever the buyer wants."""
         market = self.market
         market.virtual_figures(campaigns[0])
@@ -214,7 +251,7 @@ class _Search:
             answer=answer,
             expected_mse=mean_of(figures[:, 0]),
             expected_payment=mean_of(figures[:, 1]),
-            repetitions=self.repetitions,
+            repetitions=self._campaigns(n),
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.errors import InputError, MarketError
+from hushbid.mechanism.fields import as_count, as_row
 from hushbid.mechanism.outcome import Outcome
 from hushbid.payments import rents
 from hushbid.priors import Grouped, Prior
@@ -45,8 +46,11 @@ class Schedule:
         return self.at(reports)[1]
 
     def at(self, reports: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Loss and payment at each report."""
-        z = np.atleast_1d(np.asarray(reports, dtype=float))
+        """Loss and payment at each report, as two vectors."""
+        try:
+            z = np.atleast_1d(np.asarray(reports, dtype=float)).ravel()
+        except (TypeError, ValueError):
+            raise InputError(f"reports must be numbers, got {type(reports).__name__} that does not convert.") from None
         outside = ~((z >= self.support[0]) & (z <= self.support[1]))
         if outside.any():
             raise InputError(
@@ -90,13 +94,11 @@ class Menu:
 def own_schedule(outcome: Outcome, user: int) -> Schedule:
     """The curve person ``user`` faces, everybody else's reports as they are."""
     market, n = outcome.market, outcome.reports.size
-    if not -n <= user < n:
-        raise InputError(f"user must be a row from 0 to {n - 1}, got {user}.")
-    row = user % n
+    row = as_row(user, n)
     prior = market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
 
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return _one_person(outcome, row, prior, z)
+        return _curve(market, outcome.virtual_costs, row, prior, z, outcome.tie_order)
 
     return Schedule(support=prior.support, error=0.5 * outcome.incentive_error, _at=at)
 
@@ -118,17 +120,24 @@ def common_schedule(outcome: Outcome) -> Schedule:
     losses, payments = outcome.privacy_loss[first], outcome.payments[first]
 
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.interp(z, reports, losses), np.interp(z, reports, payments)
+        endless = np.isinf(losses)  # between somebody who loses everything and the next, the next one's loss
+        loss = np.interp(z, reports[~endless], losses[~endless]) if not endless.all() else np.full(z.size, np.inf)
+        return np.where(np.isin(z, reports[endless]), np.inf, loss), np.interp(z, reports, payments)
 
     return Schedule(support=(low, high), error=0.5 * outcome.incentive_error, _at=at)
 
 
 def expected_menu(market: "Market", n: int, *, rng: np.random.Generator, repetitions: int, points: int) -> Menu:
     """Average over simulated reports of the other ``n − 1`` people."""
-    if isinstance(market.prior, Grouped):
-        raise MarketError("A menu needs one prior: ask for each group's menu with a market of its own.")
-    if n < 1 or repetitions < 2 or points < 2:
-        raise InputError(f"n, repetitions and points must be at least 1, 2 and 2, got {n}, {repetitions}, {points}.")
+    if isinstance(market.prior, Grouped) or any(
+        isinstance(value, np.ndarray) and np.unique(value).size > 1 for value in (market.variance, market.user_weight)
+    ):
+        raise MarketError(
+            "A menu needs one prior, variance and user weight: ask for each group's menu with a market of its own."
+        )
+    n, repetitions = as_count(n, "n", least=1), as_count(repetitions, "repetitions", least=2)
+    points = as_count(points, "points", least=2)
+    market.check_people(n)
     prior = market.prior
     z = np.asarray(
         prior.quantile(np.linspace(0.0, 1.0 - 0.5 / points if math.isinf(prior.support[1]) else 1.0, points))
@@ -136,7 +145,7 @@ def expected_menu(market: "Market", n: int, *, rng: np.random.Generator, repetit
     losses, payments = np.empty((repetitions, points)), np.empty((repetitions, points))
     for k in range(repetitions):
         reports = prior.sample(n, rng=rng)
-        losses[k], payments[k] = _answers(market, reports, prior, z)
+        losses[k], payments[k] = _curve(market, np.asarray(prior.virtual_cost(reports)), 0, prior, z)
     root = math.sqrt(repetitions)
     return Menu(
         reports=z,
@@ -151,17 +160,16 @@ def expected_menu(market: "Market", n: int, *, rng: np.random.Generator, repetit
     )
 
 
-def _one_person(outcome: Outcome, row: int, prior: Prior, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return _curve(outcome.market, outcome.virtual_costs, row, prior, z)
-
-
-def _answers(market: "Market", reports: FloatArray, prior: Prior, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return _curve(market, np.asarray(prior.virtual_cost(reports)), 0, prior, z)
-
-
-def _curve(market: "Market", costs: FloatArray, row: int, prior: Prior, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _curve(
+    market: "Market",
+    costs: FloatArray,
+    row: int,
+    prior: Prior,
+    z: FloatArray,
+    tie_order: NDArray[np.intp] | None = None,
+) -> tuple[FloatArray, FloatArray]:
     """Loss and payment of person ``row`` at reports ``z``, the others' virtual costs as in ``costs``."""
-    rule = market.rule(costs)
+    rule = market.rule(costs, tie_key=tie_order)
     cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
     rows = np.full(z.size, row)
     moved = np.asarray(prior.virtual_cost(z))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.errors import InputError
+from hushbid.mechanism.fields import as_count
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Grouped, Prior
 
@@ -130,10 +131,11 @@ def simulate(
 ) -> Simulation:
     """Let the market decide for ``n`` people, ``repetitions`` times; see `Market.simulate`."""
     people = market.prior if true_prior is None else true_prior
+    if not isinstance(people, (Prior, Grouped)):
+        raise InputError(f"true_prior must be a prior such as Uniform(1, 2), got {type(people).__name__}.")
     for prior in (market.prior, people):
-        check_people(prior, n)
-    if repetitions < 2:
-        raise InputError(f"repetitions must be at least 2, got {repetitions}.")
+        n = check_people(prior, n)
+    repetitions = as_count(repetitions, "repetitions", least=2)
     lowest, top = _lowest_reports(market.prior), market.prior.support[1]
     rows = np.empty((repetitions, 7))
     for k in range(repetitions):
@@ -160,12 +162,12 @@ def simulate(
     )
 
 
-def check_people(prior: Prior | Grouped, n: int) -> None:
+def check_people(prior: Prior | Grouped, n: int) -> int:
     """Refuse a number of people that the prior cannot be for."""
-    if n < 1:
-        raise InputError(f"n must be at least 1, got {n}.")
-    if isinstance(prior, Grouped) and len(prior) != n:
+    people = as_count(n, "n", least=1)
+    if isinstance(prior, Grouped) and len(prior) != people:
         raise InputError(f"n must be the number of labels of the grouped prior, {len(prior)}, got {n}.")
+    return people
 
 
 def mean_of(values: FloatArray) -> Estimate:

@@ -2,8 +2,8 @@
 
 What is paid for data (prices and rents) is bounded in three ways, proved in docs/explanation/incentives.md:
 
-1. With ``H`` the largest objective there is, that of everybody at the top of her support, at most ``8H/3`` (central) or
-   ``5H/3`` (local).
+1. With ``H`` the largest objective there is, that of everybody at the top of her support, at most ``2H`` (central) or
+   ``H`` (local); with a uniform prior ``H`` or ``5H/6``.
 2. The same for what is paid up to some report, ``H`` being the largest objective if somebody reports at most that, and
    beyond it no more to anybody than the only seller would be paid there. The best of several such reports is taken.
 3. Nobody's payment exceeds that of the only seller at the same loss. It is a concave function of the loss, and all
@@ -95,9 +95,11 @@ def _with_all_losses(market: "Market", groups: list[tuple[Prior, NDArray[np.intp
 
 
 def _factor(market: "Market") -> float:
-    """What is paid for data over the largest objective: prices at most 2/3, rents at most 2 (central) or 1 (local)."""
-    rents_at_most = 2.0 if market.setting == "central" else 1.0
-    return 2.0 / 3.0 + rents_at_most / (market.prior.slope or 1.0)
+    """What is paid for data, at most, over the largest objective; less if ψ rises at a constant slope."""
+    slope = market.prior.slope or 1.0
+    if market.setting == "central":
+        return max(2.0 / slope, 2.0 / 3.0 + 2.0 / (3.0 * slope))
+    return 2.0 / 3.0 + 1.0 / (3.0 * slope)
 
 
 def _for_the_error(market: "Market", n: int, weights: FloatArray, highest: float) -> float:

@@ -69,14 +69,15 @@ def to_reports(values: object, low: FloatArray | float, support_of: Callable[[in
     reports = to_floats(values, "reports", ReportError)
     if reports.size == 0:
         return reports
-    if not np.min(reports) >= 0.0:
-        raise ReportError(f"reports must be numbers in [0, inf], but {rows_text(~(reports >= 0.0))} is not")
+    if np.isnan(np.min(reports)):
+        raise ReportError(f"reports must be numbers, but {rows_text(np.isnan(reports))} is not")
     below = reports < low
     if np.any(below):
-        ends = support_of(int(np.argmax(np.ravel(below))))
+        row = int(np.argmax(np.ravel(below)))
+        ends = support_of(row)
+        limit = "0" if np.broadcast_to(low, reports.shape).flat[row] < ends[0] else "the prior's support"
         raise ReportError(
-            f"reports must not lie below the prior's support, but {rows_text(below)} does: "
-            f"the support is {interval_text(*ends)}"
+            f"reports must not lie below {limit}, but {rows_text(below)} does: the support is {interval_text(*ends)}"
         )
     return reports
 

@@ -1,8 +1,9 @@
 """The record of a campaign, and its verification: what was promised, paid and released, checked without the data.
 
 The modules, from the bottom: ``canonical`` writes plain values down in one way only, ``money`` rounds payments,
-``contents`` is the record; ``central_rule`` and ``local_rule`` evaluate the optimum a second way and ``integral``
-integrates it; ``decisions``, ``transfers`` and ``disclosed`` hold the checks, ``verification`` puts them together.
+``reading`` reads what ``contents``, the record, holds; ``central_rule`` and ``local_rule`` evaluate the optimum a
+second way and ``integral`` integrates it; ``decisions``, ``disclosed`` and ``transfers`` hold the checks,
+``verification`` puts them together.
 
 What a server adds: ``merkle`` and ``receipt`` give each participant a proof of her part, ``events`` chains what
 happened, ``signing`` and ``key_folder`` keep the keys, ``trust`` checks all of it offline, ``recognition`` reads any

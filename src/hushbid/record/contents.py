@@ -7,7 +7,7 @@ Version 1 is a JSON object (docs/reference/record.md describes every field)::
     outcome_key          the name under which this outcome's one release is claimed
     lower_bound          no decision can have a lower objective (see `hushbid.allocation.certificate`)
     totals               control totals: the exact sum of every column
-    people               ids, group labels and the order in which equals are bought from; each may be null
+    people               ids and group labels; each may be null
     money                payments in whole minor units of a currency, or null
     release              the released estimate and how it was made, or null
     stamps, notes        safeguards that were overridden; anything else worth saying
@@ -19,7 +19,7 @@ All of it is confidential: a loss or a payment tells what somebody reported.
 
 import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -33,19 +33,11 @@ from hushbid.disclosure import Release
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism.publish import outcome_key
-from hushbid.priors import Grouped
 from hushbid.record.canonical import canonical, content_hash, parsed, read_bytes, write_bytes
 from hushbid.record.money import Money
+from hushbid.record.reading import FORMAT, VERSION, check_version, fields_of
 
 FloatArray = NDArray[np.float64]
-Order = NDArray[np.intp]
-FORMAT, VERSION = "hushbid record", 1
-_FIELDS = {
-    *("format", "version", "outcome", "outcome_key", "lower_bound", "totals", "people", "money", "release"),
-    *("stamps", "notes", "versions", "hash"),
-}
-_PEOPLE = {"ids", "groups", "tie_order"}
-_COLUMNS = {"report", "virtual_cost", "privacy_loss", "weight", "payment", "information_rent", "outside_error"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -77,9 +69,6 @@ class Record:
     groups: tuple[str, ...] | None
     """Everybody's group, if groups were given or have priors of their own."""
 
-    tie_order: Order | None
-    """Everybody's place in the order in which equals are bought from; None for the order of the rows."""
-
     money: Money | None
     """Payments as they are really paid; None if no currency was named."""
 
@@ -109,7 +98,6 @@ class Record:
         *,
         ids: Iterable[str] | None = None,
         groups: Iterable[str] | None = None,
-        tie_key: Sequence[Any] | NDArray[Any] | None = None,
         currency: str | None = None,
         decimals: int = 2,
         stamps: Iterable[str] = (),
@@ -117,7 +105,7 @@ class Record:
     ) -> "Record":
         """The record of an outcome, and of its release if there is one.
 
-        ``tie_key`` must be the one that the outcome was made with. With ``currency``, payments are also rounded to
+        With ``currency``, payments are also rounded to
         whole minor units, of which ``10**decimals`` make one unit of the market's money, in the participant's favour.
         """
         n = outcome.reports.size
@@ -127,7 +115,6 @@ class Record:
         people = {
             "ids": _texts(ids, "ids", n),
             "groups": _texts(groups, "groups", n),
-            "tie_order": None if tie_key is None else _tie_order(tie_key, n).tolist(),
         }
         bound = lower_bound(outcome.market, outcome.virtual_costs)
         decided = outcome.to_dict()
@@ -166,15 +153,10 @@ class Record:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Record":
         """The inverse of `to_dict`; a record of another version or with a wrong hash is refused."""
-        if not isinstance(values, Mapping) or values.get("format") != FORMAT or values.get("version") != VERSION:
-            got = (
-                (values.get("format"), values.get("version")) if isinstance(values, Mapping) else type(values).__name__
-            )
-            raise RecordError(f"A record must have format {FORMAT!r} and version {VERSION}, got {got!r}.")
-        if set(values) != _FIELDS:
-            wrong = ", ".join(sorted(map(str, set(values) ^ _FIELDS)))
-            raise RecordError(f"A record must have exactly the fields of version {VERSION}, but differs in: {wrong}.")
+        check_version(values)
         content = {name: value for name, value in values.items() if name != "hash"}
+        if "hash" not in values:
+            raise RecordError("A record must have a hash, and this one has none.")
         if values["hash"] != content_hash(content):
             raise RecordError("The record's hash does not fit its content: it was altered or damaged.")
         return cls._read(content, values["hash"])
@@ -205,10 +187,10 @@ class Record:
     @classmethod
     def _read(cls, content: Mapping[str, Any], digest: str, outcome: Outcome | None = None) -> "Record":
         try:
-            return cls(**_fields(content, outcome), hash=digest, content=content)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
-            if isinstance(problem, HushbidError):
-                raise RecordError(f"The record cannot be read: {problem}") from None
+            return cls(**fields_of(content, outcome), hash=digest, content=content)
+        except HushbidError as problem:
+            raise RecordError(f"The record cannot be read: {problem}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
             raise RecordError(f"The record cannot be read: {type(problem).__name__} in its fields.") from None
 
 
@@ -249,79 +231,6 @@ def key_of(outcome: Mapping[str, Any]) -> str:
     return outcome_key(Outcome.from_dict(outcome))
 
 
-def _fields(content: Mapping[str, Any], outcome: Outcome | None) -> dict[str, Any]:
-    """Every field but the hash, from plain values; ``outcome`` is what they were made from, if that is at hand."""
-    if outcome is None:
-        _check_columns(content["outcome"])
-        outcome = Outcome.from_dict(content["outcome"])
-    n = outcome.reports.size
-    people = content["people"]
-    if set(people) != _PEOPLE:
-        raise RecordError(f"people must have the fields {', '.join(sorted(_PEOPLE))}.")
-    release = None if content["release"] is None else Release.from_dict(content["release"])
-    if release is not None and release.privacy_loss.size != n:
-        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.")
-    order = people["tie_order"]
-    groups = _texts(people["groups"], "groups", n)
-    if groups is None and isinstance(outcome.market.prior, Grouped):
-        groups = list(outcome.market.prior.labels)
-    ids = _texts(people["ids"], "ids", n)
-    return {
-        "outcome": outcome,
-        "outcome_key": _text(content["outcome_key"], "outcome_key"),
-        "lower_bound": _number(content["lower_bound"]),
-        "totals": {name: _number(value) for name, value in content["totals"].items()},
-        "ids": None if ids is None else tuple(ids),
-        "groups": None if groups is None else tuple(groups),
-        "tie_order": None if order is None else _permutation(order, n),
-        "money": _money(content["money"], n),
-        "release": release,
-        "stamps": tuple(_texts(content["stamps"], "stamps", None) or ()),
-        "notes": tuple(_texts(content["notes"], "notes", None) or ()),
-        "versions": {str(name): _text(value, "versions") for name, value in content["versions"].items()},
-    }
-
-
-def _check_columns(outcome: Mapping[str, Any]) -> None:
-    """All columns equally long, numbers or the texts of infinities throughout."""
-    if set(outcome["columns"]) != _COLUMNS:
-        raise RecordError(f"columns must be {', '.join(sorted(_COLUMNS))}.")
-    columns = {**outcome["columns"], "rent_lower": outcome["rent_lower"], "rent_upper": outcome["rent_upper"]}
-    n = len(columns["report"])
-    for name, column in columns.items():
-        if not isinstance(column, list) or len(column) != n or n == 0:
-            raise RecordError(f"columns must be lists of one length, but {name} is not.")
-        if not set(map(type, column)) <= {float, int, str} or {x for x in column if type(x) is str} - {"inf", "-inf"}:
-            raise RecordError(f"columns must hold numbers, but {name} does not.")
-
-
-def _money(values: Mapping[str, Any] | None, n: int) -> Money | None:
-    if values is None:
-        return None
-    minor = values["payments"]
-    if len(minor) != n or set(map(type, [*minor, values["total"], values["decimals"]])) != {int}:
-        raise RecordError(f"money must hold one whole number of minor units per person ({n}).")
-    return Money(
-        currency=_text(values["currency"], "currency"),
-        decimals=values["decimals"],
-        payments=np.array(minor, dtype=np.int64),
-        total=values["total"],
-        incentive_error=_number(values["incentive_error"]),
-    )
-
-
-def _number(value: Any) -> float:
-    if type(value) in (int, float) or value in ("inf", "-inf"):
-        return float(value)
-    raise RecordError(f"A number was expected in the record, got {type(value).__name__}.")
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise RecordError(f"{name} must be text, got {type(value).__name__}.")
-    return value
-
-
 def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] | None:
     """A list of texts, ``n`` of them if given; ids must differ."""
     if values is None:
@@ -334,20 +243,6 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] 
     if name == "ids" and len(set(found)) < len(found):
         raise InputError("ids must all be different, but one occurs twice.")
     return found
-
-
-def _tie_order(tie_key: Sequence[Any] | NDArray[Any], n: int) -> Order:
-    if np.shape(tie_key) != (n,):
-        raise InputError(f"tie_key must have one entry per person ({n}), got shape {np.shape(tie_key)}.")
-    place = np.empty(n, dtype=np.intp)
-    place[np.argsort(np.asarray(tie_key), kind="stable")] = np.arange(n)
-    return place
-
-
-def _permutation(order: Any, n: int) -> Order:
-    if sorted(order) != list(range(n)):
-        raise RecordError(f"tie_order must hold every place from 0 to {n - 1} once.")
-    return np.array(order, dtype=np.intp)
 
 
 def _versions() -> dict[str, str]:

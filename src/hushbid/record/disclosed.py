@@ -247,6 +247,10 @@ def _error(name: str, stated: ErrorModel, expected: dict[str, float]) -> Check:
 
 
 def _estimate(facts: Facts, release: Release) -> Check:
+    """On the public grid, and no further outside the range than noise can carry it.
+
+    The sum of Laplace terms of scales b exceeds ``100·√Σb²`` with probability below ``3·exp(−50)`` (Chernoff).
+    """
     low, high = facts.market.bounds
     problems = []
     if not math.isfinite(release.estimate):
@@ -256,6 +260,10 @@ def _estimate(facts: Facts, release: Release) -> Check:
         near = [low + (high - low) * ((step + k) / (1 << _ESTIMATE_BITS)) for k in (-1, 0, 1)]
         if release.estimate not in near:
             problems.append("The estimate does not lie on the public grid")
+        error = release.error
+        reach = 100.0 * math.sqrt(error.largest_noise**2 + error.other_noise_squared) + error.rounding
+        if not low - reach <= release.estimate <= high + reach:
+            problems.append("The estimate lies further outside the range than the noise can carry it")
     return judged(
         "estimate",
         problems,

@@ -54,7 +54,7 @@ class Facts:
             np.array(np.broadcast_to(np.asarray(market.user_weight, dtype=float), (n,))),
             market.error_weight(n) * market.width**2,
             math.inf if market.max_privacy_loss is None else float(market.max_privacy_loss),
-            np.arange(n) if record.tie_order is None else record.tie_order,
+            np.arange(n) if outcome.tie_order is None else outcome.tie_order,
         )
 
     @property

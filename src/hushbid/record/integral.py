@@ -37,6 +37,8 @@ _PIECES = 4
 _SECTIONS = 16
 _ACCURACY = 1e-8
 _MOST_INTERVALS = 200_000
+_SMALL = 1e-12
+"""A first step away from a report of 0, relative to the top of the support."""
 
 
 class Rule(Protocol):
@@ -61,8 +63,8 @@ def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap:
         return Integrals(np.zeros(0), np.zeros(0))
     steps = prior.flat_parts
     top = prior.support[1]
-    ends = np.array([right for _, right, _ in steps])
-    if steps and steps[0][0] <= float(reports.min()) and ends[-1] >= top and _contiguous(steps):
+    if is_step_function(prior):
+        ends = np.array([right for _, right, _ in steps])
         return _sum_of_steps(rule, ends, np.array([level for *_, level in steps]), rows, reports, cap)
 
     def loss(who: Rows, z: FloatArray) -> FloatArray:
@@ -79,8 +81,11 @@ def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap:
     return Integrals(at_cap + rest.rent, rest.error)
 
 
-def _contiguous(steps: tuple[tuple[float, float, float], ...]) -> bool:
-    return all(right == left for (_, right, _), (left, _, _) in pairwise(steps))
+def is_step_function(prior: Prior) -> bool:
+    """Whether the virtual cost is constant in steps over the whole support."""
+    steps, (low, top) = prior.flat_parts, prior.support
+    contiguous = all(right == left for (_, right, _), (left, _, _) in pairwise(steps))
+    return bool(steps) and steps[0][0] <= low and steps[-1][1] >= top and contiguous
 
 
 def _sum_of_steps(
@@ -107,7 +112,8 @@ def _last_report(holds: Callable[[Rows, FloatArray], NDArray[np.bool_]], reports
         return reports.copy()
     who = np.arange(reports.size)
     low, high = reports.copy(), np.full(reports.size, math.inf)
-    reach = np.maximum(1e-3 * reports, 1e-9 * max(float(reports.max()), 1e-300))
+    scale = max(float(reports.max()), min(top, 1.0) * _SMALL)
+    reach = np.maximum(1e-3 * reports, 1e-9 * scale)
     todo = who
     for _ in range(2200):
         ahead = np.minimum(reports[todo] + reach[todo], top)
@@ -182,7 +188,7 @@ class _Quadrature:
             doubt = np.abs(better - parts.area) + pieces.edges.reshape(-1, _PIECES).sum(axis=1)
             crowd = np.bincount(parts.who, minlength=size)
             allowed = (_ACCURACY * rough + self._floor) / np.maximum(crowd, 4)
-            done = doubt <= allowed[parts.who]
+            done = ~(doubt > allowed[parts.who])  # what is no number will not become one
             if round_ == _ROUNDS - 1 or parts.who.size > _MOST_INTERVALS:
                 done[:] = True
             rent += np.bincount(parts.who[done], better[done], size)

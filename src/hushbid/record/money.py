@@ -6,6 +6,7 @@ minor unit more than before.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.errors import InputError
+from hushbid.disclosure.fields import Fields
+from hushbid.errors import InputError, RecordError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,10 +46,7 @@ class Money:
     @classmethod
     def of(cls, payments: FloatArray, incentive_error: float, *, currency: str, decimals: int) -> "Money":
         """Round payments, in units of the currency, up to minor units."""
-        if not (isinstance(currency, str) and len(currency) == 3 and currency.isascii() and currency.isupper()):
-            raise InputError(f"currency must be three capital letters such as 'EUR', got {currency!r}.")
-        if type(decimals) is not int or not 0 <= decimals <= _MOST_DECIMALS:
-            raise InputError(f"decimals must be an integer from 0 to {_MOST_DECIMALS}, got {decimals!r}.")
+        _check_currency(currency, decimals)
         minor = rounded_up(payments, decimals)
         return cls(
             currency=currency,
@@ -66,6 +65,30 @@ class Money:
             "total": self.total,
             "incentive_error": self.incentive_error,
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], people: int) -> "Money":
+        """The inverse of `to_dict`, strictly."""
+        given = Fields(values, "money", cls.__slots__)
+        minor, total = given.integers("payments"), given.integer("total")
+        if len(minor) != people or not all(-_LARGEST <= amount <= _LARGEST for amount in minor):
+            raise RecordError(f"money: payments must be {people} whole numbers below 2**53, one per person.")
+        _check_currency(given.text("currency"), given.integer("decimals"))
+        return cls(
+            currency=given.text("currency"),
+            decimals=given.integer("decimals"),
+            payments=np.array(minor, dtype=np.int64),
+            total=total,
+            incentive_error=given.number("incentive_error"),
+        )
+
+
+def _check_currency(currency: str, decimals: int) -> None:
+    letters = isinstance(currency, str) and len(currency) == 3 and currency.isascii() and currency.isalpha()
+    if not (letters and currency.isupper()):
+        raise InputError(f"currency must be three capital letters such as 'EUR', got {currency!r}.")
+    if type(decimals) is not int or not 0 <= decimals <= _MOST_DECIMALS:
+        raise InputError(f"decimals must be an integer from 0 to {_MOST_DECIMALS}, got {decimals!r}.")
 
 
 def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:

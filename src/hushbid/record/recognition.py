@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.errors import RecordError
-from hushbid.record import contents, events, receipt, signing
+from hushbid.record import events, reading, receipt, signing
 from hushbid.record.canonical import parsed, read_bytes
 from hushbid.record.contents import Record
 from hushbid.record.events import Event
@@ -16,10 +16,14 @@ Document = Record | Receipt | KeyList | list[Event]
 
 def read_document(path: str | Path) -> Document:
     """A record, a receipt, a list of keys, or the events of a log; decompressed if the name ends in ``.gz``."""
-    text = read_bytes(Path(path))
+    return document_of(read_bytes(Path(path)), str(path))
+
+
+def document_of(text: bytes, name: str) -> Document:
+    """What the text holds; ``name`` is what an error calls it."""
     values = _first_object(text)
     found = values.get("format")
-    if found == contents.FORMAT:
+    if found == reading.FORMAT:
         return Record.from_dict(parsed(text))
     if found == receipt.FORMAT:
         return Receipt.from_dict(parsed(text))
@@ -27,7 +31,7 @@ def read_document(path: str | Path) -> Document:
         return KeyList.from_dict(parsed(text))
     if found == events.FORMAT:
         return events.read_log(text)
-    raise RecordError(f"{path} is neither a record, a receipt, a list of keys nor a log of events.")
+    raise RecordError(f"{name} is neither a record, a receipt, a list of keys nor a log of events.")
 
 
 def _first_object(text: bytes) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Every assumption that the numbers of a report rest on, in words, and what follows where one does not hold."""
 
+import re
+
 import numpy as np
 
 from hushbid.mechanism import Market
@@ -19,7 +21,7 @@ def prior_words(prior: Prior | Grouped) -> str:
         return "one per group (" + "; ".join(parts) + (f"; and {more} more" if more > 0 else "") + ")"
     if isinstance(prior, Empirical):
         return f"the distribution of a sample with {prior.values.size:,} distinct values"
-    text = prior.to_text()
+    text = re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda digits: f"{float(digits[0]):.4g}", prior.to_text())
     short = len(text) <= _LONGEST_PRIOR and "empirical" not in text
     return text if short else f"a {prior.family} distribution, stated in full in the record"
 

@@ -55,7 +55,7 @@ def _verdict(rejected: bool, power: float | None) -> Verdict:
 
 def _privacy(audit: PrivacyAudit) -> AuditLine:
     """In units of the promise: the promise itself is one person's number."""
-    proved = audit.lower_bound / audit.promised
+    proved, sure = audit.lower_bound / audit.promised, f"{100 * audit.confidence:.7g}{NBSP}%"
     if audit.loss_rejected:
         finding = (
             f"The promise is broken: the person attacked certainly loses at least {number(proved)} times the ε that she"
@@ -75,9 +75,7 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
         title="Privacy: can the output tell one person's datum?",
         verdict=_verdict(audit.rejected, audit.power),
         finding=finding,
-        samples=(
-            f"{audit.samples:,} outputs on each of 4 made-up data sets, at {percent(audit.confidence, 3)} confidence"
-        ),
+        samples=f"{audit.samples:,} outputs on each of 4 made-up data sets, at {sure} confidence",
         power=audit.power,
         power_against=_PLANTED,
         bar=(proved, 1.0),
@@ -121,13 +119,14 @@ def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
             f" with a report, and payments agree with what the privacy losses imply."
         )
     everybody = people is not None and audit.people >= people
+    who = "one person" if audit.people == 1 else f"{audit.people:,} people"
     by_lot = "" if everybody else " drawn by lot"
     power = 1.0 if everybody else 1.0 - (1.0 - _WRONG_PAYMENTS) ** audit.people
     return AuditLine(
         title="Incentives: does anybody gain by not telling the truth?",
         verdict=_verdict(not audit.passed, power),
         finding=finding,
-        samples=f"{audit.reports_tried:,} reports tried, for {audit.people:,} people{by_lot}",
+        samples=f"{audit.reports_tried:,} reports tried, for {who}{by_lot}",
         power=power,
         power_against=(
             f"a mistake of more than {number(at_most(audit.payment_resolution), 2)} in one payment out of"

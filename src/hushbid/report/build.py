@@ -32,6 +32,7 @@ from hushbid.report.model import (
     SelectionFacts,
     SettingFacts,
 )
+from hushbid.report.rivals import rivals_facts
 from hushbid.report.selection import selection_facts
 
 Groups = Sequence[object] | NDArray[np.generic]
@@ -89,6 +90,7 @@ def build_report(
         groups=_groups(outcome, groups),
         selection=_selection(outcome, estimate.half_width),
         comparison=_comparison(outcome, comparison, level),
+        rivals=rivals_facts(outcome),
         cap=_cap(outcome, level),
         audits=audit_lines(audits, noise_share=estimate.noise_share, people=people),
         assumptions=assumptions_of(market, people=people, prior_from_participants=prior_from_participants),

@@ -1,12 +1,13 @@
 """The charts that compare: groups, correlations, settings, caps and audits."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from hushbid.engine.money import Currency
 from hushbid.report.aggregates import GroupRow
-from hushbid.report.formats import currency_words, number, percent
+from hushbid.report.formats import currency_words, money, number, percent
 from hushbid.report.html import Child
-from hushbid.report.model import AuditLine, CapFacts, SelectionFacts, SettingFacts
+from hushbid.report.model import AuditLine, CapFacts, RivalFacts, SelectionFacts, SettingFacts
 from hushbid.report.svg import (
     NARROW,
     Drawing,
@@ -24,6 +25,9 @@ from hushbid.report.svg import (
     shortened,
     text_width,
 )
+
+_LONGEST_BAR = 4.0
+"""A rival who pays more than so many times as much gets a broken bar, or the others would be too short to compare."""
 
 Measure = tuple[str, Callable[[SettingFacts], float], Callable[[float], str]]
 """What is compared: its name, how to get it, how to write it."""
@@ -70,7 +74,7 @@ def selection_chart(facts: SelectionFacts, unit: str, width: float) -> Drawing:
             marks += [
                 rule(x(correlation), y(half), x(correlation), y.start, "dash"),
                 dot(x(correlation), y(half), 5, "point"),
-                label(x(correlation) + away, y.start - 8, number(correlation, 2), "strong", anchor=side),
+                label(x(correlation) + away, y.start - 8, number(correlation, 2), "strong halo", anchor=side),
             ]
     marks += axis_x(x, 240, "size of the correlation", wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=286, marks=tuple(marks))
@@ -101,6 +105,32 @@ def settings_chart(settings: Sequence[SettingFacts], measures: Sequence[Measure]
             ]
         top += 22.0 * len(settings) + 18.0
     return Drawing(width=width, height=top - 10, marks=tuple(marks))
+
+
+def rivals_chart(rows: Sequence[RivalFacts], currency: Currency | None, width: float) -> Drawing:
+    """One bar per way to buy: what it pays for the same accuracy."""
+    narrow = width == NARROW
+    left = 0.0 if narrow else max(text_width(row.name) for row in rows) + 16.0
+    step = 44.0 if narrow else 28.0
+    finite = [row.payment for row in rows if math.isfinite(row.payment)]
+    largest = min(max(finite), _LONGEST_BAR * rows[0].payment)
+    room = width - left - max(text_width(money(payment, currency)) for payment in finite) - 14
+    marks: list[Child] = []
+    for place, row in enumerate(rows):
+        y = step * place + (20.0 if narrow else 0.0)
+        weight = "strong" if place == 0 else ""
+        side = "start" if narrow else "end"
+        marks.append(label(0 if narrow else left - 12, y + (-4 if narrow else 15), row.name, weight, anchor=side))
+        reached = math.isfinite(row.payment)
+        length = min(max(room * row.payment / largest, 1.5), room) if reached else 0.0
+        words = money(row.payment, currency) if reached else "out of reach"
+        class_ = "s1" if place == 0 else "s2" if row.is_real else "s5"
+        if reached:
+            marks.append(box(left, y + 2, length, 16, class_, radius=2))
+        if reached and row.payment > largest:  # a broken bar
+            marks += [rule(left + length - at, y + 20, left + length - at + 8, y, "gap") for at in (24, 19)]
+        marks.append(label(left + length + (7 if reached else 0), y + 15, words, "quiet"))
+    return Drawing(width=width, height=step * len(rows), marks=tuple(marks))
 
 
 def cap_chart(facts: CapFacts, cap: float | None, currency: Currency | None, width: float) -> Drawing:

@@ -1,7 +1,8 @@
 """Everything a report shows, as frozen plain values: computing ends here and rendering begins.
 
-Nothing in it belongs to one person: see :mod:`hushbid.report.aggregates`. Money is in units of the currency, data in
-data units. ``dataclasses.asdict(report)`` is what a program reads instead of the page.
+Nothing in it belongs to one person (see :mod:`hushbid.report.aggregates`), except that sums over fewer than five people
+do; the page leaves those out. Money is in units of the currency, data in data units. ``dataclasses.asdict(report)`` is
+what a program reads instead of the page.
 """
 
 from dataclasses import dataclass
@@ -207,6 +208,45 @@ class ComparisonFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RivalFacts:
+    """Another way to buy from the same people."""
+
+    name: str
+    """What it is called."""
+
+    truthful: bool
+    """Whether the truth is everybody's best report under it."""
+
+    voluntary: bool
+    """Whether nobody is worse off for joining."""
+
+    payment: float
+    """What it would have paid for this campaign's accuracy; infinite if it cannot reach it."""
+
+    standard_error: float
+    """What it would have reached with this campaign's money; infinite if it cannot run on it."""
+
+    note: str
+    """What a reader should know; may be empty."""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether a buyer could have chosen it: people would have told their price, and joined."""
+        return self.truthful and self.voluntary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RivalsFacts:
+    """This campaign's way to buy against others, on the same reports."""
+
+    rows: tuple[RivalFacts, ...]
+    """This campaign's own first; empty if they are not shown."""
+
+    missing: str
+    """Why they are not; empty if they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapFacts:
     """What capping everybody's privacy loss costs."""
 
@@ -315,17 +355,20 @@ class Report:
     comparison: ComparisonFacts
     """Section 6."""
 
-    cap: CapFacts
+    rivals: RivalsFacts
     """Section 7."""
 
+    cap: CapFacts
+    """Section 8."""
+
     audits: tuple[AuditLine, ...]
-    """Section 8: failures first."""
+    """Section 9: failures first."""
 
     assumptions: tuple[Assumption, ...]
-    """Section 9."""
+    """Section 10."""
 
     record_name: str
-    """Section 10: the file to ask for."""
+    """Section 11: the file to ask for."""
 
     record_hash: str | None
     """Its fingerprint."""

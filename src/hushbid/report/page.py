@@ -13,6 +13,7 @@ from hushbid.report.sections import (
     cost_section,
     estimate_section,
     privacy_section,
+    too_few,
 )
 from hushbid.report.sections_checks import (
     assumptions_section,
@@ -22,6 +23,7 @@ from hushbid.report.sections_checks import (
     verify_section,
 )
 from hushbid.report.sections_people import groups_section, selection_section
+from hushbid.report.sections_rivals import rivals_section
 
 SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup]], ...] = (
     ("estimate", "The estimate", estimate_section),
@@ -30,6 +32,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup]], ...] = (
     ("people", "Who was bought from", groups_section),
     ("selection", "Could prices mislead?", selection_section),
     ("settings", "Central against local", comparison_section),
+    ("rivals", "Other ways to buy", rivals_section),
     ("cap", "What a cap costs", cap_section),
     ("audits", "Audits", audits_section),
     ("assumptions", "Assumptions", assumptions_section),
@@ -148,11 +151,12 @@ def _key_figures(report: Report) -> Markup:
     elif math.isfinite(facts.half_width):
         figures.append(("Standard error", with_unit(number(facts.standard_error), report.unit), "expected"))
     rent = cost.rent / ((cost.compensation + cost.rent) or 1.0)
+    shown = cost.rent > 0.0 and not too_few(report.bought_from)
     figures += [
         (
             "Paid",
             money(cost.paid, report.currency),
-            f"{people(cost.payers)} pay" if cost.payers else f"{percent(rent)} information rent" if cost.rent else "",
+            f"{people(cost.payers)} pay" if cost.payers else f"{percent(rent)} information rent" if shown else "",
         ),
         ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
     ]

@@ -43,6 +43,14 @@ def withheld(reason: str) -> Markup:
     return element("p", element("b", "Not shown. "), reason, class_="withheld")
 
 
+def too_few(bought_from: int) -> bool:
+    """Whether sums over those bought from would tell what one of them reported."""
+    return 0 < bought_from < SMALLEST_CELL
+
+
+FEW = f"Fewer than {SMALLEST_CELL} people were bought from, so this could show what one of them reported."
+
+
 def bold(text: str) -> Markup:
     """What a hurried reader should see."""
     return element("b", text)
@@ -146,6 +154,8 @@ def cost_section(report: Report) -> Markup:
     cost, currency = report.cost, report.currency
     if report.bought_from == 0:
         return paragraph("Nothing was bought and nobody is paid.")
+    if too_few(report.bought_from):
+        return join([paragraph(bold(money(cost.paid, currency)), " in all."), withheld(FEW), _kinds_of_pay(report)])
     parts: list[Part] = [
         ("Compensation for privacy given up", cost.compensation, "s1", money(cost.compensation, currency)),
         ("Information rent", cost.rent, "s2", money(cost.rent, currency)),
@@ -162,16 +172,20 @@ def cost_section(report: Report) -> Markup:
         description=f"A bar divided into: {listed}.",
         caption=legend(parts),
     )
-    why = paragraph(
+    shown = [chart, _kinds_of_pay(report), _signs(report), _prices(report), _not_due(report), _certificate(report)]
+    return join(shown)
+
+
+def _kinds_of_pay(report: Report) -> Markup:
+    return paragraph(
         element("b", "Compensation"),
         " is what giving up privacy costs people by their own account: the price each named for a unit of ε, times"
         " the ε bought from her. ",
         element("b", "Information rent"),
         " comes on top because only she knows that price. Were everybody paid just what she asks, everybody would"
         " ask for more; the rent is exactly what makes the truth her best report, whatever the others say. No"
-        f" misreport can gain anybody more than {money_at_most(cost.incentive_error, currency)}.",
+        f" misreport can gain anybody more than {money_at_most(report.cost.incentive_error, report.currency)}.",
     )
-    return join([chart, why, _signs(report), _prices(report), _not_due(report), _certificate(report)])
 
 
 def _not_due(report: Report) -> Markup | None:
@@ -256,10 +270,14 @@ def _meaning(report: Report) -> Markup:
         )
     claim = "Nobody was promised to lose more than " if report.privacy_failed else "Nobody loses more than "
     seen = "seeing the estimate" if report.setting == "central" else "seeing what her device sends"
+    spared = report.people - report.bought_from
     broken = [bold("An audit found this broken; what follows is what was promised. ")] if report.privacy_failed else []
     return paragraph(
         broken,
-        f"{people(report.people - report.bought_from)} of {count(report.people)} lose nothing at all. {claim}",
+        f"{people(spared)} of {count(report.people)} lose nothing at all. "
+        if spared
+        else "Everybody gives up some privacy. ",
+        claim,
         bold(f"ε{NBSP}={NBSP}{number(largest)}"),
         f": whatever anybody believed about a person, {seen} changes the odds by a factor of at most"
         f" {number(math.exp(min(largest, 700.0)))}. At ε{NBSP}={NBSP}0.1 that factor is 1.1, at ε{NBSP}={NBSP}1 it is"

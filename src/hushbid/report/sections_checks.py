@@ -8,9 +8,12 @@ from hushbid.report.charts_compare import Measure, audit_chart, cap_chart, setti
 from hushbid.report.formats import NBSP, count, money, number, people, percent, with_unit
 from hushbid.report.html import Markup, element, join
 from hushbid.report.model import AuditLine, Report, SettingFacts
-from hushbid.report.sections import bold, paragraph, withheld
+from hushbid.report.sections import FEW, bold, paragraph, too_few, withheld
 from hushbid.report.svg import Table, figure, plain_table
 
+_FEW_EITHER_WAY = (
+    f"One way, fewer than {SMALLEST_CELL} people are bought from: this could show what one of them reported."
+)
 _VERDICTS = {"failed": "Failed", "clear": "No fault found", "weak": "No fault found, weak test"}
 _SIGNS = {"failed": "✕", "clear": "✓", "weak": "!"}
 
@@ -29,6 +32,8 @@ def comparison_section(report: Report) -> Markup:
         return join([explained, paragraph("Nothing was bought, in either setting.")])
     if len(settings) < 2:
         return join([explained, withheld(report.comparison.missing)])
+    if any(too_few(one.bought_from) for one in settings):
+        return join([explained, withheld(_FEW_EITHER_WAY)])
     chosen, other, *rest = settings
     measures = _measures(report)
     chart = figure(
@@ -36,7 +41,10 @@ def comparison_section(report: Report) -> Markup:
         name="settings",
         title="The same reports, bought both ways",
         description="Bars: " + "; ".join(_compared(settings, measure) for measure in measures) + ".",
-        caption=f"Each block has its own scale. The {other.name} campaign was computed, not carried out.",
+        caption=(
+            f"Each block has its own scale. The {other.name} campaign was computed, not carried out; payments are shown"
+            " before rounding to coins."
+        ),
         table=_settings_table(settings, report, "Setting"),
     )
     ending = paragraph(
@@ -59,6 +67,8 @@ def cap_section(report: Report) -> Markup:
     facts, cap = report.cap, report.privacy.cap
     if report.bought_from == 0:
         return paragraph("Nothing was bought, so there is nothing to cap.")
+    if too_few(report.bought_from):
+        return withheld(FEW)
     shown = []
     if facts.capped is None or facts.uncapped is None:
         shown.append(
@@ -222,7 +232,11 @@ def verify_section(report: Report) -> Markup:
             element("h3", "How this page protects people"),
             element(
                 "ul",
-                element("li", "It holds no names, no data and nobody's report, payment or privacy loss."),
+                element(
+                    "li",
+                    "It holds no names, no data and nobody's report, payment or privacy loss, unless so few were"
+                    " bought from that what they were paid in all is known.",
+                ),
                 element(
                     "li",
                     f"Charts, quantiles and groups have at least {SMALLEST_CHART} people behind them, bars at least"

@@ -1,0 +1,377 @@
+"""``run`` and ``price`` for populations that do not fit in memory: the same decisions, made by an engine.
+
+An engine reads Parquet, files or folders, and writes Parquet; there is no record of everybody's figures and no report,
+which would not fit in memory either, but a summary. All is decided and written under temporary names, counted and
+checked there, and only then takes its name.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from hushbid.cli.campaign_file import Campaign
+    from hushbid.cli.market_options import MarketOptions
+    from hushbid.cli.prior_file import PriorSource
+    from hushbid.engine import Priced, TableRelease
+    from hushbid.engine.money import Currency
+    from hushbid.engine.payouts import Paid
+    from hushbid.mechanism import Market
+
+Step = Callable[[str], object]
+PASSES = 7
+"""Steps of the progress bar: three to decide, one each for ids, pilot, writing and counting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """How a population is read, as the command line states it."""
+
+    engine: str
+    spark_master: str | None
+    on_bad_rows: Literal["fail", "drop"]
+    check_ids: Literal["exact", "off"]
+
+    def chosen(self, reports: str) -> str:
+        """The engine for a file; ``"memory"`` if it is none."""
+        from hushbid.engine.large import choose
+
+        if self.spark_master is not None and self.engine not in ("auto", "spark"):
+            raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {self.engine}.")
+        return choose(reports, self.engine, master=self.spark_master)
+
+
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command, which gets them as one argument ``how``."""
+
+    def wrapped(**values: Any) -> Any:
+        taken = {name: values.pop(name) for name in EngineOptions.__slots__}
+        return function(how=EngineOptions(**taken), **values)
+
+    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
+    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        click.option(
+            "--check-ids",
+            type=click.Choice(["exact", "off"]),
+            default="exact",
+            show_default=True,
+            help="Make sure that nobody is there twice.",
+        ),
+        click.option(
+            "--on-bad-rows",
+            type=click.Choice(["fail", "drop"]),
+            default="fail",
+            show_default=True,
+            help="What to do about reports that cannot be priced: stop, naming them, or leave them out.",
+        ),
+        click.option("--spark-master", metavar="URL", help="Start Spark there: local[4], spark://host:7077, yarn, ..."),
+        click.option(
+            "--engine",
+            type=click.Choice(["auto", "memory", "polars", "duckdb", "spark"]),
+            default="auto",
+            show_default=True,
+            help="What reads the reports: memory for small files, otherwise in batches; auto goes by size.",
+        ),
+    ):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What was decided and written, in figures about the whole population."""
+
+    priced: "Priced"
+    paid: "Paid"
+    currency: "Currency"
+    origin: Mapping[str, Any]
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; nothing in it belongs to one person."""
+        from hushbid.cli.purchase import rounded_up
+        from hushbid.engine.money import with_rounding
+
+        summary, currency = self.priced.summary, self.currency
+        return {
+            "setting": self.priced.market.setting,
+            "people": summary.people,
+            "dropped_rows": summary.dropped,
+            "bought_from": summary.active,
+            "largest_privacy_loss": rounded_up(summary.largest_privacy_loss),
+            "standard_error": summary.mse**0.5,
+            "currency": currency.code,
+            "decimals": currency.decimals,
+            "total_payment_minor": self.paid.total_minor,
+            "people_who_pay": self.paid.paying,
+            "incentive_error": with_rounding(summary.incentive_error, currency),
+            "objective": summary.objective,
+            "lower_bound": summary.lower_bound,
+            "cap_cost": summary.cap_cost,
+            "passes": summary.passes,
+        }
+
+    def text(self) -> str:
+        """The same in sentences."""
+        from hushbid.cli.purchase import decided_text
+
+        return decided_text(self.facts(), self.currency)
+
+
+# -- price -------------------------------------------------------------------------------------------------------------
+
+
+def price_on_engine(
+    options: "MarketOptions", how: EngineOptions, engine: str, reports: str, given: dict[str, Any], step: Step
+) -> Decided:
+    """Decide and write: what ``price`` does when it does not read everything at once."""
+    from hushbid.engine.opening import is_url
+
+    out = given["out"]
+    if given["record"] is not None:
+        raise click.UsageError("--record keeps everybody's figures in memory: it needs --engine memory.")
+    if not out.lower().endswith(".parquet"):
+        raise click.UsageError("On an engine decisions are written to --out FILE.parquet (with Spark, a folder).")
+    source, currency = options.prior_source(), options.currency()
+    market = options.market(source.prior_for([]) if source.is_grouped else source.prior_for(None))
+    columns = {"report": given["sensitivity_column"], "id": given["id_column"], "group": given["group_column"]}
+    priced, origin = _priced(reports, market, source, how, engine, columns, given["accept_pilot_overlap"], step)
+
+    def check(paid: "Paid") -> None:
+        _refuse_above_ceiling(paid, currency, given["ceiling"])
+
+    if is_url(out):
+        paid = _write_to_url(out, priced, currency, step, check, force=given["force"])
+    else:
+        from hushbid.engine.atomic import Staging
+
+        with Staging(force=given["force"]) as files:
+            paid = _write_decisions(files, Path(out), priced, currency, step)
+            check(paid)
+    return Decided(priced=priced, paid=paid, currency=currency, origin=origin)
+
+
+# -- run ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineResults:
+    """What a campaign came to."""
+
+    campaign: "Campaign"
+    decided: Decided
+    release: "TableRelease | None"
+    drawn_before: bool
+    files: tuple[Path, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; nothing in it belongs to one person."""
+        facts: dict[str, Any] = {"campaign": self.campaign.name, **self.decided.facts()}
+        if self.release is not None:
+            facts["estimate"] = _estimate_facts(self.release, self.campaign.level)
+            facts["drawn_before"] = self.drawn_before
+        facts["files"] = [str(path) for path in self.files]
+        return facts
+
+    def text(self) -> str:
+        """For people."""
+        from hushbid.cli.conduct import interval_text
+
+        lines = [self.decided.text()]
+        release, campaign = self.release, self.campaign
+        if release is not None:
+            level, ends = campaign.level, release.interval(campaign.level)
+            about = (campaign.quantity, campaign.unit, release.dropped_out)
+            lines.append(interval_text(release.estimate, ends, level, *about))
+            if self.drawn_before:
+                lines.append("This estimate was drawn by an earlier run; it is shown again, not drawn again.")
+        lines.append(f"Written to {campaign.folder}: {', '.join(path.name for path in self.files)}.")
+        if campaign.data is None:
+            lines.append(
+                "Next: collect the data, put them into a column of the same table, add [data] with that file to the"
+                " campaign file and run it again."
+            )
+        return "\n".join(lines)
+
+
+def conduct_on_engine(
+    campaign: "Campaign", how: EngineOptions, engine: str, *, force: bool, step: Step
+) -> EngineResults:
+    """Run a campaign: what ``run`` does when it does not read everything at once."""
+    from hushbid.cli.conduct import CLAIMS, is_released, refuse_other_release
+    from hushbid.engine import release as release_from
+    from hushbid.engine.atomic import Staging, refuse_existing
+    from hushbid.engine.payouts import checked, due
+    from hushbid.engine.releasing import claim_key
+
+    source, data = campaign.reports, campaign.data
+    _refuse_other_table(campaign)
+    summary = campaign.folder / ("summary.json" if data else "decided.json")
+    if not force:
+        refuse_existing([summary])
+    columns = {"report": source.sensitivity, "id": source.id, "group": source.group}
+    market = campaign.market_for([] if campaign.prior.is_grouped else None)
+    priced, origin = _priced(
+        source.file, market, campaign.prior, how, engine, columns, campaign.accept_pilot_overlap, step
+    )
+    release, before = None, False
+    paths = [campaign.folder / "decisions.parquet"]
+    with Staging(force=force) as files:
+        paid = _write_decisions(files, paths[0], priced, campaign.currency, step)
+        _refuse_above_ceiling(paid, campaign.currency, campaign.ceiling)
+        if data is not None and priced.summary.active:
+            step("releasing")
+            claims, key = campaign.folder / CLAIMS, claim_key(priced)
+            refuse_other_release(claims, key)
+            before = is_released(claims, key)
+            release = release_from(priced, data.value, claims=claims)
+            paths.append(campaign.folder / "payments.parquet")
+            frame = due(priced, data.value, campaign.currency, mse=release.error.mse)
+            made = files.make(paths[-1], lambda place: priced._engine.write(frame, str(place)))
+            checked(made, priced)
+            paths.append(campaign.folder / "estimate.json")
+            files.add(paths[-1], _json_writer(_estimate_facts(release, campaign.level)))
+        decided = Decided(priced=priced, paid=paid, currency=campaign.currency, origin=origin)
+        paths.append(summary)
+        files.add(summary, _json_writer(_summary(campaign, decided, release)))
+    return EngineResults(campaign=campaign, decided=decided, release=release, drawn_before=before, files=tuple(paths))
+
+
+def _refuse_other_table(campaign: "Campaign") -> None:
+    """An engine does not join: the data must stand beside the reports."""
+    from hushbid.errors import InputError
+
+    data = campaign.data
+    if data is not None and Path(data.file).resolve() != Path(campaign.reports.file).resolve():
+        raise InputError(
+            f"{campaign.path}: on an engine data.file must be the table of reports.file, with a column"
+            f" {data.value!r} of data; join the two first, or use --engine memory."
+        )
+    if data is not None and data.kind == "simulated_values":
+        raise InputError(f"{campaign.path}: data.kind 'simulated_values' needs --engine memory.")
+
+
+# -- what both do ------------------------------------------------------------------------------------------------------
+
+
+def _priced(
+    reports: str,
+    market: "Market",
+    source: "PriorSource",
+    how: EngineOptions,
+    engine: str,
+    columns: dict[str, Any],
+    accept_overlap: bool,
+    step: Step,
+) -> tuple["Priced", dict[str, Any]]:
+    from hushbid.engine import price
+    from hushbid.engine.files import ROWS_NOTE
+    from hushbid.errors import ReportError
+
+    try:
+        priced = price(
+            reports,
+            market,
+            **columns,
+            engine=engine,
+            on_bad_rows=how.on_bad_rows,
+            check_ids=how.check_ids,
+            progress=lambda told: step(told.what),
+        )
+    except ReportError as problem:
+        sentence = str(problem).replace("on_bad_rows='drop'", "--on-bad-rows=drop")
+        raise ReportError(f"{reports}: {sentence[:-1]} ({ROWS_NOTE}).") from problem
+    overlaps = None
+    if source.pilots:
+        step("looking for people of the pilot")
+        overlaps = _overlaps(priced, source)
+    return priced, source.origin(None, accepted=accept_overlap, overlaps=overlaps)
+
+
+def _overlaps(priced: "Priced", source: "PriorSource") -> list[int | None]:
+    """How many people were in each pilot."""
+    from hushbid.cli.pilot_pass import Overlaps, OverlapsKernel
+    from hushbid.errors import InputError
+
+    id = priced._kernel.people.id
+    if id is None:
+        raise InputError("--id-column must name a column: decisions are written beside it.")
+    pilots = tuple(source.pilots.values())
+    kernel = OverlapsKernel(id, pilots)
+    found = priced._engine.reduce(kernel, [id], Overlaps((0,) * len(pilots))).counts
+    return [None if pilot.hashes is None else count for pilot, count in zip(pilots, found, strict=True)]
+
+
+def _write_decisions(files: Any, path: Path, priced: "Priced", currency: "Currency", step: Step) -> "Paid":
+    from hushbid.engine.payouts import checked, decisions
+
+    frame = decisions(priced, currency)
+    step("pricing and writing")
+    made = files.make(path, lambda place: priced._engine.write(frame, str(place)))
+    step("checking what was written")
+    return checked(made, priced)
+
+
+def _write_to_url(
+    url: str, priced: "Priced", currency: "Currency", step: Step, check: Callable[["Paid"], None], *, force: bool
+) -> "Paid":
+    from hushbid.engine.payouts import checked, decisions
+    from hushbid.engine.spark_frame import moved
+
+    frame = decisions(priced, currency)
+    step("pricing and writing")
+    with moved(url, force=force) as temporary:
+        priced._engine.write(frame, temporary)
+        step("checking what was written")
+        paid = checked(temporary, priced)
+        check(paid)
+    return paid
+
+
+def _refuse_above_ceiling(paid: "Paid", currency: "Currency", ceiling: float | None) -> None:
+    from hushbid.errors import MarketError
+
+    if ceiling is not None and paid.total_minor > ceiling * currency.per_unit:
+        raise MarketError(
+            f"The payments come to {currency.text(paid.total_minor)}, above the ceiling of {currency.text_of(ceiling)}:"
+            " nothing was bought and nothing was written."
+        )
+
+
+def _estimate_facts(release: "TableRelease", level: float) -> dict[str, Any]:
+    low, high = release.interval(level)
+    return {
+        "estimate": release.estimate,
+        "interval": {"level": level, "low": low, "high": high},
+        "standard_error": release.standard_error,
+        "dropped_out": release.dropped_out,
+        "public": release.public(),
+    }
+
+
+def _summary(campaign: "Campaign", decided: Decided, release: "TableRelease | None") -> dict[str, Any]:
+    """What stands in the place of a record, of which it holds the figures that are not about one person."""
+    from importlib.metadata import version
+
+    return {
+        "format": "hushbid summary",
+        "version": 1,
+        "campaign": campaign.name,
+        "market": decided.priced.market.to_dict(),
+        "prior": dict(decided.origin),
+        "decided": decided.facts(),
+        "release": None if release is None else _estimate_facts(release, campaign.level),
+        "notices": list(campaign.notices),
+        "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
+    }
+
+
+def _json_writer(values: Mapping[str, Any]) -> Callable[[Any], object]:
+    from hushbid.cli.frame import plain
+
+    content = json.dumps(plain(values), indent=2) + "\n"
+    return lambda file: file.write(content.encode())

@@ -1,0 +1,29 @@
+"""How many people of a large table took part in a pilot: one pass that hashes every id."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hushbid.cli.prior_file import Pilot
+
+
+@dataclass(frozen=True, slots=True)
+class Overlaps:
+    """How many people were in each pilot."""
+
+    counts: tuple[int, ...]
+
+    def __add__(self, other: "Overlaps") -> "Overlaps":
+        """Both populations together."""
+        return Overlaps(tuple(mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapsKernel:
+    """From a batch to how many of its people were in each pilot."""
+
+    id: str
+    pilots: tuple[Pilot, ...]
+
+    def __call__(self, batch: Any, start: int | None) -> Overlaps:
+        ids = ["" if one is None else str(one).strip() for one in batch.column(self.id).to_pylist()]
+        return Overlaps(tuple(pilot.overlap(ids) or 0 for pilot in self.pilots))

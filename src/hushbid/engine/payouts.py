@@ -1,0 +1,160 @@
+"""What is really paid: decisions with payments in whole minor units of a currency, written, counted and checked."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.engine.boundary import Batch, Fields, Frame, pyarrow
+from hushbid.engine.decisions import PRICED, Decider, columns_of
+from hushbid.engine.money import Currency
+from hushbid.engine.opening import is_url, open_engine
+from hushbid.engine.people import floats_of
+from hushbid.engine.pricing import Priced, exact_total
+from hushbid.errors import InputError, MarketError
+from hushbid.record.money import rounded_up
+
+_LARGEST = 2.0**53
+_MONEY: Fields = (("payment_minor", "int64"), ("currency", "string"))
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionsKernel:
+    """From a row to her privacy loss, weight and payment in minor units, rounded in her favour."""
+
+    kernel: Decider
+    currency: str
+    decimals: int
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        return PRICED[:2] + _MONEY
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        rows = self.kernel.people.read(batch)
+        loss, weight, payment = self.kernel.decide(batch, rows)
+        columns = columns_of(rows, loss, weight, rounded_up(payment, self.decimals))
+        return [*columns, _text(self.currency, columns[0])]
+
+
+@dataclass(frozen=True, slots=True)
+class DueKernel:
+    """From a row to what she is due once data were delivered or not: nothing if she was asked and did not deliver."""
+
+    kernel: Decider
+    data: str
+    currency: str
+    decimals: int
+    extra: float
+    """What everybody is due more because drop-outs made the estimate worse."""
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        return (*_MONEY, ("delivered", "string"))
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        pa = pyarrow()
+        rows = self.kernel.people.read(batch)
+        loss, _, payment = self.kernel.decide(batch, rows)
+        values = floats_of(batch.column(self.data), self.data)
+        missing = np.isnan(values if rows.good is None else values[rows.good])
+        gone = (loss > 0.0) & missing
+        due = np.where(gone, 0, rounded_up(payment + self.extra, self.decimals))
+        minor, state = columns_of(rows, due, np.where(loss > 0.0, 1 + gone, 0))
+        words = pa.DictionaryArray.from_arrays(state, pa.array(["not asked", "yes", "no"])).cast(pa.string())
+        return [minor, _text(self.currency, minor), words]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """What a written table of decisions or payments comes to."""
+
+    rows: int = 0
+    total_minor: int = 0
+    paying: int = 0
+    """How many people owe money."""
+
+    bought: int = 0
+    """How many people have a positive privacy loss; 0 for a table without losses."""
+
+    def __add__(self, other: "Paid") -> "Paid":
+        """Both tables together."""
+        return Paid(
+            rows=self.rows + other.rows,
+            total_minor=self.total_minor + other.total_minor,
+            paying=self.paying + other.paying,
+            bought=self.bought + other.bought,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PaidKernel:
+    """From a batch of what was written to what it comes to."""
+
+    has_losses: bool
+
+    def __call__(self, batch: Batch, start: int | None) -> Paid:
+        minor: NDArray[np.int64] = batch.column("payment_minor").to_numpy(zero_copy_only=False)
+        bought = np.count_nonzero(batch.column("privacy_loss").to_numpy() > 0.0) if self.has_losses else 0
+        return Paid(
+            rows=minor.size,
+            total_minor=exact_total(minor),
+            paying=int(np.count_nonzero(minor < 0)),
+            bought=int(bought),
+        )
+
+
+def decisions(priced: Priced, currency: Currency) -> Frame:
+    """The ids of a priced table with losses, weights and payments in minor units; lazy where the table is."""
+    kernel = DecisionsKernel(priced._kernel, currency.code, currency.decimals)
+    return _frame(priced, kernel, currency, priced._kernel.people.columns)
+
+
+def due(priced: Priced, data: str, currency: Currency, *, mse: float) -> Frame:
+    """The ids with what everybody is due after a release of error ``mse``, and whether she delivered."""
+    idle, people = priced._kernel.idle, priced._kernel.people
+    extra = idle.user_weight * (mse - priced.summary.mse) if idle.user_weight else 0.0
+    kernel = DueKernel(priced._kernel, data, currency.code, currency.decimals, extra)
+    return _frame(priced, kernel, currency, list(dict.fromkeys([*people.columns, data])))
+
+
+def checked(path: str | Path, priced: Priced) -> Paid:
+    """Count what was written, and refuse it if it is not what was decided."""
+    found = open_engine(path, "spark" if is_url(path) else "auto")
+    has_losses = "privacy_loss" in found.names
+    paid = found.reduce(PaidKernel(has_losses), found.names[1:], Paid())
+    summary = priced.summary
+    if paid.rows != summary.people:
+        raise MarketError(
+            f"{paid.rows} rows were written for {summary.people} people: the table changed while it was priced, or the"
+            " workers do not see the folder it is written to."
+        )
+    if has_losses and summary.method == "gathered" and paid.bought != summary.active:
+        raise MarketError(
+            f"{paid.bought} people would be bought from instead of {summary.active}: an id is missing or repeated, or"
+            " the table changed while it was priced."
+        )
+    return paid
+
+
+def _frame(priced: Priced, kernel: DecisionsKernel | DueKernel, currency: Currency, columns: list[str]) -> Frame:
+    id = priced._kernel.people.id
+    if id is None:
+        raise InputError("id must name a column: decisions are written beside it.")
+    if not priced._kernel.largest_payment * currency.per_unit < _LARGEST:
+        raise MarketError(f"A payment is too large to be written in minor units of {currency.code}.")
+    taken = [name for name, _ in kernel.fields if name == id]
+    if taken:
+        raise InputError(f"The column of ids must not be called {id!r}: that is what decisions are called.")
+    return priced._engine.map(kernel, columns, drop=priced._drop, keep=[id])
+
+
+def _text(word: str, like: Any) -> Any:
+    """A column of one word, null where ``like`` is."""
+    pa = pyarrow()
+    indices = pa.array(np.zeros(len(like), dtype=np.int8), mask=~like.is_valid().to_numpy(zero_copy_only=False))
+    return pa.DictionaryArray.from_arrays(indices, pa.array([word])).cast(pa.string())

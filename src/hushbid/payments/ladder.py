@@ -1,0 +1,155 @@
+"""A table of virtual costs, fine enough to bound its inverse between nodes and to tell where it is convex."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.payments.rule import FloatArray, Rows, RuleWithPotential
+from hushbid.priors import Prior
+
+_NODES = 4096
+_FAR = 1e100
+"""Virtual costs are followed up to here; what is bought beyond is bounded by a formula."""
+
+_EDGES = 64
+"""Up to so many ends of flat parts, reports close to them are looked at closely."""
+
+PSI_ERROR = 2e-12
+"""Virtual costs are taken to be right to this relative error when the shape of ψ is read off a table of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ladder:
+    """A shared table of ψ, fine enough to bound its inverse between nodes."""
+
+    z: FloatArray
+    x: FloatArray
+    not_convex: NDArray[np.int64]
+    """How many interior nodes up to each show ψ not convex there."""
+
+    not_concave: NDArray[np.int64]
+    slope: FloatArray
+    """``Δz/Δx`` of each cell; 0 where ψ is constant."""
+
+    @classmethod
+    def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> "Ladder":
+        """From the smallest report to where nothing is bought from any of the people any more."""
+        low, high = float(reports.min()), _end_of_buying(rule, prior, rows, reports)
+        z = np.linspace(low, high, _NODES + 1)
+        if high - low > 1e3 * max(low, 1e-12 * high):
+            z = np.concatenate([z, low + np.geomspace(1e-9, 1.0, _NODES) * (high - low)])
+        least = max(float(prior.virtual_cost(low)), 1e-9 * float(prior.virtual_cost(prior.quantile(0.5))))
+        most = float(prior.virtual_cost(high))
+        if most > 1e20 * least:  # one person who sells at every report: even steps in the logarithm of the cost
+            even = np.geomspace([least, 1e8 * least], [1e8 * least, most], 4 * _NODES)
+            z = np.concatenate([z, np.asarray(prior.virtual_cost_inverse(even.ravel()))])
+        edges = np.array([end for part in prior.flat_parts for end in part[:2] if low < end < high])
+        close = (high - low) * 2.0 ** -np.arange(2.0, 46.0 if edges.size < _EDGES else 2.0)
+        around = (edges[:, None] + np.concatenate([-close, [0.0], close])[None, :]).ravel()
+        z = np.concatenate([z, around])
+        z = np.unique(np.append(z[(z > low) & (z < high)], [low, high]))
+        x = np.maximum.accumulate(prior.virtual_cost(z))
+        for _ in range(40):  # where ψ jumps, close in on the jump
+            steep = np.flatnonzero(
+                (np.diff(x) > (x[-1] - x[0]) / 512.0) & (np.diff(z) > 1e-13 * (abs(high) + abs(low)))
+            )
+            if steep.size == 0 or z.size > 8 * _NODES:
+                break
+            middle = 0.5 * (z[steep] + z[steep + 1])
+            order = np.argsort(np.concatenate([z, middle]), kind="stable")
+            z = np.concatenate([z, middle])[order]
+            x = np.maximum.accumulate(np.concatenate([x, prior.virtual_cost(middle)])[order])
+        return cls._of(z, x)
+
+    def finer(self, prior: Prior) -> "Ladder":
+        """Every cell cut in four."""
+        inner = self.z[:-1, None] + np.diff(self.z)[:, None] * np.array([0.0, 0.25, 0.5, 0.75])
+        z = np.unique(np.append(inner.ravel(), self.z[-1]))
+        return self._of(z, np.maximum.accumulate(np.asarray(prior.virtual_cost(z))))
+
+    @classmethod
+    def _of(cls, z: FloatArray, x: FloatArray) -> "Ladder":
+        dx, dz = np.diff(x), np.diff(z)
+        slope = np.divide(dz, dx, out=np.zeros_like(dz), where=dx > 0.0)
+        noise = 1.0 + PSI_ERROR * np.divide(x[1:], dx, out=np.zeros_like(dx), where=dx > 0.0)
+        flat = dx <= 0.0
+        rises = np.ones(z.size, dtype=bool)
+        falls = np.ones(z.size, dtype=bool)
+        band = noise[1:] * noise[:-1]
+        rises[1:-1] = (slope[1:] > slope[:-1] * band) | flat[1:] | flat[:-1]
+        falls[1:-1] = (slope[1:] * band < slope[:-1]) | flat[1:] | flat[:-1]
+        rises[0] = falls[0] = rises[-1] = falls[-1] = False
+        return cls(z, x, np.cumsum(rises), np.cumsum(falls), slope)
+
+    def shape(self, first: Rows, last: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether ψ is convex, and concave, from node ``first`` to node ``last``, one cell to either side included."""
+        left = np.maximum(first - 1, 0)
+        right = np.minimum(last, self.z.size - 1)
+        convex = self.not_convex[right] == np.where(first > 0, self.not_convex[left], 0)
+        concave = self.not_concave[right] == np.where(first > 0, self.not_concave[left], 0)
+        return convex, concave
+
+    def inverse(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """For each ``x``: ``z`` on the chord of its cell, and on the nearer of the neighbouring chords, extended.
+
+        Where ψ is convex (z concave in x) the first is below the truth and the second, the smaller extension, above.
+        """
+        cell = np.clip(self.x.searchsorted(x, side="right") - 1, 0, self.z.size - 2)
+        chord = self.z[cell] + self.slope[cell] * (x - self.x[cell])
+        before, after = np.maximum(cell - 1, 0), np.minimum(cell + 1, self.z.size - 2)
+        from_left = self.z[cell] + self.slope[before] * (x - self.x[cell])
+        from_right = self.z[cell + 1] - self.slope[after] * (self.x[cell + 1] - x)
+        nearer = np.abs(from_left - chord) <= np.abs(from_right - chord)
+        return chord, np.where((nearer & (cell > 0)) | (cell == after), from_left, from_right)
+
+
+def tail_of(rule: RuleWithPotential, rows: Rows, ladder: "Ladder", top: float) -> FloatArray:
+    """At most how much is left beyond the ladder: something only for the one person who sells.
+
+    Her loss goes with ``ψ^{-1/3}``, and ψ grows at least like the power of z that it grew with last.
+    """
+    end = float(ladder.z[-1])
+    if end >= top:
+        return np.zeros(rows.size)
+    loss = rule.at(rows, np.full(rows.size, ladder.x[-1])).loss
+    before = int(ladder.z.searchsorted(0.5 * end))
+    length = top - end
+    if (loss > 0.0).any() and length == np.inf:
+        growth = np.log(ladder.x[-1] / ladder.x[before]) / np.log(end / ladder.z[before])
+        length = end / max(growth / 3.0 - 1.0, 1e-300)
+    return np.where(loss > 0.0, loss, 0.0) * min(length, np.finfo(float).max)
+
+
+def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> float:
+    """A report, not much too high, at which nothing is bought from anybody; at most the top of the support.
+
+    The only seller is bought from at every report: then it is where her virtual cost is beyond all measure.
+    """
+    top, highest = prior.support[1], float(reports.max())
+
+    def bought(who: Rows, z: FloatArray) -> NDArray[np.bool_]:
+        """Whether anything is bought from any of these people at each of these reports, the same for all."""
+        costs = np.asarray(prior.virtual_cost(z))
+        sold = np.zeros(z.size, dtype=bool)
+        near = np.flatnonzero(costs <= _FAR)
+        loss = rule.at(np.tile(rows[who], near.size), np.repeat(costs[near], who.size)).loss
+        sold[near] = (loss.reshape(near.size, who.size) > 0.0).any(axis=1)
+        return sold
+
+    few = np.union1d(np.linspace(0, rows.size - 1, 16).astype(np.intp), [reports.argmin(), reports.argmax()])
+    reach = max(1e-3 * (highest - float(reports.min())), 1e-6 * highest, 1e-9 * float(prior.quantile(0.5)))
+    low, end, sold = highest, highest, 1
+    while sold and end < top:  # by powers of two, several at a time
+        z = np.minimum(highest + reach * 2.0 ** np.arange(8.0), top)
+        sold = int(np.argmin(np.append(bought(few, z), False)))
+        low, end = (z[sold - 1] if sold else low), z[min(sold, 7)]
+        reach, sold = 2.0**8 * reach, sold == 8
+    z = np.linspace(low, end, 9)[1:]  # then evenly between two of them
+    end = float(z[min(int(np.argmin(np.append(bought(few, z), False))), 7)])
+    while end < top and bought(np.arange(rows.size), np.array([end]))[0]:
+        end = min(highest + 2.0 * (end - highest), top)
+    if prior.virtual_cost(end) > _FAR:
+        nearby = np.maximum(end - (end - highest) * 2.0 ** -np.arange(50.0, -1.0, -1.0), highest)
+        end = float(nearby[np.argmax(np.asarray(prior.virtual_cost(nearby)) <= _FAR)])
+    return end

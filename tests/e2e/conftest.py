@@ -1,0 +1,120 @@
+"""Commands as processes, and a folder with a small campaign."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PEOPLE = 60
+CAMPAIGN = """\
+name = "Sleep"
+quantity = "mean sleep"
+unit = "hours"
+
+[market]
+setting = "central"
+prior = "uniform:1,3"
+bounds = [0, 12]
+variance = 2
+buyer_weight = 500
+
+[money]
+currency = "EUR"
+ceiling = 1000
+
+[reports]
+file = "reports.csv"
+group = "shift"
+
+[data]
+file = "data.csv"
+"""
+MARKET = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
+"""The same market as options."""
+
+FINAL_FILES = ["decisions.csv", "estimate.json", "payments.csv", "record.json", "report.html"]
+
+
+@cache
+def parent() -> subprocess.Popen[str]:
+    """The process whose children the commands are; one per test run."""
+    variables = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # no threads before a fork
+    command = [sys.executable, str(Path(__file__).with_name("parent.py"))]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parent_ends() -> Iterator[None]:
+    yield
+    if parent.cache_info().currsize:
+        parent().communicate(timeout=60)
+
+
+def hushbid(*arguments: object, cwd: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        streams = [Path(folder) / name for name in ("in", "out", "err")]
+        for stream in streams:
+            stream.touch()
+        streams[0].write_text(text or "")
+        request = {
+            "arguments": [str(one) for one in arguments],
+            "cwd": str(cwd),
+            "streams": [str(stream) for stream in streams],
+            "variables": {"HUSHBID_STORE": str(cwd / "store")},
+        }
+        process = parent()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        status = int(process.stdout.readline())
+        return subprocess.CompletedProcess(list(arguments), status, streams[1].read_text(), streams[2].read_text())
+
+
+def succeeds(*arguments: object, cwd: Path, text: str | None = None) -> str:
+    done = hushbid(*arguments, cwd=cwd, text=text)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(*arguments: object, cwd: Path, text: str | None = None) -> str:
+    """What a refusal says: status 2, nothing on standard output, no traceback."""
+    done = hushbid(*arguments, cwd=cwd, text=text)
+    assert (done.returncode, done.stdout) == (2, ""), (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with a campaign of 60 people, whose data stand in another order than their reports."""
+    rng = np.random.default_rng(1)
+    prices, sleep = rng.uniform(1, 3, PEOPLE), np.clip(rng.normal(7, 1, PEOPLE), 0, 12)
+    rows = [f"p{k},{price!r},{'day' if k % 2 else 'night'}\n" for k, price in enumerate(prices.tolist())]
+    (tmp_path / "reports.csv").write_text("id,sensitivity,shift\n" + "".join(rows))
+    values = [f"p{k},{value!r}\n" for k, value in enumerate(sleep.tolist())]
+    (tmp_path / "data.csv").write_text("id,value\n" + "".join(reversed(values)))
+    (tmp_path / "sleep.toml").write_text(CAMPAIGN)
+    return tmp_path
+
+
+def change(path: Path, old: str, new: str) -> None:
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def estimate(home: Path) -> float:
+    return float(json.loads((home / "sleep" / "estimate.json").read_text())["estimate"])

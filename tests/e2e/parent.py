@@ -1,0 +1,60 @@
+"""A process that loads what commands need once and forks a child for each: loading takes longer than most commands.
+
+It reads one request per line, a JSON object, and answers with the exit status. A child starts where the command line
+does, with standard streams, a folder and an environment of its own. Run as a script by conftest.py.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import traceback
+from typing import Any, NoReturn
+
+from hushbid.cli import COMMANDS, main
+
+HEAVY = (
+    *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report", "hushbid.report.figures"),
+    *("hushbid.cli.conduct", "hushbid.cli.fitting", "hushbid.cli.purchase"),
+    *("opendp.prelude", "pyarrow.parquet", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats"),
+)
+LONGEST = 300
+
+
+def serve() -> None:
+    for command in COMMANDS:
+        importlib.import_module(f"hushbid.cli.{command.replace('-', '_')}")
+    for module in HEAVY:
+        importlib.import_module(module)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            be_command(json.loads(line))
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 (the answer)
+
+
+def be_command(request: dict[str, Any]) -> NoReturn:
+    status = 1
+    try:
+        signal.alarm(LONGEST)
+        for descriptor, name in enumerate(request["streams"]):
+            os.dup2(os.open(name, os.O_RDONLY if descriptor == 0 else os.O_WRONLY), descriptor)
+        sys.stdin, sys.stdout, sys.stderr = (open(place, "w" if place else "r") for place in (0, 1, 2))  # noqa: SIM115
+        os.chdir(request["cwd"])
+        os.environ.update(request["variables"])
+        main(request["arguments"], prog_name="hushbid")
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 (the last frame of a process)
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,112 @@
+"""A run that is stopped, and one that is watched on a terminal."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import FINAL_FILES, MARKET, PEOPLE, change, contents, estimate, succeeds
+
+STOP_AT = """
+import os, signal, sys
+from hushbid.cli import main
+calls = 0
+def counted(step):
+    def count(*arguments):
+        global calls
+        step(*arguments)
+        calls += 1
+        if calls == int(sys.argv[1]):
+            os.kill(os.getpid(), int(sys.argv[2]))
+    return count
+os.fsync, os.link = counted(os.fsync), counted(os.link)
+main(sys.argv[3:], prog_name="hushbid")
+"""
+
+
+def stopped(home: Path, at: int, number: int) -> subprocess.CompletedProcess[str]:
+    """Run the campaign and let a signal arrive at the at-th step that makes something durable or gives it its name.
+
+    1 to 7 draw and store the estimate, 8 to 12 write the files, 13 to 17 give them their names.
+    """
+    arguments = [str(at), str(number), "run", "sleep.toml", "--no-audit"]
+    command = [sys.executable, "-c", STOP_AT, *arguments]
+    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize(
+    ("number", "at"),
+    [
+        (signal.SIGINT, 2),
+        (signal.SIGKILL, 4),
+        (signal.SIGINT, 9),
+        (signal.SIGTERM, 12),
+        (signal.SIGINT, 14),
+        (signal.SIGKILL, 15),
+    ],
+    ids=lambda value: value.name if isinstance(value, signal.Signals) else f"at {value}",
+)
+def test_a_stopped_run_leaves_nothing_half_written_and_draws_once(number: signal.Signals, at: int, home: Path) -> None:
+    done = stopped(home, at, number)
+    if done.returncode != 0:
+        expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKILL}[number]
+        assert done.returncode == expected, done.stderr
+    folder = home / "sleep"
+    there = [] if not folder.exists() else sorted(name for name in contents(folder) if not name.startswith("."))
+    assert there in ([], FINAL_FILES) or (number is signal.SIGKILL and "record.json" not in there)
+    if number is not signal.SIGKILL and folder.exists():
+        assert not list(folder.glob(".*"))  # temporary files are gone
+    drawn = {path.stem: json.loads(path.read_text())["drawing"]["estimate"] for path in folder.glob("claims/*.json")}
+    succeeds("run", "sleep.toml", "--no-audit", *(["--force"] if there == FINAL_FILES else []), cwd=home)
+    assert len(list(folder.glob("claims/*.json"))) == 1
+    assert drawn == {} or list(drawn.values()) == [estimate(home)]
+
+
+def test_an_interrupt_while_reading_says_so_and_writes_nothing(home: Path) -> None:
+    change(home / "sleep.toml", '"reports.csv"', '"pipe"')
+    os.mkfifo(home / "pipe")
+    command = [sys.executable, "-m", "hushbid", "run", "sleep.toml"]
+    process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with open(home / "pipe", "w"):  # returns as soon as the command reads
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=300)
+    assert (process.returncode, out) == (130, "")
+    assert err == "\nInterrupted: nothing is left half written.\n"
+    assert not (home / "sleep").exists()
+
+
+# -- a terminal --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    ours, theirs = pty.openpty()
+    yield ours, theirs
+    os.close(ours)
+
+
+def test_progress_is_shown_on_a_terminal_and_only_there(home: Path, terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+    command: list[Any] = [sys.executable, "-m", "hushbid", "price", "reports.csv", *MARKET, "--json"]
+    process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    out, _ = process.communicate(timeout=300)
+    assert "deciding ..." in shown.decode()
+    assert shown.decode().endswith("\r\033[2K")  # and is gone at the end
+    assert json.loads(out)["people"] == PEOPLE

@@ -1,0 +1,337 @@
+"""``hushbid price`` and ``hushbid run`` on engines.
+
+As processes of their own where that matters (streams, signals, what another process sees), else inside this one.
+"""
+
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from hushbid.cli import main
+from hushbid.engine import atomic
+from hushbid.mechanism import Market
+from hushbid.priors import Uniform
+
+N = 3000
+MARKET = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
+ENGINES = ("auto", "polars", "duckdb")
+CAMPAIGN = """\
+name = "Sleep"
+
+[market]
+setting = "central"
+prior = "uniform:1,3"
+bounds = [0, 12]
+variance = 2
+buyer_weight = 500
+
+[money]
+currency = "EUR"
+
+[reports]
+file = "people"
+
+[data]
+file = "people"
+"""
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "hushbid", *map(str, arguments)]
+
+
+def process(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own."""
+    return subprocess.run(command(*arguments), cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+def succeeds(*arguments: object, cwd: Path) -> Any:
+    """What the command tells programs; in this process."""
+    with contextlib.chdir(cwd):
+        done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def refused(*arguments: object, cwd: Path) -> str:
+    """What the command says when it refuses; in this process."""
+    with contextlib.chdir(cwd):
+        done = CliRunner().invoke(main, [*map(str, arguments)])
+    assert (done.exit_code, done.stdout) == (2, ""), done.output
+    return done.stderr
+
+
+def people(**changes: Any) -> pa.Table:
+    rng = np.random.default_rng(1)
+    columns = {"id": [f"p{k}" for k in range(N)], "sensitivity": rng.uniform(1, 3, N), "value": rng.uniform(0, 12, N)}
+    return pa.table({**columns, **changes})
+
+
+def folder(table: pa.Table, path: Path) -> Path:
+    """A folder of files, whose rows count on from one to the next."""
+    path.mkdir()
+    for part in range(3):
+        pq.write_table(table.slice(part * N // 3, N // 3), path / f"part-{part}.parquet", row_group_size=300)
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder(people(), tmp_path / "people")
+    (tmp_path / "sleep.toml").write_text(CAMPAIGN)
+    return tmp_path
+
+
+def names(place: Path) -> list[str]:
+    return sorted(path.name for path in place.iterdir())
+
+
+def test_every_engine_writes_what_memory_does(home: Path) -> None:
+    whole = people()
+    pq.write_table(whole, home / "people.parquet")
+    expected = succeeds("price", "people.parquet", *MARKET, "--out", "memory.parquet", cwd=home)
+    table = pq.read_table(home / "memory.parquet")
+    for engine in ENGINES:
+        call = ("price", "people", *MARKET, "--engine", engine, "--out", f"{engine}.parquet", "--json")
+        done = process(*call, cwd=home)
+        assert (done.returncode, done.stderr) == (0, "")
+        facts = json.loads(done.stdout)
+        for name in set(expected) - {"objective", "lower_bound", "incentive_error", "standard_error"}:
+            assert facts[name] == expected[name], name
+        assert facts["objective"] == pytest.approx(expected["objective"], rel=1e-12)
+        assert facts["passes"] <= 4
+        found = pq.read_table(home / f"{engine}.parquet")
+        assert found.column_names == table.column_names
+        for name in ("id", "payment_minor", "currency"):
+            assert found[name].to_pylist() == table[name].to_pylist(), name
+        np.testing.assert_allclose(found["privacy_loss"].to_numpy(), table["privacy_loss"].to_numpy(), rtol=1e-9)
+        assert (home / f"{engine}.parquet").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bad_rows_are_counted_and_named_before_anything_is_written(engine: str, tmp_path: Path) -> None:
+    reports: list[float | None] = people()["sensitivity"].to_pylist()
+    reports[7], reports[1500], reports[2001], reports[2002] = None, float("nan"), -0.777, 0.777
+    table = people(sensitivity=reports)
+    folder(table, tmp_path / "people")
+    call = ("price", "people", *MARKET, "--engine", engine, "--out", "out.parquet")
+    done = process(*call, cwd=tmp_path)
+    told = done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "4 of 3000 rows cannot be priced" in told
+    assert "2 missing or not a number, 1 negative, 1 below the prior's support" in told
+    assert "row 7 is missing or not a number; row 1500 is missing" in told
+    assert "row 2001 is negative; row 2002 is below" in told
+    assert "--on-bad-rows=drop" in told
+    assert "777" not in told
+    assert names(tmp_path) == ["people"]
+    facts = succeeds(*call, "--on-bad-rows", "drop", cwd=tmp_path)
+    assert (facts["people"], facts["dropped_rows"]) == (N - 4, 4)
+    good = np.delete(people()["sensitivity"].to_numpy(), [7, 1500, 2001, 2002])
+    market = Market(prior=Uniform(1, 3), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0)
+    found = pq.read_table(tmp_path / "out.parquet")
+    np.testing.assert_allclose(found["privacy_loss"].to_numpy(), market.acquire(good).privacy_loss, rtol=1e-9)
+
+
+def test_memory_leaves_bad_rows_out_and_names_the_others_as_they_stand_in_the_file(tmp_path: Path) -> None:
+    rows = ["a,1.5", "b,", "c,oops", "d,-1", "e,0.5", "f,2", "g,inf"]
+    (tmp_path / "people.csv").write_text("\n".join(["id,sensitivity", *rows]) + "\n")
+    call = ("price", "people.csv", *MARKET, "--out", "out.csv")
+    assert "rows 1, 2 do not" in refused(*call, cwd=tmp_path)
+    facts = succeeds(*call, "--on-bad-rows=drop", cwd=tmp_path)
+    assert (facts["people"], facts["dropped_rows"]) == (3, 4)
+    assert [row.split(",")[0] for row in (tmp_path / "out.csv").read_text().splitlines()[1:]] == ["a", "f", "g"]
+    (tmp_path / "people.csv").write_text("\n".join(["id,sensitivity", *rows, "f,2"]) + "\n")
+    told = refused(*call, "--force", "--on-bad-rows=drop", cwd=tmp_path)
+    assert "row 7 does not (the first repeats row 5" in told
+    assert succeeds(*call, "--force", "--on-bad-rows=drop", "--check-ids=off", cwd=tmp_path)["people"] == 4
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_repeated_ids_are_refused_unless_told_not_to_look(engine: str, tmp_path: Path) -> None:
+    folder(people(id=[f"p{k % 2999}" for k in range(N)]), tmp_path / "people")
+    call = ("price", "people", *MARKET, "--engine", engine, "--out", "out.parquet")
+    assert "3000 rows have 2999 different ids" in refused(*call, cwd=tmp_path)
+    assert names(tmp_path) == ["people"]
+    assert succeeds(*call, "--check-ids", "off", cwd=tmp_path)["people"] == N
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_campaign_runs_on_an_engine_and_its_estimate_is_drawn_once(engine: str, home: Path) -> None:
+    first = succeeds("run", "sleep.toml", "--engine", engine, cwd=home)
+    assert names(home / "sleep") == ["claims", "decisions.parquet", "estimate.json", "payments.parquet", "summary.json"]
+    assert first["estimate"]["interval"]["low"] < first["estimate"]["estimate"] < first["estimate"]["interval"]["high"]
+    assert "exists already" in refused("run", "sleep.toml", "--engine", engine, cwd=home)
+    again = succeeds("run", "sleep.toml", "--force", cwd=home)
+    assert (again["estimate"], again["drawn_before"]) == (first["estimate"], True)
+    payments = pq.read_table(home / "sleep" / "payments.parquet").to_pydict()
+    assert list(payments) == ["id", "payment_minor", "currency", "delivered"]
+    assert payments["delivered"].count("yes") == first["bought_from"]
+    assert sum(payments["payment_minor"]) == first["total_payment_minor"]
+
+
+def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> None:
+    whole = people()
+    succeeds("run", "sleep.toml", cwd=home)
+    before = pq.read_table(home / "sleep" / "payments.parquet").to_pylist()
+    gone = next(row for row, paid in enumerate(before) if paid["delivered"] == "yes")
+    other = home / "other"
+    other.mkdir()
+    folder(
+        people(value=[None if row == gone else x for row, x in enumerate(whole["value"].to_pylist())]), other / "people"
+    )
+    (other / "sleep.toml").write_text(CAMPAIGN)
+    assert succeeds("run", "sleep.toml", cwd=other)["estimate"]["dropped_out"] == 1
+    after = pq.read_table(other / "sleep" / "payments.parquet").to_pylist()
+    assert after[gone] == {**before[gone], "payment_minor": 0, "delivered": "no"}
+    assert after[:gone] + after[gone + 1 :] == before[:gone] + before[gone + 1 :]
+
+
+BAD_CALLS = {
+    "a record": (("--out", "x.parquet", "--record", "r.json"), "it needs --engine memory"),
+    "decisions on standard output": ((), "--out FILE.parquet"),
+    "a ceiling": (("--out", "x.parquet", "--ceiling", "1"), "above the ceiling of 1.00: nothing was bought"),
+    "no ids": (("--out", "x.parquet", "--id-column", "name"), "no column 'name'"),
+    "a master for another engine": (("--engine", "polars", "--spark-master", "yarn"), "goes with --engine spark"),
+    "spark without a session": (("--engine", "spark", "--out", "x.parquet"), "a running session"),
+    "another ending": (("--out", "x.csv"), "--out FILE.parquet"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_CALLS)
+def test_what_an_engine_cannot_do_is_refused_before_anything_is_written(fault: str, home: Path) -> None:
+    options, sentence = BAD_CALLS[fault]
+    assert sentence in refused("price", "people", *MARKET, *options, cwd=home)
+    assert names(home) == ["people", "sleep.toml"]
+
+
+def test_data_elsewhere_than_beside_the_reports_are_refused(home: Path) -> None:
+    folder(people(), home / "data")
+    (home / "sleep.toml").write_text(CAMPAIGN.replace('[data]\nfile = "people"', '[data]\nfile = "data"'))
+    assert "must be the table of reports.file" in refused("run", "sleep.toml", cwd=home)
+    assert names(home) == ["data", "people", "sleep.toml"]
+
+
+def test_a_prior_fitted_to_these_very_people_is_refused_on_an_engine_too(home: Path) -> None:
+    pilot = "".join(f"p{k},{1 + k / 20}\n" for k in range(30))
+    (home / "pilot.csv").write_text("id,sensitivity\n" + pilot)
+    succeeds("fit-prior", "pilot.csv", "--out", "prior.json", cwd=home)
+    call = ("price", "people", "--prior", "prior.json", "--out", "x.parquet", "--on-bad-rows", "drop")
+    assert "30 of the people took part who now report" in refused(*call, cwd=home)
+    assert succeeds(*call, "--accept-pilot-overlap", cwd=home)["people"] > 0
+
+
+# -- interruptions -----------------------------------------------------------------------------------------------------
+
+STOP_AT = """
+import os, signal, sys
+import hushbid.engine.{module} as module
+from hushbid.cli import main
+
+calls = 0
+inner = module.{name}
+def counted(*arguments, **options):
+    global calls
+    calls += 1
+    if calls == {at}:
+        os.kill(os.getpid(), {number})
+    return inner(*arguments, **options)
+module.{name} = counted
+main(sys.argv[1:], prog_name="hushbid")
+"""
+STOPS = {
+    "while solving": ("run", "Progress", 2, signal.SIGINT),
+    "while pricing": ("boundary", "with_output", 3, signal.SIGINT),
+    "while pricing, for good": ("boundary", "with_output", 3, signal.SIGKILL),
+    "while checking": ("payouts", "Paid", 2, signal.SIGTERM),
+    "before giving names": ("atomic", "_same", 1, signal.SIGKILL),
+}
+
+
+@pytest.mark.parametrize("when", STOPS)
+def test_a_stopped_job_leaves_nothing_half_done(when: str, home: Path) -> None:
+    module, name, at, number = STOPS[when]
+    code = STOP_AT.format(module=module, name=name, at=at, number=int(number))
+    call = ("price", "people", *MARKET, "--out", "out.parquet")
+    done = subprocess.run([sys.executable, "-c", code, *call], cwd=home, capture_output=True, text=True, timeout=300)
+    assert done.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number], done.stderr
+    shown = [one for one in names(home) if not one.startswith(".")]
+    assert shown == ["people", "sleep.toml"]
+    if number is not signal.SIGKILL:
+        assert names(home) == shown  # temporary files are gone
+    assert succeeds(*call, cwd=home)["people"] == N
+    assert names(home) == ["out.parquet", "people", "sleep.toml"]  # and so is what a killed job left
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_an_interrupt_from_outside_stops_other_engines_too(engine: str, home: Path) -> None:
+    """Progress on a terminal tells when the job writes; then the signal comes from another process."""
+    ours, theirs = pty.openpty()
+    call = command("price", "people", *MARKET, "--engine", engine, "--out", "out.parquet")
+    running = subprocess.Popen(call, cwd=home, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = read_until(ours, b"counting and bounding")
+    running.send_signal(signal.SIGINT)
+    shown += read_until(ours, None)
+    running.communicate(timeout=300)
+    os.close(ours)
+    assert running.returncode in (0, 130)  # it may have been quicker than the signal
+    assert ("out.parquet" in names(home)) == (running.returncode == 0)
+    assert not [one for one in names(home) if one.startswith(".")]
+
+
+def read_until(descriptor: int, words: bytes | None) -> bytes:
+    """What is shown on a terminal until some words, or until it is closed."""
+    shown = b""
+    while words is None or words not in shown:
+        try:
+            part = os.read(descriptor, 4096)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    return shown
+
+
+def test_a_dead_jobs_room_is_cleared_and_a_living_ones_is_not(tmp_path: Path) -> None:
+    living = atomic._Room.beside(tmp_path / "out")
+    dead = tmp_path / ".out.dead.tmp"
+    dead.mkdir()
+    (dead / ".lock").touch()
+    strange = tmp_path / ".out.strange.tmp"
+    strange.mkdir()
+    third = atomic._Room.beside(tmp_path / "out")
+    assert set(names(tmp_path)) == {living.folder.name, third.folder.name, strange.name}
+    living.clear()
+    third.clear()
+
+
+# -- a terminal --------------------------------------------------------------------------------------------------------
+
+
+def test_every_pass_is_told_on_a_terminal_and_only_there(home: Path) -> None:
+    call = command("price", "people", *MARKET, "--out", "out.parquet", "--json")
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(call, cwd=home, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = read_until(ours, None).decode()
+    os.close(ours)
+    assert json.loads(running.communicate(timeout=300)[0])["people"] == N
+    for words in ("counting and bounding", "looking for repeated ids", "gathering", "pricing and writing", "checking"):
+        assert f"{words}" in shown
+    assert shown.endswith("\r\033[2K")
+    done = subprocess.run([*call, "--force"], cwd=home, capture_output=True, text=True, timeout=300, check=True)
+    assert done.stderr == ""

@@ -1,0 +1,166 @@
+"""Populations that are hard to price by sums: jumps, ties, gaps, heavy tails, nothing and everything."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hushbid.allocation.summed import bracket
+from hushbid.engine import price
+from hushbid.engine.central import normal_scale
+from hushbid.engine.histogram import COARSE, Histogram
+from hushbid.engine.passes import RefineKernel, Window, WindowKernel
+from hushbid.engine.people import People
+from hushbid.errors import InputError
+from hushbid.mechanism import Market
+from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform
+from tests.engine.test_price import SUMMED, assert_same, table
+
+RNG = np.random.default_rng(30)
+
+
+def check(market: Market, reports: Any, *, method: str = "summed", **options: Any) -> Any:
+    """Price by sums, and hold it against memory."""
+    priced = price(table(reports), market, **{**SUMMED, **options})
+    assert priced.summary.method == method
+    assert_same(priced.frame.sort_by("id"), priced, market.acquire(reports))
+    return priced
+
+
+CORNERS: dict[str, Prior] = {
+    "steps": Empirical([0.1, 1.1, 2.1, 2.1, 3.1, 4.1, 6.1, 8.1]),
+    "a density that drops": Mixture([Uniform(1, 1.4), Uniform(1, 3)], [0.5, 0.5]),
+    "a density that rises": Mixture([Uniform(1, 3), Uniform(1.4, 3)], [0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("outside", ["own_data", "estimate"])
+@pytest.mark.parametrize("name", CORNERS)
+def test_reports_exactly_where_the_virtual_cost_jumps_are_priced_as_in_memory(name: str, outside: Any) -> None:
+    prior = CORNERS[name]
+    reports = np.round(prior.sample(3000, rng=RNG), 1)
+    reports[:300] = [1.4, 1.1, 2.1] * 100
+    check(Market(prior=prior, variance=0.25, outside_option=outside, tolerance=1e-8), reports)
+
+
+@pytest.mark.parametrize("cap", [1e-4, 3e-3, 0.02, 0.05])
+@pytest.mark.parametrize("variance", [0.25, 0.005])
+def test_a_cap_that_clips_few_many_or_all_costs_what_it_does_in_memory(cap: float, variance: float) -> None:
+    reports = Uniform(1, 2).sample(4000, rng=RNG)
+    priced = check(Market(prior=Uniform(1, 2), variance=variance, max_privacy_loss=cap), reports, gather=10)
+    assert priced.summary.cap_cost >= 0.0
+    assert priced.summary.passes <= 4
+
+
+def test_people_above_the_support_are_idle_whatever_they_report() -> None:
+    reports = Uniform(1, 2).sample(5000, rng=RNG)
+    reports[::3], reports[::7] = 2.5, math.inf
+    check(Market(prior=Uniform(1, 2), variance=0.25, outside_option="estimate"), reports)
+
+
+def test_heavy_tails_need_no_tuning() -> None:
+    prior = LogNormal(0, 3)
+    priced = check(Market(prior=prior, variance=0.25, tolerance=1e-7), prior.sample(400, rng=RNG), gather=5)
+    assert priced.summary.passes <= 3
+
+
+def test_people_who_name_no_price_are_priced_one_by_one_and_as_in_memory() -> None:
+    reports = np.concatenate([np.zeros(40), Uniform(0, 1).sample(3000, rng=RNG)])
+    for weight in (1e-3, 1.0, 1e3):
+        for cap in (None, 0.5):
+            market = Market(prior=Uniform(0, 1), user_weight=0, buyer_weight=weight, max_privacy_loss=cap)
+            priced = price(table(reports), market, **SUMMED)
+            outcome = market.acquire(reports)
+            found = priced.frame.sort_by("id")
+            assert priced.summary.objective == pytest.approx(outcome.objective, rel=1e-12)
+            assert found["privacy_loss"].to_numpy() == pytest.approx(outcome.privacy_loss, rel=1e-9)
+            assert found["payment"].to_numpy() == pytest.approx(outcome.payments, rel=1e-9, abs=1e-12)
+
+
+def test_equal_reports_by_the_thousand_meet_in_one_entry_of_the_window() -> None:
+    market = Market(prior=Empirical([1, 2, 3]), variance=0.25)
+    reports = np.repeat([1.0, 2.0, 3.0], 30_000)
+    priced = check(market, reports, window=0)
+    assert priced.summary.passes <= 3
+    who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": market.prior}, tie_seed=b"")
+    batch = pa.RecordBatch.from_pydict({"sensitivity": reports})
+    kernel = WindowKernel(who, 0.0, 0.0, 100.0)
+    window = sum((kernel(batch, None) for _ in range(5)), Window.nobody()).settled()
+    assert window.people.tolist() == [150_000] * 3
+
+
+def test_two_far_apart_candidates_are_told_apart_by_finer_buckets_where_they_are_needed() -> None:
+    prior = Mixture([Uniform(0.01, 0.02), Uniform(5, 6)], [0.0005, 0.9995])
+    reports = prior.sample(10**6, rng=np.random.default_rng(3))
+    market = Market(prior=prior, variance=0.25)
+    costs = np.asarray(prior.virtual_cost(reports))
+    scale = normal_scale(market, costs.size, 0.25)
+    coarse = bracket(Histogram.of(costs, COARSE).levels(scale, float(costs.min())))
+    assert coarse.below_high - coarse.below_low > 50_000
+    assert len(coarse.parts) > 1
+    who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": prior}, tie_seed=b"")
+    finer = RefineKernel.over(who, [(low * scale, high * scale) for low, high in coarse.parts])
+    found = finer(pa.RecordBatch.from_pydict({"sensitivity": reports}), None)
+    assert sum(sums.count for sums in found.below) + found.histogram.people == (costs < finer.parts[-1][1]).sum()
+    priced = price(pa.table({"id": np.arange(reports.size), "sensitivity": reports}), market, gather=100, window=100)
+    assert (priced.summary.method, priced.summary.passes) == ("summed", 3)
+    assert priced.summary.objective == pytest.approx(market.allocation(costs).objective, rel=1e-12)
+
+
+def test_missing_and_repeated_ids_are_refused_where_identity_decides() -> None:
+    market = Market(prior=Uniform(1, 2), variance=0.25, setting="local", user_weight=0, buyer_weight=300.0)
+    ids = pa.array([None, None, *range(400)])
+    people = pa.table({"id": ids, "sensitivity": np.full(402, 1.25)})
+    with pytest.raises(InputError, match="an id is missing or repeated"):
+        price(people, market)
+    with pytest.raises(InputError, match="id must name a column"):
+        price(people.select(["sensitivity"]), market)
+
+
+def test_a_relation_of_another_connection_is_priced_there() -> None:
+    market = Market(prior=Uniform(1, 2), variance=0.25)
+    reports = Uniform(1, 2).sample(300, rng=RNG)
+    with duckdb.connect() as other:
+        relation = other.from_arrow(table(reports))
+        with pytest.raises(InputError, match="another connection"):
+            price(relation, market)
+        priced = price(relation, market, connection=other)
+        assert_same(priced.frame.to_arrow_table().sort_by("id"), priced, market.acquire(reports))
+
+
+@pytest.mark.parametrize("engine", ["auto", "memory", "polars", "duckdb"])
+def test_a_folder_of_partitions_is_one_table_with_their_column(engine: str, tmp_path: Path) -> None:
+    priors: dict[str, Prior] = {"young": Uniform(1, 2), "old": Exponential(1)}
+    labels = np.array(["young", "old"] * 300)
+    reports = np.where(labels == "young", Uniform(1, 2).sample(600, rng=RNG), RNG.exponential(size=600))
+    for name in priors:
+        part = tmp_path / "people" / f"who={name}"
+        part.mkdir(parents=True)
+        rows = np.flatnonzero(labels == name)
+        pq.write_table(pa.table({"id": rows, "sensitivity": reports[rows]}), part / "rows.parquet")
+    (tmp_path / "people" / "_SUCCESS").touch()
+    market = Market(prior=Grouped(priors, []), variance=0.25)
+    priced = price(tmp_path / "people", market, group="who", engine=engine)
+    priced.write_parquet(tmp_path / "out.parquet")
+    expected = Market(prior=Grouped(priors, labels), variance=0.25).acquire(reports)
+    assert_same(pq.read_table(tmp_path / "out.parquet").sort_by("id"), priced, expected)
+
+
+@pytest.mark.parametrize("engine", ["auto", "memory", "polars", "duckdb"])
+def test_what_is_no_table_is_refused_alike(engine: str, tmp_path: Path) -> None:
+    market = Market(prior=Uniform(1, 2), variance=0.25)
+    (tmp_path / "no.parquet").write_text("id,sensitivity\n1,1.5\n")
+    for name, words in (("none.parquet", "no file or folder"), ("no.parquet", "must be a Parquet file")):
+        with pytest.raises(InputError, match=words):
+            price(tmp_path / name, market, engine=engine)
+    with pytest.raises(InputError, match="must be 'spark'"):
+        price("s3a://bucket/people", market, engine=engine)
+    texts = pa.table({"id": [1, 2], "sensitivity": ["1.5", "much"]})
+    pq.write_table(texts, tmp_path / "texts.parquet")
+    with pytest.raises(InputError, match="Column 'sensitivity' must hold numbers"):
+        price(tmp_path / "texts.parquet", market, engine=engine)

@@ -1,0 +1,161 @@
+"""The reference pages of the command line and of the campaign file leave nothing out and invent nothing."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from hushbid.cli import COMMANDS, main
+from hushbid.cli.campaign_file import Campaign, read_campaign
+from hushbid.cli.fields import Section
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+SHARED = ("What all commands share", "Market options", "Column options")
+
+
+def sections(page: Path) -> dict[str, str]:
+    """The parts of a page by their headings of the second and third level."""
+    parts = re.split(r"^##+ (.*)\n", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.fixture(scope="module")
+def commands() -> dict[str, str]:
+    """What the page says about each command, shared tables to which it refers included."""
+    page = sections(REFERENCE / "command-line.md")
+    found = {}
+    for name in COMMANDS:
+        own = page[f"hushbid {name}"]
+        linked = [text for title, text in page.items() if f"(#{title.lower().replace(' ', '-')})" in own]
+        found[name] = "\n".join([own, page[SHARED[0]], *linked])
+    return found
+
+
+def parameters(name: str) -> Iterator[click.Parameter]:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    return iter(command.params)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_and_argument_of_a_command_is_on_the_page(name: str, commands: dict[str, str]) -> None:
+    for parameter in parameters(name):
+        if isinstance(parameter, click.Option):
+            for spelling in (*parameter.opts, *parameter.secondary_opts):
+                assert re.search(rf"`{spelling}(?![\w-])", commands[name]), spelling
+            assert parameter.help, f"{spelling} has no help"
+            if isinstance(parameter.type, click.Choice):
+                assert all(f"`{choice}`" in commands[name] for choice in parameter.type.choices), spelling
+        else:
+            shown = (parameter.metavar or parameter.human_readable_name.upper()).strip("[].")
+            assert shown in commands[name] or name == "completion", shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_promises_no_option_that_a_command_lacks(name: str, commands: dict[str, str]) -> None:
+    own = sections(REFERENCE / "command-line.md")[f"hushbid {name}"]
+    known = {spelling for one in parameters(name) for spelling in (*one.opts, *one.secondary_opts)}
+    tabled = {
+        option for row in re.findall(r"^\| (`--[^|]*)\|", own, re.MULTILINE) for option in re.findall("--[a-z-]+", row)
+    }
+    assert tabled <= known
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_defaults_on_the_page_are_those_of_the_command(name: str) -> None:
+    page = sections(REFERENCE / "command-line.md")
+    rows: dict[str, str] = {}
+    own = page[f"hushbid {name}"]
+    for title in (
+        *(shared for shared in SHARED[1:] if f"[{shared}]" in own.replace("column", "Column")),
+        f"hushbid {name}",
+    ):
+        rows |= dict(re.findall(r"^\| `(--[a-z-]+)[^|]*\| `([^|]*)` \|", page[title], re.MULTILINE))
+    for option in parameters(name):
+        shown = rows.get(option.opts[0])
+        if shown is None or isinstance(option.default, bool):
+            continue
+        assert shown.split("`")[0] == str(option.default).removesuffix(".0"), option.opts[0]
+
+
+def test_the_page_lists_the_commands_in_their_order() -> None:
+    text = (REFERENCE / "command-line.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## hushbid (.*)$", text, re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^\| \[`([\w-]+)`\]", text, re.MULTILINE) == list(COMMANDS)
+
+
+# -- the campaign file -------------------------------------------------------------------------------------------------
+
+
+def example(name: str) -> str:
+    found = re.search(rf'^```toml title="{name}"\n(.*?)^```', (REFERENCE / "campaign-file.md").read_text(), re.M | re.S)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "reports.csv").write_text("id,sensitivity,shift\na,1.5,days\nb,2.5,nights\n")
+    (tmp_path / "data.csv").write_text("id,value\na,7\nb,6\n")
+    for name in ("short.toml", "long.toml"):
+        (tmp_path / name).write_text(example(name))
+    return tmp_path
+
+
+def flat(table: dict[str, Any], before: str = "") -> Iterator[str]:
+    for name, value in table.items():
+        yield f"{before}{name}"
+        if isinstance(value, dict) and name != "prior":
+            yield from flat(value, f"{before}{name}.")
+
+
+def asked(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Campaign, set[str]]:
+    """A campaign and the name of every field that its reader asked for."""
+    fields: set[str] = set()
+    raw = Section.raw
+
+    def remember(section: Section, name: str) -> Any:
+        fields.add(section.field(name))
+        return raw(section, name)
+
+    monkeypatch.setattr(Section, "raw", remember)
+    return read_campaign(path), fields
+
+
+def test_the_long_example_uses_every_field_and_the_tables_describe_each(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, fields = asked(home / "long.toml", monkeypatch)
+    assert campaign.ceiling == 1000
+    assert set(flat(tomllib.loads(example("long.toml")))) == fields
+    page = sections(REFERENCE / "campaign-file.md")
+    for field in fields:
+        table, _, name = field.rpartition(".")
+        if table == "market.buyer_weight":
+            assert name in page["[market]"]
+        elif table:
+            assert re.search(rf"^\| `{name}` \|", page[f"[{table}]"], re.MULTILINE), field
+        else:
+            assert f"[{name}]" in page or f"| `{name}` |" in page["At the top"], field
+
+
+def test_the_tables_name_no_field_that_the_reader_would_refuse(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, fields = asked(home / "long.toml", monkeypatch)
+    for title, text in sections(REFERENCE / "campaign-file.md").items():
+        table = "" if title == "At the top" else f"{title.strip('[]')}."
+        assert {f"{table}{name}" for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)} <= fields
+
+
+def test_the_short_example_is_enough_and_takes_the_defaults_on_the_page(home: Path) -> None:
+    campaign = read_campaign(home / "short.toml")
+    assert (campaign.name, campaign.quantity, campaign.unit, campaign.notices) == ("short", "the mean", "", ())
+    assert (campaign.data, campaign.ceiling, campaign.level, campaign.decisions_format) == (None, None, 0.95, "csv")
+    assert campaign.folder == home / "short"
+    market = campaign.market_for(None)
+    assert (market.user_weight, market.outside_option, market.max_privacy_loss) == (0, "own_data", None)
+    assert market.tolerance == 1e-6
+    assert market.stated_variance == 36
