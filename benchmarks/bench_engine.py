@@ -56,7 +56,7 @@ def passes(path: str) -> Iterator[Row]:
         opened = open_engine(path, engine)
         yield time_ratio(
             f"first solving pass, {engine}, {ROWS:.0e} rows",
-            lambda opened=opened: opened.reduce(CensusKernel(who), ["sensitivity"], Census()),  # type: ignore[misc]
+            lambda opened=opened: opened.reduce(CensusKernel(who), Census()),  # type: ignore[misc]
             against="DuckDB group-by",
             theirs=group_by(path),
             limit=4.0 if engine == "auto" else None,

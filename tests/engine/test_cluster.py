@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,55 +13,66 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hushbid.engine import price
+from hushbid.engine.money import NO_CURRENCY
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 
+N = 2000
 JOB = """
 import json, sys
-from pyspark.sql import SparkSession
+from hushbid.cli import main
 from hushbid.engine import price
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 
-session = (
-    SparkSession.builder.master("local-cluster[2,1,1024]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.driver.host", "127.0.0.1")
-    .config("spark.driver.bindAddress", "127.0.0.1")
-    .config("spark.log.level", "OFF")
-    .getOrCreate()
+people, out = sys.argv[1:]
+options = ["--prior", "uniform:1,2", "--variance", "0.25", "--user-weight", "1", "--people-may-owe-money"]
+main(
+    ["price", people, *options, "--spark-master", "local-cluster[2,1,1024]", "--out", out],
+    standalone_mode=False,
 )
-market = Market(prior=Uniform(1, 2), variance=0.25)
-priced = price(sys.argv[1], market, engine="spark", gather=100, window=50)
+priced = price(people, Market(prior=Uniform(1, 2), variance=0.25), engine="spark", gather=100, window=50)
 found = priced.frame.toArrow().sort_by("id")
 print(json.dumps([priced.summary.objective.hex(), [t.hex() for t in found["payment"].to_pylist()]]))
-session.stop()
 """
+
+
+def spark_home(place: Path) -> Path:
+    """An installation of its own for the workers of a local cluster, who keep their files in it."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    place.mkdir()
+    for part in Path(found.origin).parent.iterdir():
+        (place / part.name).symlink_to(part)
+    return place
 
 
 def test_separate_processes_decide_the_same_to_the_last_bit(require: Callable[[str], Path], tmp_path: Path) -> None:
     require("java")
-    reports = Uniform(1, 2).sample(2000, rng=np.random.default_rng(5))
-    people = pa.table({"id": np.arange(2000), "sensitivity": reports})
-    folder = tmp_path / "people"
-    folder.mkdir()
+    reports = Uniform(1, 2).sample(N, rng=np.random.default_rng(5))
+    people = pa.table({"id": np.arange(N), "sensitivity": reports})
+    folder, out, home = tmp_path / "people", tmp_path / "priced.parquet", tmp_path / "home"
+    for path in (folder, home):
+        path.mkdir()
     for part in range(2):
-        pq.write_table(people.slice(1000 * part, 1000), folder / f"part-{part}.parquet")
+        pq.write_table(people.slice(N // 2 * part, N // 2), folder / f"part-{part}.parquet")
     done = subprocess.run(
-        [sys.executable, "-c", JOB, str(folder)],
+        [sys.executable, "-c", JOB, str(folder), str(out)],
         capture_output=True,
         text=True,
         check=False,
-        env={
-            **os.environ,
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_SCALA_VERSION": "2.13",
-            "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        },
+        cwd=home,
+        env={**os.environ, "SPARK_HOME": str(spark_home(tmp_path / "spark")), "SPARK_SCALA_VERSION": "2.13"},
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    objective, payments = json.loads(done.stdout.strip().splitlines()[-1])
-    here = price(people, Market(prior=Uniform(1, 2), variance=0.25), gather=100, window=50)
+    told, _, last = done.stdout.strip().rpartition("\n")
+    market = Market(prior=Uniform(1, 2), variance=0.25)
+    here = price(people, market, gather=100, window=50)
+    objective, payments = json.loads(last)
     assert objective == here.summary.objective.hex()
     assert payments == [payment.hex() for payment in here.frame["payment"].to_pylist()]
+    assert f"Bought from {here.summary.active:,} of {N:,} people" in told
+    written = pq.read_table(out).sort_by("id")["payment_minor"].to_pylist()
+    assert written == NO_CURRENCY.minor_units(market.acquire(reports).payments).tolist()
+    assert list(home.iterdir()) == []  # nothing is left where it was started

@@ -35,7 +35,7 @@ def test_the_integers_below_the_noise_are_the_same_on_every_engine(kind: Kind) -
     for table in (people(), kind.make(people())):
         priced = price(table, MARKET, gather=100, window=50)
         kernel = SumsKernel(priced._kernel, "datum", MARKET.bounds, 45, 45, 20.0)
-        sums.append(priced._engine.reduce(kernel, ["sensitivity", "id", "datum"], Sums()))
+        sums.append(priced._engine.reduce(kernel, Sums()))
     assert sums[0] == sums[1]
     losses = MARKET.acquire(REPORTS).privacy_loss
     assert sums[0].delivered == int((losses > 0).sum())
@@ -117,7 +117,7 @@ def test_no_weight_and_no_sum_overflows_however_unequal_the_losses() -> None:
     priced = price(table, market)
     exponent = 60 - math.frexp(priced.summary.total_privacy_loss)[1]
     kernel = SumsKernel(priced._kernel, "datum", (0.0, 1.0), exponent, 60, 0.25)
-    sums = priced._engine.reduce(kernel, table.column_names, Sums())
+    sums = priced._engine.reduce(kernel, Sums())
     losses = priced.frame["privacy_loss"].to_pylist()
     weights = [math.floor(Fraction(loss) * 2**exponent) for loss in losses]
     assert sums.weight == sum(weights) <= 2**60

@@ -20,7 +20,7 @@ from hushbid.disclosure import Grid, Release, privatize
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, release
 from hushbid.mechanism.publish import outcome_key
-from hushbid.priors import Empirical, Grouped, LogNormal, Mixture, Uniform
+from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.record import Record, Verification, read, verify
 from hushbid.record.canonical import content_hash
 from hushbid.record.contents import totals
@@ -99,6 +99,9 @@ SPECIAL: dict[str, Callable[[], Record]] = {
     "an ironed prior": lambda: record_of("central", "ironed", "selfless"),
     "an ironed prior, local": lambda: record_of("local", "ironed", "selfless"),
     "one person": lambda: Record.of(Market(prior=UNIFORM, variance=0.25).acquire([1.5])),
+    "one person whose price has no upper end": lambda: Record.of(
+        Market(prior=Exponential(0.1), user_weight=0.0, buyer_weight=0.01).acquire([0.13])
+    ),
     "people who differ in variance": lambda: Record.of(
         Market(prior=UNIFORM, user_weight=0.0, buyer_weight=80.0, variance=[0.1, 0.2, 0.0, 0.25]).acquire(
             [1.1, 1.2, 1.3, 1.05]

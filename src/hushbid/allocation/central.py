@@ -153,10 +153,15 @@ class Sums:
 
     def falling(self) -> NDArray[np.bool_]:
         """Whether ``h`` falls at each person's own cost: ``(κG/3)³·G ≤ a·G``."""
-        square = self.gain * self.gain
-        below: NDArray[np.bool_] = _SLOPE * (square * square) <= (
-            self.offset * self.first - self.second + self.base * self.gain
+        gain = self.gain[1:]
+        square = gain * gain
+        below = np.empty(self.gain.size, dtype=bool)
+        below[0] = _SLOPE * self.gain[0] ** 4 <= (
+            self.offset[0] * self.first[0] - self.second[0] + self.base * self.gain[0]
         )
+        # A person adds nothing to a·G at her own cost: without her own terms, large ones do not cancel.
+        inner = self.offset[1:] * self.first[:-1] - self.second[:-1]
+        below[1:] = _SLOPE * (square * square) <= inner + self.base * gain
         return below
 
     def best_inside(self, k: int) -> float:
@@ -167,7 +172,9 @@ class Sums:
     def lowest(self, k: int) -> float:
         """``a`` where person ``k`` enters."""
         gain = float(self.gain[k])
-        return self.base + (float(self.offset[k] * self.first[k] - self.second[k]) / gain if gain > 0.0 else 0.0)
+        return self.base + (
+            float(self.offset[k] * self.first[k - 1] - self.second[k - 1]) / gain if k > 0 and gain > 0.0 else 0.0
+        )
 
     def humps(self, falling: NDArray[np.bool_], start: int, end: int, closed: bool) -> list[int]:
         """Pieces with ``h`` rising at both ends that still hold a minimum: ``m/4`` inside, and the hump high enough."""
@@ -178,7 +185,8 @@ class Sums:
         first, total, gain = self.first[part], self.total[part], self.gain[part]
         quarter = 0.25 * (self.base + first / total)
         left = np.zeros_like(gain)
-        np.divide(self.offset[part] * first - self.second[part], gain, out=left, where=gain > 0.0)
+        before = slice(start - 1, end - 1)
+        np.divide(self.offset[part] * self.first[before] - self.second[before], gain, out=left, where=gain > 0.0)
         left += self.base
         low = (left < quarter) & ~falling[part]
         if not low.any():

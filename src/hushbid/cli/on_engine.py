@@ -302,7 +302,7 @@ def _overlaps(priced: "Priced", source: "PriorSource") -> list[int | None]:
         raise InputError("--id-column must name a column: decisions are written beside it.")
     pilots = tuple(source.pilots.values())
     kernel = OverlapsKernel(id, pilots)
-    found = priced._engine.reduce(kernel, [id], Overlaps((0,) * len(pilots))).counts
+    found = priced._engine.reduce(kernel, Overlaps((0,) * len(pilots))).counts
     return [None if pilot.hashes is None else count for pilot, count in zip(pilots, found, strict=True)]
 
 

@@ -24,6 +24,11 @@ class OverlapsKernel:
     id: str
     pilots: tuple[Pilot, ...]
 
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return [self.id]
+
     def __call__(self, batch: Any, start: int | None) -> Overlaps:
         ids = ["" if one is None else str(one).strip() for one in batch.column(self.id).to_pylist()]
         return Overlaps(tuple(pilot.overlap(ids) or 0 for pilot in self.pilots))

@@ -17,6 +17,7 @@ from hushbid.engine.boundary import (
     output_schema,
     pyarrow,
 )
+from hushbid.engine.ids import count_distinct
 from hushbid.errors import InputError
 
 
@@ -26,11 +27,9 @@ class Stream:
     Anything that reads the Arrow stream interface takes it (``pyarrow.table``, ``polars.from_arrow``, DuckDB).
     """
 
-    def __init__(
-        self, dataset: Any, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None
-    ) -> None:
+    def __init__(self, dataset: Any, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None) -> None:
         self._dataset, self._kernel, self._drop, self._keep = dataset, kernel, drop, keep
-        self._read = None if keep is None else needed(columns, keep)
+        self._read = None if keep is None else needed(kernel, keep)
 
     @property
     def schema(self) -> Any:
@@ -68,13 +67,13 @@ class ArrowEngine:
         """What is read, in order; only of a path."""
         return list(self._dataset.files)
 
-    def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
-        """The sum of the kernel's results over all batches of these columns."""
-        return fold(_batches(self._dataset, list(columns)), kernel, zero)
+    def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
+        """The sum of the kernel's results over all batches."""
+        return fold(_batches(self._dataset, kernel.columns), kernel, zero)
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Any:
+    def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A table for a table, a `Stream` for files."""
-        stream = Stream(self._dataset, kernel, columns, drop=drop, keep=keep)
+        stream = Stream(self._dataset, kernel, drop=drop, keep=keep)
         return stream if self._lazy else stream.read_all()
 
     def read_all(self) -> Any:
@@ -82,13 +81,8 @@ class ArrowEngine:
         return self._dataset.to_table()
 
     def distinct(self, column: str) -> int:
-        """How many different values a column has; the column is read as a whole."""
-        compute: Any = _import("pyarrow.compute")
-        values = pyarrow().chunked_array(
-            [batch.column(0) for batch in _batches(self._dataset, [column])],
-            type=self._dataset.schema.field(column).type,
-        )
-        return int(compute.count_distinct(values, mode="only_valid").as_py())
+        """How many different values a column has, nulls not counted."""
+        return count_distinct(lambda: _batches(self._dataset, [column]), self._dataset.count_rows())
 
     def write(self, frame: Any, path: str) -> None:
         """Write to one Parquet file, batch by batch."""

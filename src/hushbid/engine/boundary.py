@@ -34,12 +34,27 @@ class Addable(Protocol):
 
 
 Sum = TypeVar("Sum", bound=Addable)
-Reducer = Callable[[Batch, int | None], Sum]
-"""From a batch and the number of its first row (None: rows have no order) to a summary."""
+Summary = TypeVar("Summary", bound=Addable, covariant=True)
+
+
+class Reducer(Protocol[Summary]):
+    """From a batch and the number of its first row (None: rows have no order) to a summary."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        ...
+
+    def __call__(self, batch: Batch, start: int | None, /) -> Summary: ...
 
 
 class Mapper(Protocol):
     """From a batch to the arrays of the columns to append; the first is null in rows that are not priced."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        ...
 
     @property
     def fields(self) -> Fields:
@@ -57,14 +72,14 @@ class Engine(Protocol):
         """The names of its columns."""
         ...
 
-    def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
-        """The sum of the kernel's results over all batches of these columns."""
+    def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
+        """The sum of the kernel's results over all batches of the columns that it reads."""
         ...
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Frame:
+    def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Frame:
         """The table, or the columns ``keep`` of it, with the kernel's columns appended.
 
-        The kernel sees ``columns`` at least. With ``drop``, rows that are not priced are left out.
+        With ``drop``, rows that are not priced are left out.
         """
         ...
 
@@ -80,14 +95,14 @@ class Engine(Protocol):
 def fold(batches: Iterable[Batch], kernel: Reducer[Sum], zero: Sum) -> Sum:
     """Reduce batches that arrive in order; kernels run in threads, as NumPy lets go of the interpreter's lock."""
     total = zero
-    for found in _in_threads(_numbered(batches, kernel)):
+    for found in in_threads(_numbered(batches, kernel)):
         total = total + found
     return total
 
 
 def mapped(batches: Iterable[Batch], kernel: Mapper, *, drop: bool, keep: Sequence[str] | None) -> Iterator[Batch]:
     """Every batch with its new columns, in order."""
-    return _in_threads(partial(with_output, batch, kernel, drop=drop, keep=keep) for batch in batches)
+    return in_threads(partial(with_output, batch, kernel, drop=drop, keep=keep) for batch in batches)
 
 
 def with_output(batch: Batch, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None) -> Batch:
@@ -99,9 +114,9 @@ def with_output(batch: Batch, kernel: Mapper, *, drop: bool, keep: Sequence[str]
     return found.filter(columns[0].is_valid()) if drop and columns[0].null_count else found
 
 
-def needed(columns: Sequence[str], keep: Sequence[str]) -> list[str]:
+def needed(kernel: Mapper, keep: Sequence[str]) -> list[str]:
     """The columns that must be read to price a table and keep some of its columns, each once."""
-    return list(dict.fromkeys([*keep, *columns]))
+    return list(dict.fromkeys([*keep, *kernel.columns]))
 
 
 def output_schema(schema: Any, kernel: Mapper) -> Any:
@@ -131,7 +146,7 @@ def _numbered(batches: Iterable[Batch], kernel: Reducer[Sum]) -> Iterator[Callab
 T = TypeVar("T")
 
 
-def _in_threads(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:
+def in_threads(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Results in order, with no more jobs waiting than there are threads: memory stays bounded."""
     workers = max(2, min(8, os.cpu_count() or 1))
     waiting: deque[Future[T]] = deque()

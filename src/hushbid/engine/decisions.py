@@ -67,6 +67,11 @@ class LookupKernel:
         return self.gather.people
 
     @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.gather.columns
+
+    @property
     def largest_payment(self) -> float:
         """About the largest payment, whoever pays."""
         return max(float(np.abs(self.payment).max(initial=0.0)), self.idle.largest_payment)
@@ -132,6 +137,11 @@ class FormulaKernel:
 
     largest_price: float
     """About the largest payment for data: what somebody with the lowest report is paid."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
 
     @property
     def largest_payment(self) -> float:

@@ -1,7 +1,8 @@
 """DuckDB relations."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -21,12 +22,13 @@ class DuckDBEngine:
         self.names: list[str] = list(relation.columns)
         self._check_connection()
 
-    def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
-        """The sum of the kernel's results over all batches of these columns."""
-        selected = self._relation.project(", ".join(map(_quoted, columns)))
-        return fold(selected.to_arrow_reader(BATCH_ROWS), kernel, zero)
+    def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
+        """The sum of the kernel's results over all batches."""
+        selected = self._relation.project(", ".join(map(_quoted, kernel.columns)))
+        with _interrupts():
+            return fold(selected.to_arrow_reader(BATCH_ROWS), kernel, zero)
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Any:
+    def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A relation that is priced in DuckDB's own vectors, whenever it is run."""
         name = f"hushbid_{uuid.uuid4().hex}"
         types = dict(zip(self._relation.columns, self._relation.types, strict=True))
@@ -41,12 +43,12 @@ class DuckDBEngine:
         self._connection.create_function(
             name,
             decide,
-            [duckdb.struct_type({column: types[column] for column in columns})],
+            [duckdb.struct_type({column: types[column] for column in kernel.columns})],
             duckdb.struct_type({field: _KINDS[kind] for field, kind in kernel.fields}),
             type="arrow",
             null_handling="special",
         )
-        packed = ", ".join(f"{_quoted(column)} := {_quoted(column)}" for column in columns)
+        packed = ", ".join(f"{_quoted(column)} := {_quoted(column)}" for column in kernel.columns)
         decided = self._relation.project(f"*, {name}(struct_pack({packed})) AS {name}")
         kept = f"* EXCLUDE ({name})" if keep is None else ", ".join(map(_quoted, keep))
         priced = decided.project(", ".join([kept, *(f"{name}.{field} AS {field}" for field in fields)]))
@@ -54,12 +56,14 @@ class DuckDBEngine:
 
     def distinct(self, column: str) -> int:
         """How many different values a column has, nulls not counted."""
-        found = self._relation.aggregate(f"count(DISTINCT {_quoted(column)})").fetchone()
+        with _interrupts():
+            found = self._relation.aggregate(f"count(DISTINCT {_quoted(column)})").fetchone()
         return int(found[0])
 
     def write(self, frame: Any, path: str) -> None:
         """Write to one Parquet file."""
-        frame.write_parquet(path)
+        with _interrupts():
+            frame.write_parquet(path)
 
     def _check_connection(self) -> None:
         """A relation does not tell where it lives; one that does not see our function lives elsewhere."""
@@ -71,6 +75,17 @@ class DuckDBEngine:
             raise InputError("The relation belongs to another connection: pass that as connection=.") from None
         finally:
             self._connection.remove_function(name)
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """DuckDB notices an interrupt, but calls it an error."""
+    try:
+        yield
+    except RuntimeError as problem:
+        if str(problem) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _quoted(name: str) -> str:

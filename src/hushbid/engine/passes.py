@@ -83,6 +83,11 @@ class CensusKernel:
 
     people: People
 
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
+
     def __call__(self, batch: Batch, start: int | None) -> Census:
         rows = self.people.read(batch)
         costs = rows.costs
@@ -91,7 +96,7 @@ class CensusKernel:
         if rows.problem is not None:
             codes, counts = np.unique(rows.problem[rows.problem > 0], return_counts=True)
             problems = dict(zip((codes - 1).tolist(), counts.tolist(), strict=True))
-            examples = self._examples(batch, rows.problem, start)
+            examples = self._examples(rows.problem, start)
         finite = costs < np.inf
         infinite = costs.size - int(np.count_nonzero(finite))
         if infinite:
@@ -118,19 +123,46 @@ class CensusKernel:
         np.minimum.at(lowest, rows.groups, rows.reports)
         return {code: float(lowest[code]) for code in np.unique(rows.groups).tolist()}
 
-    def _examples(self, batch: Batch, problem: NDArray[np.int8], start: int | None) -> tuple[tuple[int, str], ...]:
-        """By number where rows have an order, else by id."""
-        bad = np.flatnonzero(problem)[:_SHOWN]
-        found = []
-        for row in bad.tolist():
-            what = PROBLEMS[int(problem[row]) - 1]
-            if start is not None:
-                found.append((start + row, f"row {start + row} is {what}"))
-            elif self.people.id is not None:
-                found.append((0, f"the row with {self.people.id} = {batch.column(self.people.id)[row]} is {what}"))
-            else:
-                found.append((0, f"a row is {what}"))
-        return tuple(found)
+    def _examples(self, problem: NDArray[np.int8], start: int | None) -> tuple[tuple[int, str], ...]:
+        """By number, where rows have an order."""
+        if start is None:
+            return ()
+        bad = np.flatnonzero(problem)[:_SHOWN].tolist()
+        return tuple((start + row, f"row {start + row} is {PROBLEMS[int(problem[row]) - 1]}") for row in bad)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The first few bad rows by name."""
+
+    texts: tuple[str, ...] = ()
+
+    def __add__(self, other: "Named") -> "Named":
+        """Both populations together."""
+        return Named(tuple(sorted(self.texts + other.texts)[:_SHOWN]))
+
+
+@dataclass(frozen=True, slots=True)
+class NamesKernel:
+    """Bad rows by their ids, where rows have no order and so no number."""
+
+    people: People
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns_and_id
+
+    def __call__(self, batch: Batch, start: int | None) -> Named:
+        problem = self.people.read(batch).problem
+        if problem is None or self.people.id is None:
+            return Named()
+        ids = batch.column(self.people.id)
+        names = (
+            f"the row with {self.people.id} = {ids[row]} is {PROBLEMS[int(problem[row]) - 1]}"
+            for row in np.flatnonzero(problem).tolist()
+        )
+        return Named(tuple(sorted(names)[:_SHOWN]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +187,11 @@ class RefineKernel:
     """The intervals, ascending, each of whole buckets."""
 
     shift: int
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
 
     @classmethod
     def over(
@@ -240,6 +277,11 @@ class WindowKernel:
     low: float
     high: float
 
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
+
     def __call__(self, batch: Batch, start: int | None) -> Window:
         costs = self.people.read(batch).costs
         costs = costs[(costs >= self.start) & (costs <= self.high)]
@@ -294,6 +336,11 @@ class GatherKernel:
     most: int
     by_identity: bool
     """Whether identity decides between equals, so that ids are read."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns_and_id if self.by_identity else self.people.columns
 
     def __call__(self, batch: Batch, start: int | None) -> Gathered:
         rows = self.people.read(batch)

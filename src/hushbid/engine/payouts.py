@@ -29,6 +29,11 @@ class DecisionsKernel:
     decimals: int
 
     @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.kernel.columns
+
+    @property
     def fields(self) -> Fields:
         """The columns to append."""
         return PRICED[:2] + _MONEY
@@ -50,6 +55,11 @@ class DueKernel:
     decimals: int
     extra: float
     """What everybody is due more because drop-outs made the estimate worse."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return list(dict.fromkeys([*self.kernel.columns, self.data]))
 
     @property
     def fields(self) -> Fields:
@@ -97,6 +107,11 @@ class PaidKernel:
 
     has_losses: bool
 
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return ["payment_minor", "privacy_loss"] if self.has_losses else ["payment_minor"]
+
     def __call__(self, batch: Batch, start: int | None) -> Paid:
         minor: NDArray[np.int64] = batch.column("payment_minor").to_numpy(zero_copy_only=False)
         bought = np.count_nonzero(batch.column("privacy_loss").to_numpy() > 0.0) if self.has_losses else 0
@@ -111,22 +126,22 @@ class PaidKernel:
 def decisions(priced: Priced, currency: Currency) -> Frame:
     """The ids of a priced table with losses, weights and payments in minor units; lazy where the table is."""
     kernel = DecisionsKernel(priced._kernel, currency.code, currency.decimals)
-    return _frame(priced, kernel, currency, priced._kernel.people.columns)
+    return _frame(priced, kernel, currency)
 
 
 def due(priced: Priced, data: str, currency: Currency, *, mse: float) -> Frame:
     """The ids with what everybody is due after a release of error ``mse``, and whether she delivered."""
-    idle, people = priced._kernel.idle, priced._kernel.people
+    idle = priced._kernel.idle
     extra = idle.user_weight * (mse - priced.summary.mse) if idle.user_weight else 0.0
     kernel = DueKernel(priced._kernel, data, currency.code, currency.decimals, extra)
-    return _frame(priced, kernel, currency, list(dict.fromkeys([*people.columns, data])))
+    return _frame(priced, kernel, currency)
 
 
 def checked(path: str | Path, priced: Priced) -> Paid:
     """Count what was written, and refuse it if it is not what was decided."""
     found = open_engine(path, "spark" if is_url(path) else "auto")
     has_losses = "privacy_loss" in found.names
-    paid = found.reduce(PaidKernel(has_losses), found.names[1:], Paid())
+    paid = found.reduce(PaidKernel(has_losses), Paid())
     summary = priced.summary
     if paid.rows != summary.people:
         raise MarketError(
@@ -141,7 +156,7 @@ def checked(path: str | Path, priced: Priced) -> Paid:
     return paid
 
 
-def _frame(priced: Priced, kernel: DecisionsKernel | DueKernel, currency: Currency, columns: list[str]) -> Frame:
+def _frame(priced: Priced, kernel: DecisionsKernel | DueKernel, currency: Currency) -> Frame:
     id = priced._kernel.people.id
     if id is None:
         raise InputError("id must name a column: decisions are written beside it.")
@@ -150,7 +165,7 @@ def _frame(priced: Priced, kernel: DecisionsKernel | DueKernel, currency: Curren
     taken = [name for name, _ in kernel.fields if name == id]
     if taken:
         raise InputError(f"The column of ids must not be called {id!r}: that is what decisions are called.")
-    return priced._engine.map(kernel, columns, drop=priced._drop, keep=[id])
+    return priced._engine.map(kernel, drop=priced._drop, keep=[id])
 
 
 def _text(word: str, like: Any) -> Any:

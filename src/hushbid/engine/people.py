@@ -56,9 +56,13 @@ class People:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that pricing reads, each once."""
-        named = (self.report, self.group, self.variance, self.id)
-        return list(dict.fromkeys(name for name in named if name is not None))
+        """What `read` reads, each column once; not the ids, which may be long."""
+        return _once(self.report, self.group, self.variance)
+
+    @property
+    def columns_and_id(self) -> list[str]:
+        """The same, and ids if there are any."""
+        return _once(self.report, self.group, self.variance, self.id)
 
     @property
     def prior_list(self) -> list[Prior]:
@@ -130,6 +134,10 @@ class People:
         problem[reports < 0.0] = 2
         problem[np.isnan(reports)] = 1
         return problem
+
+
+def _once(*names: str | None) -> list[str]:
+    return list(dict.fromkeys(name for name in names if name is not None))
 
 
 def lookup_keys(

@@ -19,19 +19,19 @@ class PolarsEngine:
         self._schema = self._frame.collect_schema()
         self.names: list[str] = self._schema.names()
 
-    def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
-        """The sum of the kernel's results over all batches of these columns."""
-        chunks = self._frame.select(columns).collect_batches(
+    def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
+        """The sum of the kernel's results over all batches."""
+        chunks = self._frame.select(kernel.columns).collect_batches(
             chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming"
         )
         return fold((batch for chunk in chunks for batch in chunk.to_arrow().to_batches()), kernel, zero)
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Any:
+    def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A lazy frame for a lazy one; its rows are priced in the streaming engine's batches, whenever it is run."""
-        read = self.names if keep is None else needed(columns, keep)
+        read = self.names if keep is None else needed(kernel, keep)
         new = {name: _KINDS[kind] for name, kind in kernel.fields}
         frame = self._frame.select(read).map_batches(
-            _Appended(kernel, list(columns)),
+            _Appended(kernel),
             schema=pl.Schema({**{name: self._schema[name] for name in read}, **new}),
             streamable=True,
         )
@@ -54,11 +54,11 @@ class PolarsEngine:
 class _Appended:
     """From a frame to the frame with the kernel's columns."""
 
-    def __init__(self, kernel: Mapper, columns: list[str]) -> None:
-        self._kernel, self._columns = kernel, columns
+    def __init__(self, kernel: Mapper) -> None:
+        self._kernel = kernel
 
     def __call__(self, frame: pl.DataFrame) -> pl.DataFrame:
-        table = frame.select(self._columns).to_arrow().combine_chunks()
+        table = frame.select(self._kernel.columns).to_arrow().combine_chunks()
         batches = table.to_batches() or [pyarrow().RecordBatch.from_pylist([], schema=table.schema)]
         found = [self._kernel(batch) for batch in batches]
         return frame.with_columns(

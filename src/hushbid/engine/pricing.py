@@ -17,7 +17,7 @@ from hushbid.engine.decisions import PRICED, Decider, LookupKernel
 from hushbid.engine.gather import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.opening import open_engine
-from hushbid.engine.passes import Census, CensusKernel
+from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People
 from hushbid.engine.run import Progress, Run
 from hushbid.errors import InputError, MarketError, ReportError
@@ -100,7 +100,7 @@ class Priced:
     def total_payment(self) -> float:
         """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
         step = 2.0 ** (math.frexp(max(self._kernel.largest_payment, 1e-290))[1] - 50)
-        total = self._engine.reduce(TallyKernel(self._kernel, step), self._kernel.people.columns, Tally(0))
+        total = self._engine.reduce(TallyKernel(self._kernel, step), Tally(0))
         return total.steps * step
 
     def write_parquet(self, path: str | Path, *, force: bool = False) -> None:
@@ -130,6 +130,11 @@ class TallyKernel:
 
     kernel: Decider
     step: float
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.kernel.columns
 
     def __call__(self, batch: Batch, start: int | None) -> Tally:
         rows = self.kernel.people.read(batch)
@@ -203,13 +208,13 @@ def price(
     people = _people(market, opened, report=report, id=id, group=group, variance=variance, tie_seed=tie_seed)
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())
-    _refuse(census, on_bad_rows, report)
+    _refuse(run, census, on_bad_rows)
     if market.outside_option == "estimate" and census.people == 1:
         raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
     kernel, summary = _decide(run, market, census, gather)
-    frame = opened.map(kernel, people.columns, drop=census.bad > 0)
+    frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
         frame=frame,
         summary=replace(summary, passes=run.passes, dropped=census.bad),
@@ -349,17 +354,19 @@ def _people(
     return People(report=report, id=id, group=group, variance=variance, priors=priors, tie_seed=tie_seed)
 
 
-def _refuse(census: Census, on_bad_rows: str, report: str) -> None:
+def _refuse(run: Run, census: Census, on_bad_rows: str) -> None:
     if census.rows == 0:
         raise InputError("The table has no rows: there is nobody to price.")
     if census.rows >= MOST_PEOPLE:
         raise InputError(f"The table must have fewer than {MOST_PEOPLE} rows, got {census.rows}.")
     if census.bad and on_bad_rows == "fail":
         counts = ", ".join(f"{count} {PROBLEMS[code]}" for code, count in sorted(census.problems.items()))
-        examples = "; ".join(text for _, text in census.examples)
+        examples = [text for _, text in census.examples]
+        if not examples and run.people.id is not None:
+            examples = list(run.reduce("naming bad rows", NamesKernel(run.people), Named()).texts)
         raise ReportError(
-            f"{census.bad} of {census.rows} rows cannot be priced by column {report!r} ({counts}): {examples}."
-            " Leave them out with on_bad_rows='drop'."
+            f"{census.bad} of {census.rows} rows cannot be priced by column {run.people.report!r} ({counts})"
+            f"{': ' * bool(examples)}{'; '.join(examples)}. Leave them out with on_bad_rows='drop'."
         )
     if census.people == 0:
         raise InputError("No row can be priced: there is nobody to buy from.")

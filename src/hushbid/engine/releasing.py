@@ -120,6 +120,11 @@ class SumsKernel:
     widest: float
     """The largest variance."""
 
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return list(dict.fromkeys([*self.kernel.columns, self.data]))
+
     def __call__(self, batch: Batch, start: int | None) -> Sums:
         rows = self.kernel.people.read(batch)
         losses = self.kernel.decide(batch, rows)[0]
@@ -163,6 +168,11 @@ class MessagesKernel:
 
     kernel: LookupKernel
     data: str
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return list(dict.fromkeys([*self.kernel.columns, self.data]))
 
     def __call__(self, batch: Batch, start: int | None) -> Messages:
         rows = self.kernel.people.read(batch)
@@ -221,8 +231,7 @@ def _central(priced: Priced, data: str, key: str) -> TableRelease:
         weight_bits=max(math.frexp(summary.largest_privacy_loss)[1] + exponent, 0),
         widest=spread if people.variance is None else priced._kernel.idle.largest_outside,
     )
-    columns = list(dict.fromkeys([*people.columns, data]))
-    sums = priced._engine.reduce(kernel, columns, Sums())
+    sums = priced._engine.reduce(kernel, Sums())
     if sums.delivered == 0:
         raise NothingDelivered(f"None of the {summary.active} people with a positive privacy loss delivered data.")
     if not 0 < sums.weight <= 1 << _TOTAL_BITS:
@@ -270,8 +279,7 @@ def _local(priced: Priced, data: str, key: str) -> TableRelease:
     """Messages carry their noise already; nothing is drawn here, but what is combined is combined once."""
     kernel, market = priced._kernel, priced.market
     assert isinstance(kernel, LookupKernel)
-    columns = list(dict.fromkeys([*kernel.people.columns, data]))
-    messages = priced._engine.reduce(MessagesKernel(kernel, data), columns, Messages({})).texts
+    messages = priced._engine.reduce(MessagesKernel(kernel, data), Messages({})).texts
     active = np.flatnonzero(kernel.loss > 0.0)
     plan = ReleasePlan.of(
         kernel.loss[active],

@@ -33,7 +33,7 @@ class Run:
     def reduce(self, what: str, kernel: Reducer[Sum], zero: Sum) -> Sum:
         """One pass."""
         self.starts(what)
-        return self.engine.reduce(kernel, self.people.columns, zero)
+        return self.engine.reduce(kernel, zero)
 
     def starts(self, what: str) -> None:
         """Count a pass and tell about it."""

@@ -26,9 +26,9 @@ class SparkEngine:
         self._frame = frame
         self.names: list[str] = list(frame.columns)
 
-    def reduce(self, kernel: Reducer[Sum], columns: Sequence[str], zero: Sum) -> Sum:
+    def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
         """The sum of the kernel's results: within each partition, then on a few workers, then on the driver."""
-        selected = self._frame.select(*map(_quoted, columns))
+        selected = self._frame.select(*map(_quoted, kernel.columns))
         parts = selected.mapInArrow(_reducing(kernel, zero), "summary binary")
         total = zero
         workers = min(_HALFWAY, self._frame.sparkSession.sparkContext.defaultParallelism)
@@ -36,10 +36,10 @@ class SparkEngine:
             total = total + _loaded(row[0])
         return total
 
-    def map(self, kernel: Mapper, columns: Sequence[str], *, drop: bool, keep: Sequence[str] | None = None) -> Any:
+    def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A DataFrame that is priced where its rows are, whenever it is run."""
         kept = self.names if keep is None else list(keep)
-        frame = self._frame.select(*map(_quoted, needed(columns, kept)))
+        frame = self._frame.select(*map(_quoted, needed(kernel, kept)))
         schema = StructType([self._frame.schema[name] for name in kept])
         for name, kind in kernel.fields:
             schema = schema.add(name, _KINDS[kind])

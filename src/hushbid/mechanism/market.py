@@ -312,7 +312,7 @@ class Market:
         rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance)
         payments = price + rent.estimate + share
         largest = float(np.abs(payments).max())
-        if error > self.tolerance * largest:  # what people pay for the estimate has eaten up part of the payments
+        if error > self.tolerance * largest and np.any(self.user_weight):  # what people pay has eaten up their payments
             part = max(0.9 * largest / float((price + rent.estimate).max()), 0.01)
             rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance)
             payments = price + rent.estimate + share

@@ -101,14 +101,16 @@ class Enclosures:
         size = sums.shape[1]
         for round_ in range(40):
             who = parts.who - first
-            bounds = self._enclose(parts)
+            *bounds, slack = self._enclose(parts)
             gap = bounds[1] - bounds[0]
             total = np.bincount(who, gap, size)
             # Splitting in m divides a gap by m²; for the fewest pieces in all, m goes with its cube root.
             share = np.cbrt(np.minimum(gap, 1e300))
             factor = np.sqrt(np.bincount(who, share, size) * (1.04 / max(allowed, 1e-300)))
             pieces = np.ceil(share * np.where(total <= allowed, 0.0, factor)[who])
-            pieces = np.minimum(np.minimum(pieces, parts.last - parts.first), _PIECES)
+            # Every piece has the slack that the whole has: m² must not be bought with more than it saves.
+            worth = np.cbrt(np.divide(2.0 * gap, slack, out=np.full(gap.size, np.inf), where=slack > 0.0))
+            pieces = np.minimum(np.minimum(pieces, np.floor(worth)), np.minimum(parts.last - parts.first, _PIECES))
             again = (pieces > 1) if round_ < 39 else np.zeros(pieces.size, dtype=bool)
             done = slice(None) if not again.any() else ~again
             for row, bound in zip(sums, bounds, strict=True):
@@ -164,16 +166,17 @@ class Enclosures:
         ]
         return _Parts(np.repeat(parts.who, pieces), *nodes, *(end for pair in ends_of for end in pair))
 
-    def _enclose(self, part: _Parts) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Lower bound, upper bound and estimate of ``∫ε dz`` over each interval."""
+    def _enclose(self, part: _Parts) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Lower bound, upper bound and estimate of ``∫ε dz`` over each interval, and what of it is due to rounding."""
         dz, dx = part.z1 - part.z0, part.x1 - part.x0
         some = dz > 0.0
         low, high = np.where(some, part.e1, 0.0) * dz, np.where(some, part.e0, 0.0) * dz
         best = 0.5 * (low + np.minimum(high, 1e300))
         convex, concave = self.ladder.shape(part.first, part.last)
         usable = (convex | concave) & (part.e0 > part.e1) & (dx > 0.0)
+        slack = np.zeros(dz.size)
         if not usable.any():
-            return low, high, best
+            return low, high, best, slack
         k: slice | NDArray[np.bool_] = slice(None) if usable.all() else usable
         area, drop = np.maximum(part.v1[k] - part.v0[k], 0.0), part.e0[k] - part.e1[k]
         chebyshev = area * dz[k] / dx[k]
@@ -188,11 +191,11 @@ class Enclosures:
         # From an infinite loss the potential still bounds the integral: dz/dx is at most its value at the start.
         steepest = self.ladder.slope[np.minimum(part.first[k], self.ladder.slope.size - 1)]
         step = np.where(endless, area * np.maximum(steepest, dz[k] / dx[k]), step)
-        slack = (ROUNDING * np.abs(part.v1[k]) + PSI_ERROR * area * part.x1[k] / dx[k]) * dz[k] / dx[k]
+        slack[k] = (ROUNDING * np.abs(part.v1[k]) + PSI_ERROR * area * part.x1[k] / dx[k]) * dz[k] / dx[k]
         bounds = np.where(convex[k], chebyshev, step), np.where(convex[k], step, chebyshev)
-        lowest = np.maximum(np.minimum(*bounds) - slack, low[k])
-        highest = np.minimum(np.maximum(*bounds) + slack, high[k])
+        lowest = np.maximum(np.minimum(*bounds) - slack[k], low[k])
+        highest = np.minimum(np.maximum(*bounds) + slack[k], high[k])
         # For linear ε and dz/dx the truth lies two thirds of the way from Chebyshev's bound to the other.
         best[k] = np.clip(chebyshev + (2.0 / 3.0) * (step - chebyshev), lowest, np.maximum(highest, lowest))
         low[k], high[k] = lowest, np.maximum(highest, lowest)
-        return low, high, best
+        return low, high, best, slack

@@ -12,6 +12,7 @@ from hushbid.payments.ladder import Ladder, tail_of
 from hushbid.payments.rule import ROUNDING, FloatArray, Rents, Rows, RuleWithPotential
 from hushbid.priors import Prior
 
+_SAMPLE = 4096
 _FINER, _MOST_NODES = 3, 1 << 18
 """So often, and while it has at most so many nodes, a table of ψ is made four times as fine for those who need it."""
 
@@ -40,8 +41,48 @@ def rents(
     if steps and steps[0][0] <= prior.support[0] and _contiguous(steps, top):
         return _finite_sum(rule, steps, rows, reports, cap, alike)
     besides = np.zeros(rows.size) if paid_besides is None else paid_besides
+    one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(reports, alike)
+    if one.size < rows.size:
+        found = _by_integration(rule, prior, rows[one], reports[one], cap, besides[one], tolerance)
+        return Rents(
+            lower=found.lower[kind],
+            upper=found.upper[kind],
+            estimate=found.estimate[kind],
+            evaluations=found.evaluations,
+        )
+    return _by_integration(rule, prior, rows, reports, cap, besides, tolerance)
+
+
+def _one_of_each(reports: FloatArray, alike: NDArray[Any] | None) -> tuple[Rows, Rows]:
+    """One of all who have the same report and face the same rule, and who she is for everybody.
+
+    Of many people a sample is asked first whether there are enough equals to be worth looking for.
+    """
+    everybody = np.arange(reports.size)
+    sample = slice(None, None, max(1, reports.size // _SAMPLE))
+    if reports.size > 4 * _SAMPLE and np.unique(reports[sample]).size > 0.9 * _SAMPLE:
+        return everybody, everybody
+    kinds = np.zeros(reports.size) if alike is None else alike
+    order = np.lexsort((reports, kinds))
+    new = np.append(True, (np.diff(reports[order]) > 0.0) | (kinds[order][1:] != kinds[order][:-1]))
+    kind = np.empty_like(everybody)
+    kind[order] = np.cumsum(new) - 1
+    return order[new], kind
+
+
+def _by_integration(
+    rule: RuleWithPotential,
+    prior: Prior,
+    rows: Rows,
+    reports: FloatArray,
+    cap: float,
+    besides: FloatArray,
+    tolerance: float,
+) -> Rents:
+    """Each person for herself: people who reach the same report by a cap do not face the same rule."""
     if cap < np.inf:
         return _capped(rule, prior, rows, reports, cap, besides, tolerance)
+    top = prior.support[1]
     if prior.is_linear:
         return _closed_form(rule, rows, prior.virtual_cost(reports), float(prior.virtual_cost(top)), prior.slope or 1.0)
     ladder, costs = Ladder.reaching(rule, prior, rows, reports), prior.virtual_cost(reports)
@@ -125,7 +166,8 @@ def _capped(
 ) -> Rents:
     """The cap up to the report where the loss falls below it, found to the last digits; from there as without a cap."""
     below, above, evaluations = _crossing(rule, prior, rows, reports, cap)
-    rest = rents(rule, prior, rows, above, paid_besides=besides + cap * (below - reports), tolerance=tolerance)
+    besides = besides + cap * (below - reports)
+    rest = _by_integration(rule, prior, rows, above, np.inf, besides, tolerance)
     least, most = cap * (below - reports), cap * (above - reports)
     slack = ROUNDING * most
     return Rents(

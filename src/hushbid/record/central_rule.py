@@ -138,6 +138,10 @@ class CentralRule:
     # -- one answer per pair -------------------------------------------------------------------------------------------
 
     def _answers(self, rows: Rows, moved: FloatArray) -> Answers:
+        if (rows == self._only).all():
+            loss, mse, value = _alone(moved, self._each[rows])
+            scale = self._error_weight * self._unit
+            return Answers(loss / math.sqrt(self._unit), mse * self._unit, value * scale)
         found = self._solve(rows, moved)
         mass = self._mass[rows]
         weight = np.where(moved < found.level, mass * (found.level - moved), 0.0) / found.gain
@@ -192,7 +196,8 @@ class CentralRule:
             falls = _KAPPA * gain[:, 1:] < 3.0 * root[:, :-1] * (1.0 - _BLUR)
             rises = _KAPPA * gain[:, :-1] > 3.0 * root[:, 1:] * (1.0 + _BLUR)
             worse = squares[:, 1:] + _KAPPA * root[:, :-1] ** 2 > seen[pair, None] * _AS_GOOD
-            which, piece = np.nonzero(~(falls | rises | worse))
+            sense = np.isfinite(squares[:, 1:] + root[:, 1:])  # beyond the range of numbers nothing is best
+            which, piece = np.nonzero(sense & ~(falls | rises | worse))
             pair, low, high = pair[which], cuts[which, piece], cuts[which, piece + 1]
             at_low, at_high = curve[:, which, piece], curve[:, which, piece + 1]
             point = high - low <= _POINT * (self._base + high)
@@ -316,6 +321,13 @@ def _level_of_one(cost: FloatArray, each: FloatArray) -> FloatArray:
     root = np.sqrt((each + _KAPPA * np.cbrt(cost) ** 2) / _KAPPA)
     level: FloatArray = (cost + (3.0 / _KAPPA) * root * each) * (1.0 + 1e-12)
     return np.where(cost < math.inf, level, math.inf)
+
+
+def _alone(cost: FloatArray, each: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Loss, error and objective if nobody else is there: no weight to be found, however dear she is."""
+    noise = (_KAPPA / 3.0) * np.cbrt(cost) ** 2
+    there = cost < math.inf
+    return np.cbrt(4.0 / cost), np.where(there, each + noise, math.inf), np.where(there, each + 3.0 * noise, math.inf)
 
 
 def _larger_root(cost: float, constant: float) -> float | None:
