@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """Say who may log in to a server.
 
-    Analysts do everything, auditors only read. Works beside a running server. A password is asked for, or taken from the
-    first line of what is piped in, never from the command line.
+    Analysts do everything, auditors only read. Works beside a running server. A password is asked for, or taken from
+    the first line of what is piped in, never from the command line.
     """
 
 
