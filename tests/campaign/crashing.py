@@ -58,7 +58,12 @@ class Scene:
 
 def killed_at(scene: Scene, act: str, point: str, journal: Path) -> int | None:
     """Let a process act until it reaches a point, at which it is killed; its exit code."""
-    process = _processes.Process(target=_act, args=(scene, act, point, journal))
+    return process_of(_act, scene, act, point, journal)
+
+
+def process_of(target: Callable[..., None], *given: object) -> int | None:
+    """Call a function in a new process, and wait for its end; its exit code."""
+    process = _processes.Process(target=target, args=given)
     process.start()
     process.join(120)
     return process.exitcode
@@ -146,10 +151,8 @@ def decided_before(service: Service, play: Play, act: str) -> Play:
 def holds_up(scene: Scene, journal: Path) -> None:
     """Start the server again in a new process, hold it to what it acknowledged, and bring the campaign to its end."""
     problem = journal.with_name("problem")
-    process = _processes.Process(target=_hold_up, args=(scene, journal, problem))
-    process.start()
-    process.join(120)
-    assert process.exitcode == 0, problem.read_text() if problem.exists() else f"exit code {process.exitcode}"
+    ended = process_of(_hold_up, scene, journal, problem)
+    assert ended == 0, problem.read_text() if problem.exists() else f"exit code {ended}"
 
 
 def _hold_up(scene: Scene, journal: Path, problem: Path) -> None:

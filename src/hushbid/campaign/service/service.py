@@ -58,7 +58,7 @@ from hushbid.campaign.store.rows import stamp
 from hushbid.campaign.store.transaction import Clock, Transaction
 from hushbid.campaign.vault import Vault
 from hushbid.campaign.writer import Writer
-from hushbid.errors import Conflict, InputError, NotAllowed, NotFound
+from hushbid.errors import Conflict, HushbidError, InputError, NotAllowed, NotFound
 from hushbid.record.events import Event
 from hushbid.record.receipt import Receipt
 from hushbid.record.signing import KeyList
@@ -278,15 +278,13 @@ class Service:
     def close_campaign(self, who: Principal, campaign_id: str, *, accept_unpaid: bool = False) -> CampaignView:
         """Close a campaign whose people are paid, or listed as unpaid by the analyst's will."""
         _require_analyst(who)
-        self._write("close", lambda tx: ending.close(tx, campaign_id, accept_unpaid=accept_unpaid))
-        return self.campaign(who, campaign_id)
+        return self._write("close", lambda tx: ending.close(tx, campaign_id, accept_unpaid=accept_unpaid))
 
     def cancel(self, who: Principal, campaign_id: str, reason: str) -> CampaignView:
         """End a campaign before its decision."""
         _require_analyst(who)
         sentence = checked_text(reason, "reason", needed=True, longest=_LONGEST_REASON)
-        self._write("cancel", lambda tx: ending.cancel(tx, campaign_id, sentence))
-        return self.campaign(who, campaign_id)
+        return self._write("cancel", lambda tx: ending.cancel(tx, campaign_id, sentence))
 
     # -- what analysts and auditors see --------------------------------------------------------------------------------
 
@@ -453,22 +451,42 @@ class Service:
         with self._read() as connection:
             return stored_jobs.get(connection, job.id)
 
-    def begin_once(self, who: str, key: str, request: bytes) -> bytes | None:
-        """Note a request that must be carried out once: None, or the answer it got before."""
-        return self._write("request", lambda tx: repeating.begin(tx, who, key, request))
+    def once(
+        self, who: str, key: str, asked: bytes, do: Callable[[], T], encode: Callable[[T], bytes]
+    ) -> tuple[bytes, bool]:
+        """Carry a request out unless that was done before under the same key: its answer, and whether it was.
 
-    def finish_once(self, who: str, key: str, answer: bytes) -> None:
-        """Store the answer to such a request."""
-        self._write("request", lambda tx: repeating.finish(tx, who, key, answer))
-
-    def drop_once(self, who: str, key: str) -> None:
-        """Forget such a request, because it was refused."""
-        self._write("request", lambda tx: repeating.drop(tx, who, key))
+        ``do`` is one of the use cases above that change something. What it changes and the answer, as ``encode`` makes
+        it, become durable together, so a request is carried out once even if the server is killed in the middle of it.
+        """
+        request = repeating.Request(who=who, key=key, asked=asked, encode=encode)
+        before = self._answered(request)
+        if before is not None:
+            return before, True
+        outer = repeating.current.set(request)
+        try:
+            do()
+        except repeating.AlreadyDone as done:
+            return done.answer, True
+        except HushbidError:  # perhaps because the same request has just been carried out
+            before = self._answered(request)
+            if before is None:
+                raise
+            return before, True
+        finally:
+            repeating.current.reset(outer)
+        assert request.answer is not None, "whatever may be asked for once writes"
+        return request.answer, False
 
     # -- within --------------------------------------------------------------------------------------------------------
 
     def _write(self, name: str, operation: Callable[[Transaction], T]) -> T:
-        return self._writer.run(name, operation)
+        request = repeating.current.get()
+        return self._writer.run(name, operation if request is None else request.around(operation))
+
+    def _answered(self, request: repeating.Request) -> bytes | None:
+        with self._read() as connection:
+            return request.before(connection)
 
     def _started(self, job: JobView) -> JobView:
         self._jobs.start(job)
