@@ -1,9 +1,11 @@
 """`Service`: everything the campaign server can do, for the HTTP interface, the pages, the command line and tests."""
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -66,6 +68,7 @@ from hushbid.record.signing import KeyList
 T = TypeVar("T")
 MOST_ON_A_PAGE = 1000
 _LONGEST_REASON = 500
+_MOST_CAP = 1e6
 
 
 def utc_now() -> datetime:
@@ -74,7 +77,11 @@ def utc_now() -> datetime:
 
 
 class Service:
-    """A running installation. Close it when done; only one may run on a database, and only one in a folder."""
+    """A running installation. Close it when done; only one may run on a database, and only one in a folder.
+
+    ``privacy_cap``: nobody may give up more over all campaigns, from now on; infinity lifts the limit. Without it the
+    limit stays what it was, so that a server started carelessly keeps it.
+    """
 
     def __init__(
         self,
@@ -86,8 +93,8 @@ class Service:
         privacy_cap: float | None = None,
         effort: Effort | None = None,
     ) -> None:
-        if privacy_cap is not None and not 0.0 < privacy_cap < 1e6:
-            raise InputError(f"privacy_cap must be positive and below a million, got {privacy_cap}.")
+        if privacy_cap is not None and not (0.0 < privacy_cap < _MOST_CAP or privacy_cap == math.inf):
+            raise InputError(f"privacy_cap must be positive and below a million, or inf for none, got {privacy_cap}.")
         self.home = home
         self.clock = clock
         self._database = database
@@ -96,7 +103,7 @@ class Service:
             home=home,
             vault=Vault(home.data_keys),
             identity_key=home.identity_key(),
-            privacy_cap=privacy_cap,
+            privacy_cap=None,
             crash=crash,
         )
         self._tree_of = personal.TreeOf()
@@ -104,6 +111,9 @@ class Service:
         with ExitStack() as held:
             lock = lock_file(home.path / "lock", "Another server is running in this folder: stop it first.")
             held.callback(os.close, lock)
+            if privacy_cap is not None:
+                home.keep_privacy_cap(None if privacy_cap == math.inf else privacy_cap)
+            self._context = replace(self._context, privacy_cap=home.privacy_cap())
             with database.writer.begin():
                 migrate(database.writer)
                 starting.bind_installation(database.writer, home)
