@@ -26,6 +26,7 @@ MODULES = (
     "hushbid.baselines",
     "hushbid.engine",
     "hushbid.report",
+    "hushbid.client",
     "hushbid.errors",
 )
 
