@@ -116,6 +116,9 @@ SPECIAL: dict[str, Callable[[], Record]] = {
     "data without variance": lambda: Record.of(
         Market(prior=UNIFORM, variance=0.0, setting="local", user_weight=0.0).acquire([1.5, 1.2])
     ),
+    "two who ask for nothing, of whom one is enough": lambda: Record.of(
+        Market(prior=LogNormal(0.0, 0.5), variance=0.0, setting="local", user_weight=0.0).acquire([0.0, 0.0])
+    ),
     "nobody below the top of the prior": lambda: Record.of(Market(prior=UNIFORM, user_weight=0.0).acquire([2.5, 3.0])),
     "somebody above it": lambda: Record.of(Market(prior=UNIFORM, user_weight=0.0).acquire([1.5, 3.0, 1.6])),
     "equals, bought from in an order of their own": lambda: Record.of(

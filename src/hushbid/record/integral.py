@@ -271,7 +271,8 @@ class _Quadrature:
         s = left[:, None] + half[:, None] * (1.0 + _NODES[None, :])
         z = start[:, None] + length[:, None] * s**3
         found = self._loss(np.repeat(who, _NODES.size), z.ravel()).reshape(z.shape)
-        value = np.where(s > 0.0, np.where(s > 0.0, found, 0.0) * (3.0 * s * s), 0.0) * (half * length)[:, None]
+        counts = (s > 0.0) & (length > 0.0)[:, None]  # a loss may be infinite at the report, where nothing is added up
+        value = np.where(counts, found, 0.0) * (3.0 * s * s) * (half * length)[:, None]
         inner = value[:, 1:-1]
         edges = np.abs(value[:, -1] - inner @ _TO_RIGHT_END) + np.abs(value[:, 0] - inner @ _TO_RIGHT_END[::-1])
         ends, drop = (found[:, 0], found[:, -1]), (found[:, :-1] - found[:, 1:]).max(axis=1)
