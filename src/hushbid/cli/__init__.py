@@ -79,15 +79,22 @@ class _LateGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except KeyboardInterrupt:
+            _leave()
+
     def invoke(self, ctx: click.Context) -> Any:
         with _termination_raises():
             try:
                 return super().invoke(ctx)
-            except (click.ClickException, click.Abort, click.exceptions.Exit):
+            except (click.ClickException, click.exceptions.Exit):
                 raise
-            except KeyboardInterrupt:
-                click.echo("\nInterrupted: nothing is left half written.", err=True)
-                ctx.exit(_INTERRUPTED)
+            except (KeyboardInterrupt, click.Abort):  # the latter from a question
+                _leave()
             except HushbidError as error:
                 _refuse(ctx, str(error), error)
             except OSError as error:
@@ -101,6 +108,11 @@ class _LateGroup(click.Group):
                 # Its message may hold somebody's datum, so only its kind is told.
                 click.echo(f"Error: a fault in hushbid ({type(error).__name__}); --debug shows where.", err=True)
                 ctx.exit(_FAULT)
+
+
+def _leave() -> NoReturn:
+    click.echo("\nInterrupted: nothing is left half written.", err=True)
+    sys.exit(_INTERRUPTED)
 
 
 def _refuse(ctx: click.Context, sentence: str, error: Exception) -> NoReturn:

@@ -51,8 +51,10 @@ def read_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError, zlib.error) as problem:
-        raise RecordError(f"{path} cannot be read: {type(problem).__name__}.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise RecordError(f"{path} cannot be read: its name ends in .gz, but it is not a complete gzip file.") from None
+    except OSError as problem:
+        raise RecordError(f"{path} cannot be read: {problem.strerror or type(problem).__name__}.") from None
 
 
 def write_bytes(path: Path, content: bytes, *, overwrite: bool) -> None:
