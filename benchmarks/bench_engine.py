@@ -42,7 +42,7 @@ def people(path: Path, rows: int) -> Path:
     """A file of ids and reports, drawn from a uniform prior chunk by chunk."""
     rng = np.random.default_rng(1)
     schema = pa.schema([("id", pa.int64()), ("sensitivity", pa.float64())])
-    with pq.ParquetWriter(path, schema) as writer:
+    with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
         for start in range(0, rows, _CHUNK):
             ids = np.arange(start, min(start + _CHUNK, rows))
             writer.write_table(pa.table({"id": ids, "sensitivity": 1.0 + rng.random(ids.size)}, schema=schema))

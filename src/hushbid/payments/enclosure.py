@@ -172,30 +172,50 @@ class Enclosures:
         some = dz > 0.0
         low, high = np.where(some, part.e1, 0.0) * dz, np.where(some, part.e0, 0.0) * dz
         best = 0.5 * (low + np.minimum(high, 1e300))
-        convex, concave = self.ladder.shape(part.first, part.last)
-        usable = (convex | concave) & (part.e0 > part.e1) & (dx > 0.0)
+        convex, excess = self.ladder.shape(part.first, part.last)
+        usable = (excess < 0.25) & (part.e0 > part.e1) & (dx > 0.0)
         slack = np.zeros(dz.size)
+        endless = np.isinf(part.e0)
+        if endless.any():
+            usable &= ~endless
+            from_zero = np.flatnonzero(endless & (dx > 0.0))
+            bounds = _from_zero(part.take(from_zero), convex[from_zero], excess[from_zero])
+            for column, found in zip((low, high, best), bounds, strict=True):
+                column[from_zero] = found
         if not usable.any():
             return low, high, best, slack
         k: slice | NDArray[np.bool_] = slice(None) if usable.all() else usable
         area, drop = np.maximum(part.v1[k] - part.v0[k], 0.0), part.e0[k] - part.e1[k]
         chebyshev = area * dz[k] / dx[k]
-        with np.errstate(invalid="ignore"):
-            turn = np.clip(part.x0[k] + (area - part.e1[k] * dx[k]) / drop, part.x0[k], part.x1[k])
+        turn = np.clip(part.x0[k] + (area - part.e1[k] * dx[k]) / drop, part.x0[k], part.x1[k])
         chord, beyond = self.ladder.inverse(turn)
         bend = np.where(convex[k], np.maximum(chord, beyond), np.minimum(chord, beyond))
         bend = np.clip(bend, part.z0[k], part.z1[k])
-        with np.errstate(invalid="ignore"):
-            step = part.e0[k] * (bend - part.z0[k]) + part.e1[k] * (part.z1[k] - bend)
-        endless = np.isinf(part.e0[k])
-        # From an infinite loss the potential still bounds the integral: dz/dx is at most its value at the start.
-        steepest = self.ladder.slope[np.minimum(part.first[k], self.ladder.slope.size - 1)]
-        step = np.where(endless, area * np.maximum(steepest, dz[k] / dx[k]), step)
+        step = part.e0[k] * (bend - part.z0[k]) + part.e1[k] * (part.z1[k] - bend)
         slack[k] = (ROUNDING * np.abs(part.v1[k]) + PSI_ERROR * area * part.x1[k] / dx[k]) * dz[k] / dx[k]
-        bounds = np.where(convex[k], chebyshev, step), np.where(convex[k], step, chebyshev)
-        lowest = np.maximum(np.minimum(*bounds) - slack[k], low[k])
-        highest = np.minimum(np.maximum(*bounds) + slack[k], high[k])
+        least, most = np.minimum(chebyshev, step), np.maximum(chebyshev, step)
+        lowest = np.maximum(least * (1.0 - 2.0 * excess[k]) - slack[k], low[k])
+        highest = np.minimum(most * (1.0 + 4.0 * excess[k]) + slack[k], high[k])
         # For linear ε and dz/dx the truth lies two thirds of the way from Chebyshev's bound to the other.
         best[k] = np.clip(chebyshev + (2.0 / 3.0) * (step - chebyshev), lowest, np.maximum(highest, lowest))
         low[k], high[k] = lowest, np.maximum(highest, lowest)
         return low, high, best, slack
+
+
+def _from_zero(
+    part: _Parts, convex: NDArray[np.bool_], excess: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bounds and an estimate for intervals that start with an infinite loss, so with a report and a cost of zero.
+
+    A virtual cost is never below the report: ``z ≤ x``. So by parts, twice, the integral ``ε₁z₁ + ∫z d(−ε)`` is at most
+    ``ε₁z₁ + ∫x d(−ε) = area − ε₁(x₁ − z₁)``. Chebyshev's inequality holds as elsewhere.
+    """
+    area = np.maximum(part.v1 - part.v0, 0.0)
+    slack = ROUNDING * np.abs(part.v1) + PSI_ERROR * area
+    low, high = part.e1 * part.z1, area - part.e1 * (part.x1 - part.z1) + slack
+    chebyshev = area * part.z1 / part.x1
+    known = excess < 0.25
+    low = np.where(known & convex, np.maximum(low, chebyshev * (1.0 - 2.0 * excess) - slack), low)
+    high = np.where(known & ~convex, np.minimum(high, chebyshev * (1.0 + 4.0 * excess) + slack), high)
+    high = np.maximum(high, low)
+    return low, high, np.clip(chebyshev, low, high)
