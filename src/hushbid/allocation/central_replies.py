@@ -36,8 +36,9 @@ class CentralReplies:
         self._sorted, self._sorted_mass = self._own(self._order), self._mass(self._order)
         self._everybody = False
         with np.errstate(over="ignore"):
-            self._sums = Sums.of(self._sorted, self._sorted_mass)
-            self._best = best_of_pieces(self._sorted, self._sorted_mass)
+            base = float(self._sorted[0])
+            self._sums = Sums.of(base, self._sorted - base, self._sorted_mass)
+            self._best = best_of_pieces(base, self._sorted - base, self._sorted_mass)
             self._window = self._only_basin()
 
     def _own(self, rows: Rows) -> FloatArray:
