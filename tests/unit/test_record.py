@@ -4,6 +4,7 @@ The golden records in tests/vectors were written by version 0.1.0. They must sta
 """
 
 import copy
+import dataclasses
 import gzip
 import hashlib
 import re
@@ -136,6 +137,14 @@ def test_a_folder_that_is_not_there_is_a_clear_error(record: Record, tmp_path: P
     (tmp_path / "torn.json.gz").write_bytes(b"{}")
     with pytest.raises(RecordError, match=r"not a complete gzip file\.$"):
         read(tmp_path / "torn.json.gz")
+
+
+def test_what_is_written_is_the_canonical_form_whether_the_record_was_made_or_read(record: Record) -> None:
+    expected = canonical(record.to_dict()) + b"\n"
+    assert record.to_bytes() == expected
+    assert Record.from_dict(record.to_dict()).to_bytes() == expected
+    other = {**record.content, "notes": ["another"]}
+    assert b"another" in dataclasses.replace(record, content=other).to_bytes()
 
 
 def test_a_release_is_added_once(outcome: Outcome, record: Record) -> None:

@@ -411,7 +411,7 @@ def test_payments_that_are_all_one_per_cent_off_are_noticed(which: tuple[str, st
 def with_release(record: Record, **changes: Any) -> Verification:
     assert record.release is not None
     content = {**record.content, "release": dataclasses.replace(record.release, **changes).to_dict()}
-    return verify(Record.of_content(content), people=1)
+    return verify(Record.from_dict({**content, "hash": content_hash(content)}), people=1)
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
