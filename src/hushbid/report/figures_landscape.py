@@ -61,11 +61,12 @@ def landscape(quick: bool = False) -> PaperFigure:
     """The cost of every share of a dearer person, and of every number of people."""
     rows = 30 if quick else CROWD
     costs = np.asarray(Uniform(1.0, 2.0).virtual_cost(np.linspace(1.0, 2.0, CROWD)))
-    shares = np.asarray(np.linspace(0.0, 0.22, rows), dtype=np.float64)
+    shares = np.linspace(0.0, 0.22, rows)
     numbers = np.arange(1, rows + 1)
     table: dict[str, FloatArray] = {"share": shares}
     table |= {f"cost_{where}": cost_of_share(shares, dear) for where, dear in DEAR.items()}
-    table |= {"people": numbers + 0.0, "cost_local": np.array([cost_with_exactly(int(k), costs) for k in numbers])}
+    table["people"] = numbers.astype(np.float64)
+    table["cost_local"] = np.array([cost_with_exactly(int(k), costs) for k in numbers])
 
     def draw(canvas: "Canvas") -> None:
         left, right = canvas.subplots(1, 2)
