@@ -92,7 +92,7 @@ def test_who_does_not_deliver_is_not_paid(home: Path) -> None:
     lines = (other / "data.csv").read_text().splitlines()
     (other / "data.csv").write_text("\n".join(line for line in lines if not line.startswith(f"{buyers[0]},")) + "\n")
     told = succeeds("run", "sleep.toml", "--no-audit", cwd=other)
-    assert "1 people did not deliver" in told
+    assert "1 person did not deliver" in told
     paid = {
         line.split(",")[0]: line.split(",")[1:]
         for line in (other / "sleep" / "payments.csv").read_text().splitlines()[1:]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from hushbid.engine import price
 from hushbid.engine.money import NO_CURRENCY
@@ -82,3 +84,16 @@ def test_separate_processes_decide_the_same_to_the_last_bit(require: Callable[[s
     assert written == NO_CURRENCY.minor_units(market.acquire(reports).payments).tolist()
     assert list(home.iterdir()) == []  # nothing is left where it was started
     shutil.rmtree(tmp_path / "spark")  # what the workers kept
+
+
+def test_the_job_in_the_documentation_runs(spark_session: object, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "run-on-a-cluster.md").read_text(encoding="utf-8")
+    job = re.search(r'```python title="job.py"\n(.*?)```', page, flags=re.DOTALL)
+    assert job is not None
+    people = pa.table({"id": np.arange(300), "sensitivity": np.linspace(1, 2, 300)})
+    (tmp_path / "people").mkdir()
+    pq.write_table(people, tmp_path / "people" / "part.parquet")
+    exec(job[1].replace("s3a://bucket", tmp_path.as_uri()), {})
+    found = pq.read_table(tmp_path / "priced").sort_by("id")
+    expected = Market(prior=Uniform(1, 2), variance=0.25).acquire(people["sensitivity"].to_numpy())
+    assert found["payment"].to_numpy() == pytest.approx(expected.payments, abs=1e-9)
