@@ -260,17 +260,21 @@ def _inside(mean: float, spread: float, mass: float) -> tuple[float, float]:
 
 
 def _polished(offset: FloatArray, mass: FloatArray | None, base: float, *, with_noise: bool) -> Optimum:
-    """The optimum for a known set of active people, with moments centred in a second pass."""
+    """The optimum for a known set of active people, with moments centred in a second pass.
+
+    NumPy's sums, not BLAS's, which for so little would wait for its threads.
+    """
     if mass is None:
         total = float(offset.size)
         mean = float(offset.sum()) / total
         deviation = offset - mean
-        spread = float(deviation.dot(deviation))
+        deviation *= deviation
+        spread = float(deviation.sum())
     else:
         total = float(mass.sum())
-        mean = float(mass.dot(offset)) / total
+        mean = float((mass * offset).sum()) / total
         deviation = offset - mean
-        spread = float(mass.dot(deviation * deviation))
+        spread = float((mass * deviation * deviation).sum())
     if not with_noise:
         return Optimum(1.0 / total, base, total, mean, spread, 0.0)
     root, value = _inside(base + mean, spread, total)

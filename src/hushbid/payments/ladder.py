@@ -96,8 +96,11 @@ class Ladder:
     def shape(self, first: Rows, last: Rows) -> tuple[NDArray[np.bool_], FloatArray]:
         """Whether ψ is convex rather than concave from node ``first`` to ``last``, one cell to either side included.
 
-        And by how much it is not, 1 at most: ``dz/dx`` is a monotone function times one from 1 to ``exp`` of that.
+        And by how much it is not, 1 at most: ``dz/dx`` is a monotone function times one from 1 to ``exp`` of that. One
+        answer for all where ψ has the same shape throughout.
         """
+        if self.flats[-1] == 0 and min(self.rises[-1], self.falls[-1]) == 0.0:  # the same shape throughout
+            return np.asarray(self.rises[-1] == 0.0), np.zeros(())
         before, last = np.maximum(first - 1, 0), np.minimum(last, self.z.size - 1)
         rise, fall = self.rises[last] - self.rises[before], self.falls[last] - self.falls[before]
         some = self.flats[last] > self.flats[before]
