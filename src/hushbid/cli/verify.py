@@ -23,7 +23,6 @@ def command(record: Path, as_json: bool) -> None:
         found = read_record(record)
         step("verifying")
         verification = verify(found)
-    result = {"record": str(record), "ok": verification.ok, "hash": found.hash, "summary": verification.summary()}
-    tell(result, verification.summary(), as_json=as_json)
+    tell({"record": str(record), **verification.to_dict()}, verification.summary(), as_json=as_json)
     if not verification.ok:
         click.get_current_context().exit(1)
