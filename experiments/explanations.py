@@ -5,7 +5,7 @@ Run from the root of the repository: ``python experiments/explanations.py``; ``h
 
 from hushbid.report.figures import write_figures
 
-FIGURES = ["landscape", "schedule", "odds", "settings"]
+FIGURES = ["promise", "odds", "schedule", "settings", "landscape"]
 
 if __name__ == "__main__":
     for path in write_figures(FIGURES, "out/figures", force=True, begin=lambda name: print(f"{name} ...")):

@@ -62,6 +62,14 @@ def test_the_nine_panels_have_the_numbers_of_the_papers_example() -> None:
     assert ((table["local_loss"] == 0) == (table["c1"] > table["c2"])).all()
 
 
+def test_no_output_is_more_than_exp_of_the_loss_times_as_likely_and_the_limit_is_reached() -> None:
+    table = quick("promise").table
+    for loss in (0.5, 2.0):
+        ratio = np.log(table[f"ratio_{loss:g}"])
+        assert np.abs(ratio).max() == pytest.approx(loss, rel=1e-12)
+        assert ratio.min() == pytest.approx(-loss, rel=1e-12)
+
+
 def test_the_landscapes_lowest_points_are_the_optima() -> None:
     for where, dear in DEAR.items():
         shares = np.linspace(0, 0.6, 60_001)

@@ -16,6 +16,7 @@ A figure is made in two steps. A function of a sibling module (``figures_example
     rivals          what the same accuracy would cost under other mechanisms
     schedule        what one person faces: her loss and her payment against her report
     odds            what a privacy loss means: how sure somebody can become about a person
+    promise         what a privacy loss limits: how much likelier an output is with one datum than with another
     landscape       why finding the optimum takes care: valleys that change places
     settings        what trust is worth: error and cost in both settings, as there are more people
 
@@ -49,6 +50,7 @@ FIGURES = {
     "worked-example": "figures_example",
     "schedule": "figures_example",
     "odds": "figures_example",
+    "promise": "figures_example",
     "landscape": "figures_landscape",
     "band": "figures_theory",
     "minimax": "figures_theory",
