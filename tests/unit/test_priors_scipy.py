@@ -153,3 +153,23 @@ def test_a_distribution_of_ones_own_works_but_cannot_be_written_down():
 def test_what_is_no_continuous_distribution_on_the_half_line_is_refused(bad, message):
     with pytest.raises(PriorError, match=message):
         from_scipy(bad)
+
+
+def test_a_density_that_is_noise_where_nobody_is_left_is_not_ironed_there():
+    """SciPy's noncentral F flickers between zero and its true size beyond 1e16, where F is one to the last digit."""
+    prior = from_scipy(stats.ncf(4, 6, 1))
+    assert prior.is_regular
+    points = np.array([0.2, 1.0, 3.0])
+    assert prior.virtual_cost(points) == pytest.approx(
+        points + stats.ncf.cdf(points, 4, 6, 1) / stats.ncf.pdf(points, 4, 6, 1)
+    )
+
+
+def test_a_distribution_that_takes_minutes_to_iron_is_refused_with_a_way_out():
+    class Laborious(stats.rv_continuous):
+        def _cdf(self, x):
+            sum(range(3_000_000))
+            return x
+
+    with pytest.raises(PriorError, match=r"laborious takes \d+ ms .* use Empirical"):
+        from_scipy(Laborious(a=0.0, b=1.0, name="laborious")())

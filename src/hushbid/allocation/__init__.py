@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.allocation.central import solve_central
+from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
 from hushbid.allocation.local import solve_local
 from hushbid.allocation.local_replies import LocalReplies
@@ -79,7 +79,7 @@ def replies(
     local = setting == "local"
     problem = as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=local)
     spread = problem.variance
-    if np.any(np.asarray(spread) == 0.0):
+    if variance_vanishes(problem):
         return DirectReplies(
             problem.costs,
             partial(allocate, setting=setting, variance=spread, error_weight=problem.error_weight, tie_key=tie_key),

@@ -82,9 +82,7 @@ def solve_central(problem: Problem) -> Allocation:
     """The global optimum of the central problem."""
     variance = problem.variance
     if not isinstance(variance, float):
-        # A variance that cannot move the objective by 1e-13 of what noise alone costs is none.
-        noise_alone = 1.5 * (4.0 * problem.error_weight) ** (1.0 / 3.0) * problem.cheapest ** (2.0 / 3.0)
-        variance = np.where(problem.error_weight * variance <= 1e-13 * noise_alone, 0.0, variance)
+        variance = _visible(problem, variance)
     elif variance > 0.0 and problem.only_noise_counts(variance):
         return _cheapest_only(problem)
     elif variance > 0.0 and problem.scale(variance) >= 1.0:
@@ -98,6 +96,19 @@ def solve_central(problem: Problem) -> Allocation:
         if problem.only_noise_counts(float(variance.max())):
             return _cheapest_only(problem)
         return _solve(problem, unit, np.minimum(unit / variance, 1.0))
+
+
+def variance_vanishes(problem: Problem) -> bool:
+    """Whether some variance is zero, or cannot be seen beside the noise, so that the tie key may have to decide."""
+    if isinstance(problem.variance, float):
+        return problem.variance == 0.0 or problem.only_noise_counts(problem.variance)
+    return bool((_visible(problem, problem.variance) == 0.0).any())
+
+
+def _visible(problem: Problem, variance: FloatArray) -> FloatArray:
+    """The variances; zero where one cannot move the objective by 1e-13 of what noise alone costs."""
+    noise_alone = 1.5 * (4.0 * problem.error_weight) ** (1.0 / 3.0) * problem.cheapest ** (2.0 / 3.0)
+    return np.where(problem.error_weight * variance <= 1e-13 * noise_alone, 0.0, variance)
 
 
 def best_of_pieces(base: float, offset: FloatArray, mass: FloatArray | None = None, *, closed: bool = False) -> Optimum:
@@ -405,7 +416,7 @@ def _cheapest_only(problem: Problem) -> Allocation:
     row = problem.first(np.flatnonzero(problem.costs == problem.cheapest), 1)
     weights, privacy_loss = np.zeros(n), np.zeros(n)
     weights[row] = 1.0
-    loss = math.inf if problem.cheapest == 0.0 else (4.0 * a / problem.cheapest) ** (1.0 / 3.0)
+    loss = problem.loss_of_one()
     privacy_loss[row] = loss
     sampling = problem.variance if isinstance(problem.variance, float) else float(problem.variance[row[0]])
     mse = sampling + (0.0 if loss == math.inf else 2.0 / loss / loss)

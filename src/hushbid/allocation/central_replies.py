@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
+from hushbid.allocation.problem import TINY
 from hushbid.allocation.replies import Replies, Rows
 from hushbid.allocation.solution import FloatArray
 
@@ -32,6 +33,7 @@ class CentralReplies:
         self._variance = variance
         self._error_weight = error_weight
         self._scale = error_weight * self._unit**1.5
+        costs = self._lifted(costs)
         self._costs, self._cheapest = costs, float(costs.min())
         self._base = self._cheapest / self._scale
         self._everybody = False
@@ -49,11 +51,19 @@ class CentralReplies:
         offset /= self._scale
         return np.minimum(offset, _BEYOND, out=offset)
 
+    def _lifted(self, costs: FloatArray) -> FloatArray:
+        """Positive costs too small for normal form moved up into it, as for the allocation."""
+        least = TINY * self._scale
+        if not costs.min(initial=math.inf) < least:
+            return costs
+        return np.where((costs > 0.0) & (costs < least), least, costs)
+
     def _mass(self, rows: Rows) -> FloatArray:
         return np.ones(rows.size) if isinstance(self._variance, float) else self._unit / self._variance[rows]
 
     def at(self, rows: Rows, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        costs = self._lifted(costs)
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
         solve = self._follow if self._window is not None else self._all_or_all_others if self._everybody else None
         dense = max(_DENSE // (self._sorted.size + 1), 1)
@@ -373,7 +383,8 @@ def _larger_root(mean: FloatArray, constant: FloatArray, start: FloatArray) -> F
         if slope.min(initial=1.0) > 0.0:
             step /= slope
         else:
-            step = np.where(slope > 0.0, step / np.where(slope > 0.0, slope, 1.0), 0.0)
+            with np.errstate(invalid="ignore"):  # where nothing is finite there is no root either
+                step = np.where(slope > 0.0, step / np.where(slope > 0.0, slope, 1.0), 0.0)
         b -= step
         if not (np.abs(step) > 1e-13 * b).any():  # the next step would be its square
             break

@@ -309,10 +309,10 @@ def _allocation(problem: Problem, unit: float, best: Balance, rows: NDArray[np.i
 def _without_variance(problem: Problem) -> Allocation:
     """No sampling variance, or none that could be seen: ``Σψy ≥ ψ_1·√(Σy²)``, so only the cheapest is bought from."""
     rows = _rows(problem, 1, problem.cheapest)
-    if problem.cheapest == 0.0:
-        return _spread_out(problem, rows, [math.inf], [1.0], 0.0, 0.0)
-    y = (4.0 * problem.error_weight / problem.cheapest) ** (1.0 / 3.0)
+    y = problem.loss_of_one()
     assert isinstance(problem.variance, float)
+    if y == math.inf:
+        return _spread_out(problem, rows, [math.inf], [1.0], problem.variance, 0.0)
     return _spread_out(problem, rows, [y], [1.0], problem.variance + 2.0 / y / y, problem.cheapest * y)
 
 

@@ -15,6 +15,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from hushbid.allocation.local import STEEPEST, WORTHWHILE, best_count, high_root
+from hushbid.allocation.problem import HUGE, TINY
 from hushbid.allocation.replies import Replies, Rows
 from hushbid.allocation.solution import FloatArray
 
@@ -31,28 +32,39 @@ class LocalReplies:
 
     def __init__(self, costs: FloatArray, variance: float, error_weight: float, precedence: Rows | None = None) -> None:
         self._unit, self._error_weight = variance, error_weight
-        self._scale = error_weight * variance**1.5
-        self._own = costs / self._scale
-        self._precedence = np.arange(costs.size) if precedence is None else precedence
-        finite = int(np.count_nonzero(self._own < np.inf))
+        self._scale = error_weight * variance * math.sqrt(variance)
+        self._costs, self._precedence = costs, precedence
+        finite = costs.size if costs.max() < np.inf else int(np.count_nonzero(costs < np.inf))
         size = min(finite, 256)
         while True:
-            order = np.flatnonzero(self._own <= np.partition(self._own, size - 1)[size - 1])  # all of the last equals
-            order = order[np.lexsort((self._precedence[order], self._own[order]))]
-            best = best_count(self._own[order])
+            order = np.flatnonzero(costs <= np.partition(costs, size - 1)[size - 1])  # all of the last equals
+            order = order[np.lexsort((order if precedence is None else precedence[order], costs[order]))]
+            ordered = self._normal(costs[order])
+            best = best_count(ordered)
             if 2 * best.count + 64 <= size or size == finite:
                 break
             size = min(finite, max(4 * size, 2 * best.count + 64))
-        self._sorted, self._sorted_precedence = self._own[order], self._precedence[order]
+        order = order[: int(ordered.searchsorted(np.inf))]
+        self._sorted = ordered[: order.size]
+        self._sorted_precedence = order if precedence is None else precedence[order]
         self._place = np.full(costs.size, order.size)
         self._place[order] = np.arange(order.size)
         self._start, self._price = max(best.count, 2), best.price
         self._sums = _PrefixSums(self._sorted, best.count, best.price)
 
+    def _normal(self, costs: FloatArray) -> FloatArray:
+        """Costs in normal form; those so high that they could only overflow are as good as infinite."""
+        with np.errstate(over="ignore"):
+            normal = costs / self._scale
+        normal[normal > 1e20 * HUGE] = np.inf
+        if normal.size and 0.0 < normal.min() < TINY:
+            normal[(normal > 0.0) & (normal < TINY)] = TINY
+        return normal
+
     def at(self, rows: Rows, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        moved = costs / self._scale
-        place, own = self._place[rows], self._own[rows]
+        moved = self._normal(costs)
+        place, own = self._place[rows], self._normal(self._costs[rows])
         rank = self._rank(rows, moved)
         rank -= (place < rank).astype(rank.dtype)
         value, loss, root_price = self._alone(place, moved, rank)
@@ -87,7 +99,8 @@ class LocalReplies:
         first: Counts = self._sorted.searchsorted(moved, side="left")
         end: Counts = self._sorted.searchsorted(moved, side="right")
         tied = np.flatnonzero(first < end)
-        low, high, own = first[tied], end[tied], self._precedence[rows[tied]]
+        who = rows[tied]
+        low, high, own = first[tied], end[tied], who if self._precedence is None else self._precedence[who]
         while (low < high).any():
             middle = (low + high) // 2
             earlier = (low < high) & (self._sorted_precedence[np.minimum(middle, self._sorted.size - 1)] < own)
@@ -143,7 +156,7 @@ class LocalReplies:
                 break
             ahead = np.maximum(price * np.exp(np.clip(move, -3.0, 3.0)), least)
             inside = (low < ahead) & (ahead < high)
-            between = np.sqrt(np.maximum(low, least) * np.minimum(high, 1e300))
+            between = np.sqrt(np.maximum(low, least)) * np.sqrt(np.minimum(high, 1e300))
             price = np.where(unfinished, np.where(inside, ahead, between), price)
         move = np.where(possible, move, 0.0)
         price = price * np.exp(move)

@@ -29,6 +29,8 @@ FloatArray = NDArray[np.float64]
 TINY, HUGE = 1e-200, 1e150
 """Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
 
+_LEAST_SCALE, _LEAST_LOSS = 1e-280, 1e-140
+
 _COPIED_UP_TO = 1 << 15
 """Arrays up to this size are copied, so that a certificate asked for later is about what was solved."""
 
@@ -58,10 +60,10 @@ class Problem:
         Positive costs too small for normal form are lifted into it: that changes the optimum by less than 1e-130 of it.
         """
         scale = self.error_weight * unit * math.sqrt(unit)
-        if not 0.0 < scale < math.inf:
+        if not _LEAST_SCALE <= scale < math.inf:
             raise InputError(
                 f"error_weight={self.error_weight:g} and variance={unit:g} are too extreme: error_weight *"
-                " variance**1.5 must be a positive number."
+                f" variance**1.5 must be at least {_LEAST_SCALE:g}, and finite."
             )
         if 0.0 < self.cheapest < TINY * scale:
             self.cheapest = TINY * scale
@@ -71,6 +73,18 @@ class Problem:
     def only_noise_counts(self, unit: float) -> bool:
         """Whether even the cheapest is so dear that, beside the noise, a variance of ``unit`` cannot be seen."""
         return self.cheapest > HUGE * self.error_weight * unit * math.sqrt(unit)
+
+    def loss_of_one(self) -> float:
+        """The cheapest's best loss where only noise counts: ``(4A/ψ)^{1/3}``, ``inf`` if it costs nothing."""
+        if self.cheapest == 0.0:
+            return math.inf
+        loss: float = (4.0 * self.error_weight / self.cheapest) ** (1.0 / 3.0)
+        if not _LEAST_LOSS < loss < math.inf:
+            raise InputError(
+                f"error_weight={self.error_weight:g} is too extreme for these virtual_costs: the cheapest person's"
+                f" privacy loss would be {loss:g}."
+            )
+        return loss
 
     def certifying(self, bound: Callable[[FloatArray, Any, float], float]) -> Callable[[], float]:
         """The lower bound of this problem, to be computed later: large arrays are not copied but watched."""

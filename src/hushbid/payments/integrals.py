@@ -166,16 +166,17 @@ def _capped(
 ) -> Rents:
     """The cap up to the report where the loss falls below it, found to the last digits; from there as without a cap."""
     below, above, evaluations = _crossing(rule, prior, rows, reports, cap)
-    besides = besides + cap * (below - reports)
-    rest = _by_integration(rule, prior, rows, above, np.inf, besides, tolerance)
     least, most = cap * (below - reports), cap * (above - reports)
     slack = ROUNDING * most
-    return Rents(
-        lower=rest.lower + least - slack,
-        upper=rest.upper + most + slack,
-        estimate=rest.estimate + 0.5 * (least + most),
-        evaluations=evaluations + rest.evaluations,
-    )
+    lower, upper, estimate = least - slack, most + slack, 0.5 * (least + most)
+    open_ = np.flatnonzero(above < prior.support[1])  # the others are clipped at every report
+    if open_.size:
+        rest = _by_integration(rule, prior, rows[open_], above[open_], np.inf, (besides + least)[open_], tolerance)
+        lower[open_] += rest.lower
+        upper[open_] += rest.upper
+        estimate[open_] += rest.estimate
+        evaluations += rest.evaluations
+    return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations)
 
 
 def _crossing(

@@ -64,7 +64,7 @@ class Ironed:
 def iron(prior: Distribution, points: FloatArray) -> Ironed:
     """The ironed virtual cost of a prior, looked at first in ``points`` (ascending, over the whole support)."""
     with np.errstate(all="ignore"):
-        branches = _branches(prior, *_refined(prior, points))
+        branches = _branches(prior, *_without_end(prior, *_refined(prior, points)))
         chosen, levels = _envelope(prior, branches)
         return _assembled(prior, chosen, levels)
 
@@ -87,6 +87,12 @@ def _refined(prior: Distribution, points: FloatArray) -> tuple[FloatArray, Float
         starts, widths = points[cells, None], np.diff(points)[cells, None]
         points, costs = _merged(prior, points, costs, np.ravel(starts + widths * _SPLIT))
     return points, costs
+
+
+def _without_end(prior: Distribution, points: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Where F has rounded to one nobody is left whom a fall could concern, and a density there may be mere noise."""
+    end = int(np.argmax(np.append(prior._cdf(points) >= 1.0, True)))
+    return points, np.append(costs[:end], np.maximum.accumulate(costs[end:]))
 
 
 def _small_steps(points: FloatArray, costs: FloatArray) -> FloatArray:

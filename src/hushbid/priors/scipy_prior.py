@@ -4,6 +4,7 @@
 """
 
 import math
+import time
 import warnings
 from functools import cached_property
 from typing import Any, ClassVar
@@ -23,6 +24,9 @@ from hushbid.priors.truncated_normal import TruncatedNormal
 
 _ROUNDING = 1e-12
 _NOISE = 1e-13
+_SLOWEST = 0.003
+"""Seconds of computing for one value, beyond which ironing would take minutes."""
+
 _SMALLEST_MASS, _SMALL_MASS, _DIGITS_LEFT = 1e-280, 1e-6, 1e-9
 _LARGEST = float(np.finfo(np.float64).max)
 _LADDER = 2.0 ** np.arange(-1000.0, 1000.0)
@@ -56,7 +60,10 @@ def from_scipy(frozen: Any) -> ContinuousPrior:
     if not 0.0 <= low < high:
         raise PriorError(f"the support must lie in [0, inf), got [{low:.12g}, {high:.12g}] for {frozen.dist.name}")
     known = _closed_form(frozen, shapes, loc, scale)
-    return ScipyPrior(frozen, shapes, loc, scale) if known is None else known
+    if known is not None:
+        return known
+    _refuse_slow(frozen, low, high)
+    return ScipyPrior(frozen, shapes, loc, scale)
 
 
 def scipy_prior(name: str, shapes: list[float], loc: float, scale: float) -> ContinuousPrior:
@@ -94,6 +101,21 @@ def _support(frozen: Any, scale: float) -> tuple[float, float]:
     """The ends of the support, zero for a low end that only rounding has put beside it."""
     low, high = (float(end) for end in frozen.support())
     return (0.0 if abs(low) < _ROUNDING * scale else low), high
+
+
+def _refuse_slow(frozen: Any, low: float, high: float) -> None:
+    """A prior is evaluated thousands of times; a distribution that integrates for every value would take minutes."""
+    point = np.array([low + (0.5 * (high - low) if high < np.inf else 1.0)])
+    least = math.inf
+    for _ in range(3):
+        start = time.thread_time()
+        _quietly(frozen.cdf, point)
+        least = min(least, time.thread_time() - start)
+    if least > _SLOWEST:
+        raise PriorError(
+            f"{frozen.dist.name} takes {1e3 * least:.0f} ms for one value of its distribution function, and at most"
+            f" {1e3 * _SLOWEST:.0f} ms are allowed; use Empirical with a large sample of it instead"
+        )
 
 
 def _closed_form(frozen: Any, shapes: tuple[float, ...], loc: float, scale: float) -> ContinuousPrior | None:
