@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -57,8 +58,42 @@ def parent_ends() -> Iterator[None]:
         parent().communicate(timeout=60)
 
 
-def hushbid(*arguments: object, cwd: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+ASK = """
+import json, os, sys
+streams = [f"/proc/{os.getpid()}/fd/{place}" for place in range(3)]
+request = {"arguments": sys.argv[3:], "cwd": os.getcwd(), "streams": streams, "variables": dict(os.environ)}
+os.write(int(sys.argv[1]), json.dumps(request).encode() + b"\\n")
+sys.exit(int(open(int(sys.argv[2])).readline()))
+"""
+"""The command, in a shell: asks the parent for a child with the shell's streams, folder and variables."""
+
+
+def in_shell(script: str, *, cwd: Path) -> str:
+    """What a script for bash prints, its errors included; in it, ``hushbid`` and ``python`` are ours."""
+    process, python = parent(), shlex.quote(sys.executable)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    pipes = (process.stdin.fileno(), process.stdout.fileno())
+    ask = f"{python} -I -S -c {shlex.quote(ASK)} {pipes[0]} {pipes[1]}"
+    done = subprocess.run(
+        ["bash", "-c", f'hushbid() {{ {ask} "$@"; }}; python() {{ {python} "$@"; }}; {script}'],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        pass_fds=pipes,
+        env={**os.environ, "HUSHBID_STORE": str(cwd / "store")},
+        check=False,
+    )
+    return done.stdout
+
+
+def hushbid(
+    *arguments: object, cwd: Path, text: str | None = None, stop: tuple[int, int] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, or until a signal ``stop[1]`` arrives at its ``stop[0]``-th durable step."""
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder) / name for name in ("in", "out", "err")]
         for stream in streams:
@@ -69,6 +104,7 @@ def hushbid(*arguments: object, cwd: Path, text: str | None = None) -> subproces
             "cwd": str(cwd),
             "streams": [str(stream) for stream in streams],
             "variables": {"HUSHBID_STORE": str(cwd / "store")},
+            "stop": stop,
         }
         process = parent()
         assert process.stdin is not None

@@ -1,7 +1,8 @@
 """A process that loads what commands need once and forks a child for each: loading takes longer than most commands.
 
 It reads one request per line, a JSON object, and answers with the exit status. A child starts where the command line
-does, with standard streams, a folder and an environment of its own. Run as a script by conftest.py.
+does, with standard streams, a folder and an environment of its own; a request may let a signal arrive at the so-manieth
+step that makes something durable or gives it its name. Run as a script by conftest.py.
 """
 
 import importlib
@@ -10,6 +11,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from hushbid.cli import COMMANDS, main
@@ -44,6 +46,8 @@ def be_command(request: dict[str, Any]) -> NoReturn:
         sys.stdin, sys.stdout, sys.stderr = (open(place, "w" if place else "r") for place in (0, 1, 2))  # noqa: SIM115
         os.chdir(request["cwd"])
         os.environ.update(request["variables"])
+        if request.get("stop"):
+            stop_at(*request["stop"])
         main(request["arguments"], prog_name="hushbid")
         status = 0
     except SystemExit as end:
@@ -54,6 +58,23 @@ def be_command(request: dict[str, Any]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def stop_at(place: int, number: int) -> None:
+    """Let a signal arrive after the place-th call that makes something durable or gives it its name."""
+    calls = 0
+
+    def counted(step: Callable[..., None]) -> Callable[..., None]:
+        def count(*arguments: Any) -> None:
+            nonlocal calls
+            step(*arguments)
+            calls += 1
+            if calls == place:
+                os.kill(os.getpid(), number)
+
+        return count
+
+    os.fsync, os.link = counted(os.fsync), counted(os.link)  # type: ignore[assignment]
 
 
 if __name__ == "__main__":

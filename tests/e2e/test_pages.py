@@ -1,17 +1,15 @@
 """The pages with commands on them: every file is written, every command runs, every output is what the page shows."""
 
 import difflib
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from tests.e2e.conftest import in_shell
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(
@@ -42,23 +40,6 @@ def calls(console: str) -> list[tuple[str, str]]:
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
-def run(command: str, folder: Path) -> str:
-    """What a command prints, its errors included, with this Python and its hushbid."""
-    python = shlex.quote(sys.executable)
-    here = f'hushbid() {{ {python} -m hushbid "$@"; }}; python() {{ {python} "$@"; }}; {command}'
-    done = subprocess.run(
-        ["bash", "-c", here],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        env={**os.environ, "HUSHBID_STORE": str(folder / "store")},
-        check=False,
-    )
-    return done.stdout
-
-
 def play(page: Path, folder: Path) -> list[str]:
     """Do what the page says; where the output is another one, how it differs."""
     wrong = []
@@ -69,7 +50,7 @@ def play(page: Path, folder: Path) -> list[str]:
             for command, shown in calls(block["content"]):
                 if command.startswith("pip "):
                     continue
-                found = run(command, folder)
+                found = in_shell(command, cwd=folder)
                 if not as_shown(shown, found):
                     wrong += [f"$ {command}", *difflib.ndiff(shown.splitlines(), found.splitlines())]
     return wrong

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from hushbid.disclosure import ReleasePlan, noise, privatize
 from hushbid.disclosure.central import Sum, weigh
 from hushbid.disclosure.error import ErrorModel
-from hushbid.disclosure.grid import DATA_BITS, _kept_in_integers, exact_sum, integer_weights, to_grid
+from hushbid.disclosure.grid import (
+    DATA_BITS,
+    _kept_in_integers,
+    exact_sum,
+    integer_weights,
+    ratio_in_data_units,
+    to_data_units,
+    to_grid,
+)
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits, noise_scale
 from hushbid.disclosure.plan import as_bounds
 from hushbid.errors import InputError, ReleaseError
@@ -193,3 +201,10 @@ def test_intervals_grow_with_the_level_and_scale_with_the_units(
     assert model(1024.0).half_width(level) == pytest.approx(1024.0 * half)
     chebyshev = math.sqrt(model(1.0).mse / (1 - level))
     assert half <= 3 * chebyshev
+
+
+@given(st.integers(-(2**70), 2**70), st.integers(1, 2**60))
+def test_an_estimate_is_the_nearest_point_of_the_public_grid(numerator: int, denominator: int) -> None:
+    steps = round(Fraction(numerator, denominator) * 2**40)  # to the even one of two
+    assert ratio_in_data_units(numerator, denominator, (0.0, 1.0)) == steps / 2**40
+    assert to_data_units(Fraction(numerator, denominator), (0.0, 1.0)) == steps / 2**40

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from hushbid.disclosure.grid import (
     check_promises,
     exact_sum,
     integer_weights,
-    to_data_units,
+    ratio_in_data_units,
     to_grid,
 )
 from hushbid.disclosure.plan import ReleasePlan
@@ -87,7 +86,7 @@ class Sum:
     def estimates(self, totals: list[int]) -> list[float]:
         """Every total with noise of its own, as an estimate in data units."""
         noisy = totals if self.exponent is None else noise.draw_many(totals, scale=self.noise_scale)
-        return [to_data_units(Fraction(value, self.total_weight), self.plan.bounds) for value in noisy]
+        return [ratio_in_data_units(value, self.total_weight, self.plan.bounds) for value in noisy]
 
 
 def weigh(plan: ReleasePlan, present: NDArray[np.bool_]) -> Sum:

@@ -75,12 +75,19 @@ def to_grid(values: FloatArray, bounds: tuple[float, float], *, bits: int = DATA
 
 
 def to_data_units(share: Fraction, bounds: tuple[float, float]) -> float:
-    """A share of the range as an estimate, the nearest on a public grid.
+    """A share of the range as an estimate, the nearest on a public grid (the even one of two).
 
     The digits below that grid would tell the total weight, and with it who dropped out.
     """
+    return ratio_in_data_units(share.numerator, share.denominator, bounds)
+
+
+def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, float]) -> float:
+    """The same of a ratio that need not be in lowest terms: simulations have many."""
     low, high = bounds
-    steps: int = round(share * 2**ESTIMATE_BITS)
+    steps, rest = divmod(numerator << ESTIMATE_BITS, denominator)
+    if 2 * rest > denominator or (2 * rest == denominator and steps % 2):
+        steps += 1
     return low + (high - low) * (steps / (1 << ESTIMATE_BITS))
 
 

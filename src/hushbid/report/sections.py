@@ -94,7 +94,7 @@ def estimate_section(report: Report) -> Markup:
 
 def _bands_caption(report: Report) -> str:
     levels = [percent(level) for level, _ in sorted(report.estimate.bands)] + [percent(report.estimate.level)]
-    return f"From dark to light: where the truth lies with {', '.join(levels[:-1])} and {levels[-1]} confidence."
+    return f"From the inside out: where the truth lies with {', '.join(levels[:-1])} and {levels[-1]} confidence."
 
 
 def _dropped_out(report: Report) -> Markup | None:
