@@ -283,6 +283,36 @@ def test_an_interrupt_from_outside_stops_other_engines_too(engine: str, what: st
     assert not [one for one in names(home) if one.startswith(".")]
 
 
+IN_THE_BACKGROUND = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells start background jobs; Polars listens all the same
+from hushbid.engine.opening import open_engine
+
+class Count:
+    columns = ["sensitivity"]
+
+    def __call__(self, batch, start):
+        if start == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return batch.num_rows
+
+engine = open_engine(sys.argv[1], "polars")
+for at in range(0, 1 << 20, 1 << 18):
+    try:
+        print(engine.reduce(Count(), 0))
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+def test_an_interrupt_in_the_background_never_ends_a_polars_pass_early_without_a_word(tmp_path: Path) -> None:
+    rows = 1 << 22
+    pq.write_table(pa.table({"sensitivity": np.ones(rows)}), tmp_path / "ones.parquet", row_group_size=1 << 17)
+    call = [sys.executable, "-c", IN_THE_BACKGROUND, str(tmp_path / "ones.parquet")]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=300, check=True)
+    assert set(done.stdout.split()) <= {str(rows)}
+
+
 def read_until(descriptor: int, words: bytes | None) -> bytes:
     """What is shown on a terminal until some words, or until it is closed."""
     shown = b""
@@ -308,6 +338,22 @@ def test_a_dead_jobs_room_is_cleared_and_a_living_ones_is_not(tmp_path: Path) ->
     assert set(names(tmp_path)) == {living.folder.name, third.folder.name, strange.name}
     living.clear()
     third.clear()
+
+
+def test_what_spark_writes_to_an_address_is_checked_before_it_takes_its_name(home: Path, spark_session: Any) -> None:
+    out = f"file://{home}/out.parquet"
+    call = ("price", f"file://{home}/people", *MARKET, "--check-ids", "off", "--out", out)
+    assert "above the ceiling of 1.00" in refused(*call, "--ceiling", "1", cwd=home)
+    assert names(home) == ["people", "sleep.toml"]
+    facts = succeeds(*call, cwd=home)
+    assert names(home) == ["out.parquet", "people", "sleep.toml"]
+    written = pq.read_table(home / "out.parquet")
+    assert (written.num_rows, sum(written["payment_minor"].to_pylist())) == (N, facts["total_payment_minor"])
+    assert "exists already" in refused(*call, cwd=home)
+    assert succeeds(*call, "--force", cwd=home) == facts
+    assert names(home) == ["out.parquet", "people", "sleep.toml"]
+    missing = ("price", f"file://{home}/nobody", *MARKET, "--out", f"file://{home}/other.parquet")
+    assert "Spark cannot read" in refused(*missing, cwd=home)
 
 
 # -- a terminal --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from hushbid.errors import MissingExtra
 
@@ -93,11 +93,37 @@ class Engine(Protocol):
 
 
 def fold(batches: Iterable[Batch], kernel: Reducer[Sum], zero: Sum) -> Sum:
-    """Reduce batches that arrive in order; kernels run in threads, as NumPy lets go of the interpreter's lock."""
-    total = zero
-    for found in in_threads(_numbered(batches, kernel)):
-        total = total + found
-    return total
+    """Reduce batches that arrive in order."""
+    with Folding(kernel, zero) as folding:
+        for batch in batches:
+            folding.take(batch)
+        return folding.total()
+
+
+class Folding(Generic[Sum]):
+    """The reduction of batches that are handed in one by one, in order; kernels run in threads."""
+
+    def __init__(self, kernel: Reducer[Sum], zero: Sum) -> None:
+        self._kernel, self._total = kernel, zero
+        self._rows, self._threads = 0, Threads[Sum]()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._threads.close()
+
+    def take(self, batch: Batch) -> None:
+        """One batch more."""
+        for found in self._threads.take(partial(self._kernel, batch, self._rows)):
+            self._total = self._total + found
+        self._rows += batch.num_rows
+
+    def total(self) -> Sum:
+        """The sum over all batches."""
+        for found in self._threads.rest():
+            self._total = self._total + found
+        return self._total
 
 
 def mapped(batches: Iterable[Batch], kernel: Mapper, *, drop: bool, keep: Sequence[str] | None) -> Iterator[Batch]:
@@ -136,28 +162,39 @@ def pyarrow() -> Any:
     return pa
 
 
-def _numbered(batches: Iterable[Batch], kernel: Reducer[Sum]) -> Iterator[Callable[[], Sum]]:
-    start = 0
-    for batch in batches:
-        yield partial(kernel, batch, start)
-        start += batch.num_rows
-
-
 T = TypeVar("T")
 
 
 def in_threads(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:
-    """Results in order, with no more jobs waiting than there are threads: memory stays bounded."""
-    workers = max(2, min(8, os.cpu_count() or 1))
-    waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for job in jobs:
-                waiting.append(pool.submit(job))
-                if len(waiting) > workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    """Results in order; see `Threads`."""
+    threads = Threads[T]()
+    try:
+        for job in jobs:
+            yield from threads.take(job)
+        yield from threads.rest()
+    finally:
+        threads.close()
+
+
+class Threads(Generic[T]):
+    """Jobs in threads, as NumPy lets go of the interpreter's lock; no more of them waiting than there are threads."""
+
+    def __init__(self) -> None:
+        self._workers = max(2, min(8, os.cpu_count() or 1))
+        self._pool = ThreadPoolExecutor(self._workers)
+        self._waiting: deque[Future[T]] = deque()
+
+    def take(self, job: Callable[[], T]) -> list[T]:
+        """Hand in a job; the results of earlier ones that had to be waited for, in order."""
+        self._waiting.append(self._pool.submit(job))
+        too_many = max(len(self._waiting) - self._workers, 0)
+        return [self._waiting.popleft().result() for _ in range(too_many)]
+
+    def rest(self) -> Iterator[T]:
+        """All other results."""
+        while self._waiting:
+            yield self._waiting.popleft().result()
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._pool.shutdown(cancel_futures=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.central import KAPPA
+from hushbid.allocation.central import CUBE_ROOT_4, KAPPA
 from hushbid.allocation.exact import ExactSums
-from hushbid.allocation.summed import Bracket, SummedPopulation, bracket
+from hushbid.allocation.summed import Bracket, Levels, SummedPopulation, bracket
 from hushbid.engine.curves import Curve, fit
 from hushbid.engine.decisions import FormulaKernel, Idle
-from hushbid.engine.passes import Census, Refined, RefineKernel, Window, WindowKernel
+from hushbid.engine.passes import Census, Refined, RefineKernel, TwoWindows, TwoWindowsKernel, Window, WindowKernel
 from hushbid.engine.people import FloatArray
 from hushbid.engine.run import Run
 from hushbid.errors import MarketError
@@ -29,6 +29,9 @@ WINDOW = 1 << 17
 
 MOST_IN_WINDOW = 1 << 25
 """More costs than this are not taken to the driver to tell several minima apart."""
+
+MOST_CLIPPED = 1 << 20
+"""About so many people at most are taken to the driver to save a pass where a cap clips."""
 
 _SPARE = 64.0
 """The window reaches this many times one person's influence beyond the bracket."""
@@ -80,17 +83,26 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
     n = census.people
     variance = float(market.stated_variance) / market.width**2
     scale = normal_scale(market, n, variance)
-    below, start = ExactSums({}), 0.0
+    below, start, clips = ExactSums({}), 0.0, None
     if found.below_high - found.below_low > run.window:
         finer = RefineKernel.over(run.people, found.parts)
         refined = run.reduce("placing finer buckets", finer, finer.nobody)
         below, start = refined.below[0], finer.parts[0][0]
-        found = _refined(finer, refined, scale, census.lowest)
+        levels = _levels(finer, refined, scale, census.lowest)
+        found = bracket(levels, within=[(low / scale, high / scale) for low, high in finer.parts])
+        clips = _clips(levels, found, scale, market, census)
+        found = _in_costs(found, scale)
         if refined.histogram.most_different(found.low, found.high) > MOST_IN_WINDOW:
             return None
     spare = _SPARE * (found.high - census.lowest) / max(found.below_high, 1.0) + 1e-9 * found.high
     low, high = max(found.low - spare, start, 0.0), found.high + spare
-    window = run.reduce("adding up exactly", WindowKernel(run.people, start, low, high), Window.nobody()).settled()
+    kernel, clipped = WindowKernel(run.people, start, low, high), None
+    if clips is None:
+        window = run.reduce("adding up exactly", kernel, Window.nobody()).settled()
+    else:
+        both = TwoWindowsKernel(kernel, WindowKernel(run.people, 0.0, *clips))
+        two = run.reduce("adding up exactly", both, TwoWindows.nobody())
+        window, clipped = two.one.settled(), _Clipped(clips, two.other.settled())
     population = SummedPopulation(
         below + window.below,
         window.costs,
@@ -100,13 +112,15 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
         variance=variance,
         error_weight=market.error_weight(n) * market.width**2,
     )
-    return _decide(run, market, census, population) if population.is_settled else None
+    return _decide(run, market, census, population, clipped) if population.is_settled else None
 
 
-def _decide(run: Run, market: Market, census: Census, population: SummedPopulation) -> Solved | None:
+def _decide(
+    run: Run, market: Market, census: Census, population: SummedPopulation, clipped: "_Clipped | None"
+) -> Solved | None:
     width, user_weight = market.width, float(market.user_weight)  # type: ignore[arg-type]
     cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
-    bought = _capped(run, market, population, cap)
+    bought = _capped(run, market, population, cap, clipped)
     outside_population, outside_idle = None, float(market.stated_variance)
     if market.outside_option == "estimate" and user_weight > 0.0:
         if cap < math.inf:
@@ -221,12 +235,52 @@ class _Pricing:
         return [low, *inner, high]
 
 
-def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) -> Bought:
+@dataclass(frozen=True, slots=True)
+class _Clipped:
+    """A window around the cost at which the cap ceases to clip."""
+
+    ends: tuple[float, float]
+    window: Window
+
+    def below(self, cost: float) -> ExactSums | None:
+        """The sums below a cost; None if it is not in the window."""
+        if not self.ends[0] <= cost <= self.ends[1]:
+            return None
+        window, inside = self.window, self.window.costs < cost
+        return window.below + ExactSums.of(window.costs[inside], window.people[inside])
+
+
+def _clips(levels: Levels, found: Bracket, scale: float, market: Market, census: Census) -> tuple[float, float] | None:
+    """Between which costs the cap ceases to clip; None if it clips nobody, or if too many people may lie between.
+
+    That is ``level − cap/slope``, where ``slope`` is proportional to ``1/b²``, and ``b = κ·G/3`` at an optimum; ``G``
+    rises with the level, which is known to lie in the bracket.
+    """
+    if market.max_privacy_loss is None:
+        return None
+    gain = levels.mass * (levels.level - levels.origin) - levels.first
+    first = max(int(np.searchsorted(levels.level, found.low, side="right")) - 1, 0)
+    last = min(int(np.searchsorted(levels.level, found.high)), levels.level.size - 1)
+    least, largest = max(gain[first] - levels.rounding[first], 0.0), gain[last]
+    reach = (
+        market.max_privacy_loss * math.sqrt(float(market.stated_variance)) / market.width * KAPPA / (3.0 * CUBE_ROOT_4)
+    )
+    low, high = found.low - reach * largest**2, found.high - reach * least**2
+    spare = 1e-9 * found.high
+    low, high = max(low - spare, 0.0) * scale, (high + spare) * scale
+    if high <= census.lowest or census.histogram.about_between(low, high) > MOST_CLIPPED:
+        return None
+    return low, high
+
+
+def _capped(
+    run: Run, market: Market, population: SummedPopulation, cap: float, known: _Clipped | None = None
+) -> Bought:
     """The optimum after clipping losses at the cap.
 
     A loss is ``slope·(level − cost)`` or the cap, so everything follows from exact sums over those who are clipped and
     those who are not, without any difference. Clipping an optimum leaves nobody with more loss than the best estimator
-    can use, so weights stay proportional to losses.
+    can use, so weights stay proportional to losses. The sums take a pass of their own if they are not ``known``.
     """
     best, total = population.optimum, population.loss_per_weight
     highest = float(best.weights(np.zeros(1), 1.0)[0]) * total
@@ -240,7 +294,10 @@ def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) 
     slope = total * KAPPA / (3.0 * best.root) / population.scale
     level = population.level
     clip = max(level - cap / slope, 0.0)
-    clipped = run.reduce("adding up the clipped", WindowKernel(run.people, 0.0, clip, clip), Window.nobody()).below
+    clipped = None if known is None else known.below(clip)
+    if clipped is None:
+        kernel = WindowKernel(run.people, 0.0, clip, clip)
+        clipped = run.reduce("adding up the clipped", kernel, Window.nobody()).below
     count, costs = clipped.count, float(clipped.about(0.0)[0])
     first, second = (float(moment) for moment in population.bought_from.without(clipped).about(level))
     losses = cap * count - slope * first
@@ -255,11 +312,10 @@ def _capped(run: Run, market: Market, population: SummedPopulation, cap: float) 
     )
 
 
-def _refined(finer: RefineKernel, refined: Refined, scale: float, lowest: float) -> Bracket:
-    """Where all minima are, from the finer buckets."""
+def _levels(finer: RefineKernel, refined: Refined, scale: float, lowest: float) -> Levels:
+    """The sums at the finer buckets' edges."""
     below = [(part[0], sums) for part, sums in zip(finer.parts, refined.below, strict=True)]
-    levels = refined.histogram.levels(scale, lowest, below, [part[1] for part in finer.parts])
-    return _in_costs(bracket(levels, within=[(low / scale, high / scale) for low, high in finer.parts]), scale)
+    return refined.histogram.levels(scale, lowest, below, [part[1] for part in finer.parts])
 
 
 def _in_costs(found: Bracket, scale: float) -> Bracket:

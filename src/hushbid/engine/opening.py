@@ -87,7 +87,7 @@ def _open_url(url: str, engine: str) -> Engine:
 
 
 def _session(engine: str) -> Any:
-    from hushbid.engine.spark_frame import session
+    from hushbid.engine.spark_session import session
 
     return session(engine.removeprefix(SPARK_AT) if engine.startswith(SPARK_AT) else None)
 

@@ -283,11 +283,48 @@ class WindowKernel:
         return self.people.columns
 
     def __call__(self, batch: Batch, start: int | None) -> Window:
-        costs = self.people.read(batch).costs
+        return self.of(self.people.read(batch).costs)
+
+    def of(self, costs: FloatArray) -> Window:
+        """The same from costs."""
         costs = costs[(costs >= self.start) & (costs <= self.high)]
         within = costs >= self.low
         inside, people = np.unique(costs[within], return_counts=True)
         return Window(below=ExactSums.of(costs[~within]), costs=inside, people=people.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoWindows:
+    """Two windows from one pass."""
+
+    one: Window
+    other: Window
+
+    @classmethod
+    def nobody(cls) -> "TwoWindows":
+        """Where to start adding."""
+        return cls(Window.nobody(), Window.nobody())
+
+    def __add__(self, other: "TwoWindows") -> "TwoWindows":
+        """Both populations together."""
+        return TwoWindows(self.one + other.one, self.other + other.other)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoWindowsKernel:
+    """The last solving pass where a cap clips: the window of the level, and one of the cost at which clipping ends."""
+
+    one: WindowKernel
+    other: WindowKernel
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.one.columns
+
+    def __call__(self, batch: Batch, start: int | None) -> TwoWindows:
+        costs = self.one.people.read(batch).costs
+        return TwoWindows(self.one.of(costs), self.other.of(costs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

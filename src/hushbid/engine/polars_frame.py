@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from hushbid.engine.boundary import BATCH_ROWS, Mapper, Reducer, Sum, fold, needed, pyarrow
+from hushbid.engine.boundary import BATCH_ROWS, Folding, Mapper, Reducer, Sum, needed, pyarrow
 
 _KINDS = {"float64": pl.Float64(), "int64": pl.Int64(), "string": pl.String()}
 
@@ -21,11 +21,19 @@ class PolarsEngine:
         self.names: list[str] = self._schema.names()
 
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
-        """The sum of the kernel's results over all batches."""
-        chunks = self._frame.select(kernel.columns).collect_batches(
-            chunk_size=BATCH_ROWS, maintain_order=True, lazy=True, engine="streaming"
-        )
-        return fold((batch for chunk in chunks for batch in chunk.to_arrow().to_batches()), kernel, zero)
+        """The sum of the kernel's results over all batches.
+
+        Not by ``collect_batches``: where a job runs with interrupts ignored, one ends that early and without a word.
+        """
+        with Folding(kernel, zero) as folding:
+
+            def take(chunk: pl.DataFrame) -> None:
+                for batch in chunk.to_arrow().to_batches():
+                    folding.take(batch)
+
+            frame = self._frame.select(kernel.columns)
+            frame.sink_batches(take, chunk_size=BATCH_ROWS, maintain_order=True, engine="streaming")
+            return folding.total()
 
     def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Any:
         """A lazy frame for a lazy one; its rows are priced in the streaming engine's batches, whenever it is run."""

@@ -1,18 +1,13 @@
 """Spark DataFrames: kernels are shipped to the workers, which need this library, NumPy, SciPy and pyarrow."""
 
-import os
 import pickle
-import sys
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from hushbid.engine.boundary import BATCH_ROWS, Batch, Mapper, Reducer, Sum, needed, pyarrow, with_output
-from hushbid.errors import HushbidError, InputError
+from hushbid.errors import HushbidError
 
 _KINDS = {"float64": DoubleType(), "int64": LongType(), "string": StringType()}
 _HALFWAY = 16
@@ -52,48 +47,6 @@ class SparkEngine:
     def write(self, frame: Any, path: str) -> None:
         """Write to a folder of Parquet files."""
         frame.write.parquet(path)
-
-
-def session(master: str | None = None) -> SparkSession:
-    """The session that is running or that spark-submit describes; if there is none, a new one at a master URL."""
-    found = SparkSession.getActiveSession()
-    if found is not None:
-        return found
-    builder: Any = SparkSession.builder.appName("hushbid")
-    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        raise InputError("Engine 'spark' needs a running session, spark-submit, or a master URL such as local[4].")
-    if master is not None:
-        builder = builder.master(master)
-        if master.startswith("local"):  # all of it on this machine: not to be reached from elsewhere
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-            builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
-    new: SparkSession = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    return new
-
-
-@contextmanager
-def moved(url: str, *, force: bool) -> Iterator[str]:
-    """A temporary place beside an address; what is there in the end is moved to the address, else removed.
-
-    In one step on HDFS; an object store copies, so there Spark's own writer and a look at ``_SUCCESS`` are better.
-    """
-    running: Any = session()
-    hadoop = running._jvm.org.apache.hadoop.fs.Path
-    target = hadoop(url)
-    system = target.getFileSystem(running._jsc.hadoopConfiguration())
-    if system.exists(target) and not force:
-        raise InputError(f"{url} exists already: --force replaces.")
-    temporary = hadoop(target.getParent(), f".{target.getName()}.{uuid.uuid4().hex}.tmp")
-    try:
-        yield str(temporary.toString())
-        if force:
-            system.delete(target, True)
-        if not system.rename(temporary, target):
-            raise InputError(f"{url} cannot be written: the file system refused to rename.")
-    finally:
-        system.delete(temporary, True)
 
 
 def _reducing(kernel: Reducer[Sum], zero: Sum) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
