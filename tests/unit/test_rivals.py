@@ -27,7 +27,7 @@ from hushbid.errors import DivergentPayment, InputError, MarketError, ReportErro
 from hushbid.estimation import near_optimal_weights
 from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule
-from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Uniform
+from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 
 PAPER = Market(prior=Uniform(1, 2), variance=0.25)
 BUYER = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=2000.0)
@@ -83,6 +83,23 @@ def test_no_other_posted_price_has_a_lower_expected_cost() -> None:
         for price in np.linspace(1.01, 2, 100):
             for loss in rival.loss * np.geomspace(0.5, 2, 60):
                 assert cost(price, loss) >= best * (1 - 1e-6)
+
+
+def test_where_guessing_costs_less_than_any_offer_nothing_is_offered() -> None:
+    # Three in ten at about 1.1, the others at about 3.1, and a small weight: the best offer is worth less than a guess.
+    prior = Mixture([Uniform(1, 1.2), Uniform(3, 3.2)], [0.3, 0.7])
+    market = Market(prior=prior, user_weight=0.0, buyer_weight=100.0, setting="local")
+    rival = PostedPrice.best(market, 50)
+    assert rival.loss == 0
+    outcome = rival.acquire(np.full(50, 1.1))
+    assert outcome.mse == 0.25
+    assert outcome.total_payment == 0
+    # By hand, at the top of the lower group, with fifteen sellers on average:
+    chances = [math.comb(50, k) * 0.3**k * 0.7 ** (50 - k) for k in range(51)]
+    inverse = sum(chance / k for k, chance in enumerate(chances) if k)
+    loss = (4 * 100 * inverse / (1.2 * 15)) ** (1 / 3)
+    assert 100 * (2 * inverse / loss**2 + 0.25 * inverse) + 1.2 * 15 * loss > 25
+    assert PostedPrice.best(market, 50, error_weight=1000.0).loss > 0
 
 
 def test_the_auction_pays_the_k_lowest_the_next_lowest_report() -> None:
