@@ -140,6 +140,22 @@ def test_the_expected_threshold_is_an_order_statistic() -> None:
     assert exponential == pytest.approx([1 / 9 + 1 / 8, 1 / 9 + 1 / 8 + 1 / 7 + 1 / 6], rel=1e-6)
 
 
+def test_the_expected_threshold_is_right_where_sensitivities_have_gaps() -> None:
+    k = np.arange(1, 50)
+
+    def beyond(share: float) -> np.ndarray:
+        """By hand: the (k+1)-st lowest of fifty exceeds a value if at most k of them, each with ``share``, do not."""
+        chances = [math.comb(50, j) * share**j * (1 - share) ** (50 - j) for j in range(51)]
+        return np.cumsum(chances)[k]
+
+    steps = Empirical([1, 1, 2, 5, 5, 5])
+    found = expected_threshold(Pool.of(replace(BUYER, prior=steps)), 50, k)
+    assert found == pytest.approx(1 + (2 - 1) * beyond(2 / 6) + (5 - 2) * beyond(3 / 6), rel=0.02)
+    groups = Grouped({"calm": Uniform(1, 1.0001), "careful": Uniform(5, 5.0001)}, ["calm"] * 25 + ["careful"] * 25)
+    found = expected_threshold(Pool.of(replace(BUYER, prior=groups)), 50, k)
+    assert found == pytest.approx(1 + (5 - 1) * beyond(0.5), rel=0.02)
+
+
 @pytest.mark.parametrize(("people", "chance"), [(2, 0.5), (7, 0.31), (40, 0.99), (40, 1.0), (3, 1e-12)])
 def test_expected_sales_are_binomial(people: int, chance: float) -> None:
     weights = [math.comb(people, k) * chance**k * (1 - chance) ** (people - k) for k in range(people + 1)]
