@@ -27,6 +27,7 @@ MODULES = (
     "hushbid.baselines",
     "hushbid.engine",
     "hushbid.report",
+    "hushbid.client",
     "hushbid.errors",
 )
 

@@ -15,6 +15,12 @@
     │   ├── NothingDelivered           nobody delivered data
     │   └── InfiniteLoss               somebody would lose all her privacy and nobody accepted that by name
     ├── RecordError                    a record cannot be read, or is of an unknown version
+    ├── CampaignError                  a campaign's server cannot do what it was asked
+    │   ├── NotFound                   no such campaign, link or document
+    │   ├── NotAllowed                 not for this role, or not in this state
+    │   ├── Conflict                   something else was said or done before, which stands
+    │   ├── Throttled                  too many attempts; later
+    │   └── ServerFailed               the server cannot be reached or has a fault; asking again may help
     └── MissingExtra (ImportError)     a package of an optional extra is not installed
 
 A message is one sentence that names the field, shows the value and says what is allowed. For a person's datum or
@@ -72,6 +78,30 @@ class InfiniteLoss(ReleaseError):
 
 class RecordError(HushbidError):
     """A record cannot be read, or is of a version this library does not know."""
+
+
+class CampaignError(HushbidError):
+    """A campaign's server cannot do what it was asked."""
+
+
+class NotFound(CampaignError):
+    """There is no such campaign, link or document, or it is not for whoever asks."""
+
+
+class NotAllowed(CampaignError):
+    """Not for this role, or not in this state of the campaign."""
+
+
+class Conflict(CampaignError):
+    """Something else was said or done before, and stands."""
+
+
+class Throttled(CampaignError):
+    """Too many attempts: try again later."""
+
+
+class ServerFailed(CampaignError):
+    """The server cannot be reached or has a fault of its own; asking again later may help."""
 
 
 class MissingExtra(HushbidError, ImportError):

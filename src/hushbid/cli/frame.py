@@ -20,11 +20,19 @@ _STREAM = "-"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-def command(name: str, *, results: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with ``--debug`` and, if it prints results, ``--json`` (the parameter ``as_json``)."""
+def command(
+    name: str, *, results: bool = True, group: click.Group | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command with ``--debug`` and, if it prints results, ``--json`` (the parameter ``as_json``).
+
+    With ``group`` it becomes a command inside that one, described by its own docstring.
+    """
 
     def make(function: Callable[..., Any]) -> click.Command:
-        made = click.command(name, context_settings=CONTEXT, short_help=COMMANDS[name])(function)
+        if group is not None:
+            made = group.command(name, context_settings=CONTEXT)(function)
+        else:
+            made = click.command(name, context_settings=CONTEXT, short_help=COMMANDS[name])(function)
         if results:
             made.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."))
         made.params.append(
@@ -35,6 +43,11 @@ def command(name: str, *, results: bool = True) -> Callable[[Callable[..., Any]]
         return made
 
     return make
+
+
+def command_group(name: str) -> Callable[[Callable[..., Any]], click.Group]:
+    """A command that consists of others; see ``group`` above."""
+    return click.group(name, context_settings=CONTEXT, short_help=COMMANDS[name])
 
 
 def _debug(ctx: click.Context, option: click.Parameter, value: bool) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Status = Literal["ok", "failed", "skipped"]
+Kind = Literal["record", "receipt", "log"]
 Figure = float | int | str
 _ROWS_SHOWN = 3
 
@@ -31,16 +32,19 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """All checks of one record."""
+    """All checks of one document."""
 
     checks: tuple[Check, ...]
     """In the order in which they were made."""
 
     hash: str
-    """Of the record that was verified."""
+    """Of the document that was verified; of a log, that of its last event."""
 
-    stamps: tuple[str, ...]
+    stamps: tuple[str, ...] = ()
     """Safeguards that the record says were overridden."""
+
+    kind: Kind = "record"
+    """What was verified."""
 
     @property
     def ok(self) -> bool:
@@ -59,14 +63,17 @@ class Verification:
         lines += [f"stamp   {stamp}" for stamp in self.stamps]
         failed = len(self.failed)
         verdict = "Everything that can be checked without the data holds."
+        if self.kind != "record":
+            verdict = "Everything that was checked holds."
         if failed:
-            verdict = f"{failed} of {len(self.checks)} checks failed: do not rely on this record."
-        return "\n".join([*lines, f"{verdict} Record {self.hash}."])
+            verdict = f"{failed} of {len(self.checks)} checks failed: do not rely on this {self.kind}."
+        return "\n".join([*lines, f"{verdict} {self.kind.capitalize()} {self.hash}."])
 
     def to_dict(self) -> dict[str, Any]:
         """The verification as plain values."""
         return {
             "ok": self.ok,
+            "kind": self.kind,
             "hash": self.hash,
             "stamps": list(self.stamps),
             "checks": [

@@ -1,0 +1,95 @@
+"""Files to take away: payments as CSV, the log as lines, the report as a page."""
+
+import csv
+import io
+from collections.abc import Iterable
+
+from fastapi import Response
+
+from hushbid.campaign.domain.views import PaymentRow, Principal
+from hushbid.campaign.service import Service
+from hushbid.record import Record
+from hushbid.record.canonical import parsed
+from hushbid.record.events import to_lines
+
+JSON_LINES = "application/jsonl"
+_AT_ONCE = 1000
+_COLUMNS = ("id", "label", "payment", "fee", "paid", "due", "currency", "decimals", "amount_due", "paid_at")
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
+
+
+class Csv(Response):
+    """A table."""
+
+    media_type = "text/csv"
+
+
+class JsonLines(Response):
+    """One JSON object per line."""
+
+    media_type = JSON_LINES
+
+
+class ReportPage(Response):
+    """A page that loads and runs nothing."""
+
+    media_type = "text/html"
+
+
+def download(name: str) -> dict[str, str]:
+    """Headers that make a browser save a file under a name."""
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def payments_csv(rows: Iterable[PaymentRow]) -> str:
+    """One line per person; what is due stands in minor units and, for people, in units of the currency."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(_COLUMNS)
+    for row in rows:
+        due = f"{row.due // 10**row.decimals}"
+        if row.decimals:
+            due += f".{row.due % 10**row.decimals:0{row.decimals}d}"
+        paid_at = "" if row.paid_at is None else row.paid_at.isoformat()
+        numbers = (row.payment, row.fee, row.paid, row.due)
+        writer.writerow((row.id, _harmless(row.label or ""), *numbers, row.currency, row.decimals, due, paid_at))
+    return text.getvalue()
+
+
+def _harmless(label: str) -> str:
+    """A label that no spreadsheet takes for a formula; telephone numbers stay as they are."""
+    if label[:1] in ("=", "@", "\t", "\r") or (label[:1] in ("+", "-") and not label[1:].replace(" ", "").isdigit()):
+        return f"'{label}"
+    return label
+
+
+def log_lines(service: Service, who: Principal, campaign: str) -> bytes:
+    """A campaign's whole log."""
+    parts: list[bytes] = []
+    after = 0
+    while True:
+        found = service.events(who, campaign, after=after, limit=_AT_ONCE)
+        parts.append(to_lines(found))
+        if len(found) < _AT_ONCE:
+            return b"".join(parts)
+        after = found[-1].number
+
+
+def report_page(service: Service, who: Principal, campaign: str) -> str:
+    """The report on a campaign's record, as one page."""
+    from hushbid.report import build_report, render_report  # loads what draws
+
+    record = Record.from_dict(parsed(service.record(who, campaign)))
+    settings = service.campaign(who, campaign).settings
+    report = build_report(
+        record.outcome,
+        record.release,
+        campaign_name=settings.title,
+        unit=settings.unit,
+        currency=settings.currency,
+        groups=record.groups,
+        comparison="omit",
+        record_name=f"{campaign}-record.json",
+        record_hash=record.hash,
+    )
+    return render_report(report)

@@ -1,0 +1,216 @@
+"""Every refusal and every fault as problem+json (RFC 9457), in one sentence that repeats nobody's datum.
+
+What a request contained never comes back: not in an answer, not in a log. So validation errors name the field and what
+is allowed, and a fault of the server is logged as the places in the code it passed, without its message, which could
+quote a report.
+"""
+
+import json
+import logging
+import re
+import traceback
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from hushbid.errors import (
+    CampaignError,
+    Conflict,
+    HushbidError,
+    InputError,
+    MarketError,
+    NotAllowed,
+    NotFound,
+    ReleaseError,
+    ServerFailed,
+    Throttled,
+)
+
+MEDIA_TYPE = "application/problem+json"
+PREFIX = "urn:hushbid:problem:"
+_MOST_FAULTS = 10
+_SECONDS = re.compile(r"\b(\d{1,5}) seconds?\b")
+_LONGEST_SENTENCE = 500
+_log = logging.getLogger("hushbid.server")
+
+# The first that fits: a subclass stands before its parent.
+_STATUSES: tuple[tuple[type[HushbidError], int, str], ...] = (
+    (InputError, 422, "input-error"),
+    (MarketError, 422, "input-error"),
+    (NotFound, 404, "not-found"),
+    (NotAllowed, 403, "not-allowed"),
+    (Conflict, 409, "conflict"),
+    (ReleaseError, 409, "conflict"),
+    (Throttled, 429, "throttled"),
+    (ServerFailed, 503, "server-failed"),
+    (CampaignError, 500, "server-failed"),
+)
+_NAMES = {
+    400: "input-error",
+    401: "not-logged-in",
+    403: "not-allowed",
+    404: "not-found",
+    405: "wrong-method",
+    409: "conflict",
+    413: "too-large",
+    415: "input-error",
+    422: "input-error",
+    429: "throttled",
+    503: "server-failed",
+}
+_SENTENCES = {
+    400: "The request cannot be read.",
+    404: "There is nothing at this address.",
+    405: "This address does not take requests of this kind.",
+}
+FAULT = "The server has a fault of its own; nothing of the request was kept in its log."
+
+
+class Fault(BaseModel):
+    """One thing that is wrong with a request."""
+
+    field: str = Field(description="Which part of the request: body.sensitivity, query.limit.")
+    problem: str = Field(description="What is allowed there, in a sentence.")
+
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457)."""
+
+    type: str = Field(description=f"A name for the kind of problem, beginning with {PREFIX}.")
+    title: str = Field(description="The status in words.")
+    status: int = Field(description="The status of the response.")
+    detail: str = Field(description="What is wrong, in one sentence.")
+    errors: list[Fault] = Field(default=[], description="Each thing that is wrong with the request's form.")
+
+
+def problem(
+    status: int,
+    detail: str,
+    *,
+    name: str | None = None,
+    errors: Iterable[Mapping[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A response that says why not."""
+    content: dict[str, Any] = {
+        "type": PREFIX + (name or _NAMES.get(status, "server-failed" if status >= 500 else "refused")),
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": _sentence(detail),
+    }
+    found = list(errors)
+    if found:
+        content["errors"] = found
+    return Response(json.dumps(content), status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Let every refusal become a problem. What is not foreseen is caught in ``frame``."""
+    app.add_exception_handler(HushbidError, _refused)
+    app.add_exception_handler(RequestValidationError, _misshapen)
+    app.add_exception_handler(HTTPException, _by_status)
+
+
+def fault(error: BaseException, where: str) -> Response:
+    """The answer to what nobody foresaw; its kind and its way through the code are logged, not what it says."""
+    log_fault(error, where)
+    return problem(500, FAULT)
+
+
+def log_fault(error: BaseException, where: str) -> None:
+    """Write down where a fault came from."""
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    _log.error("fault %s at %s\n  %s", type(error).__name__, where, "\n  ".join(places))
+
+
+def refusal(error: HushbidError) -> Response:
+    """The answer to something that was refused."""
+    for kind, status, name in _STATUSES:
+        if isinstance(error, kind):
+            return problem(status, str(error), name=name, headers=_advice(error, status))
+    return problem(500, FAULT)
+
+
+def _advice(error: HushbidError, status: int) -> dict[str, str]:
+    if status == 429:
+        named = _SECONDS.search(str(error))
+        return {} if named is None else {"Retry-After": named[1]}
+    return {"Retry-After": "1"} if status == 503 else {}
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HushbidError)
+    answer = refusal(error)
+    if answer.status_code >= 500:
+        log_fault(error, template(request.scope))
+    return answer
+
+
+async def _by_status(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    status = error.status_code
+    headers = dict(error.headers or {})
+    if status == 405:
+        headers["Allow"] = ", ".join(sorted(_methods(request)))
+    # Starlette's and FastAPI's own sentences are theirs; ours come with a full stop.
+    own = isinstance(error.detail, str) and error.detail.endswith(".")
+    detail = error.detail if own else _SENTENCES.get(status, f"{HTTPStatus(status).phrase}.")
+    return problem(status, detail, headers=headers)
+
+
+async def _misshapen(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return misshapen(error.errors())
+
+
+def misshapen(found: Iterable[Mapping[str, Any]]) -> Response:
+    """The answer to a request whose form is wrong, from Pydantic's findings; the values are left out."""
+    faults = []
+    for one in list(found)[:_MOST_FAULTS]:
+        fault = {"field": _field(one), "problem": _sentence(str(one.get("msg", "")))}
+        if fault not in faults:
+            faults.append(fault)
+    detail = " ".join(f"{one['field']}: {one['problem']}" for one in faults[:3])
+    return problem(422, detail or "The request has the wrong form.", errors=faults)
+
+
+def _field(found: Mapping[str, Any]) -> str:
+    """Which field is wrong; names that the sender invented are left out."""
+    kind, parts = str(found.get("type", "")), list(found.get("loc", ()))
+    if kind == "json_invalid":
+        parts = parts[:1]
+    elif kind in ("extra_forbidden", "invalid_key"):
+        parts = parts[:-1]
+    shown = [
+        str(part) for part in parts if isinstance(part, int) or str(part).replace("_", "").replace("-", "").isalnum()
+    ]
+    return ".".join(shown) or "request"
+
+
+def _sentence(text: str) -> str:
+    """One line of bearable length that ends as a sentence does."""
+    cleaned = " ".join(text.removeprefix("Value error, ").split()) or "This is not allowed"
+    if len(cleaned) > _LONGEST_SENTENCE:
+        cleaned = f"{cleaned[:_LONGEST_SENTENCE]} …"
+    return cleaned if cleaned.endswith((".", "?", "!")) else f"{cleaned}."
+
+
+def _methods(request: Request) -> set[str]:
+    """All methods that an address takes; the router itself names those of one route only."""
+    found: set[str] = set()
+    for method in ("GET", "PUT", "POST", "DELETE"):
+        scope = {**request.scope, "method": method}
+        for route in request.app.router.routes:
+            if route.matches(scope)[0].value == 2:
+                found.add(method)
+    return found
+
+
+def template(scope: Mapping[str, Any]) -> str:
+    """The pattern of the address that was asked for, which holds nothing of the request; a dash if there is none."""
+    return str(getattr(scope.get("route"), "path", "-"))

@@ -1,0 +1,329 @@
+/**
+ * One person's datum with noise, made in her browser: docs/reference/wire-format.md, version 1, as Python's
+ * `hushbid.privatize` writes it. What leaves the browser is the message; the datum is neither sent nor stored.
+ *
+ *     import { prepare, prepared, PrivatizeError } from "./privatize.js";
+ *     const place = { campaign, participant };                       // as the server names them
+ *     const ready = (await prepared(place))                          // after a reload: what was made before
+ *       ?? (await prepare({ ...place, value: input.value, privacyLoss, bounds }));
+ *     ready.body       // the exact text of the request to PUT /api/v1/participation/delivery, on every attempt
+ *     ready.noisy      // what the server will read in it, in data units
+ *
+ * The model. A datum x in the public range becomes a step X = floor(2^m · (x − low)/(high − low)) of a grid, and what
+ * is sent is k = X + Z with P(Z = z) ∝ exp(−|z|/b), b = 2^m/ε exactly. Another datum moves X by at most 2^m, so it
+ * changes the probability of any k by at most the factor exp(2^m/b) = exp(ε).
+ *
+ *   - The datum is a double until X is computed (the same subtraction and division as in Python, and IEEE 754 fixes
+ *     both); X depends on this one datum and cannot leave [0, 2^m], so rounding there costs no privacy.
+ *   - ε is the rational number that its double is, read from the bits. From there on all arithmetic is on BigInt, with
+ *     random bits from crypto.getRandomValues. There is no seed and no way to pass one.
+ *   - A second draw would double the loss. `prepare` looks and draws in one IndexedDB transaction, of which a browser
+ *     runs one at a time whatever tabs are open, and gives nothing away before the transaction is on the disk.
+ *
+ * A module of its own without dependencies; needs no inline script and no eval, so `script-src 'self'` is enough.
+ */
+
+const FORMAT = "hushbid-local";
+const VERSION = 1;
+const LARGEST_GRID_BITS = 32;
+const LEAST_LOSS = 2 ** -53; // below, the noise would not fit in 64 bits
+const LARGEST_BOUND = 1e100;
+const LEAST_WIDTH = 1e-100;
+const LARGEST_VALUE = 2n ** 63n;
+const NUMERAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
+const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
+const DATABASE = "hushbid";
+const STORE = "messages";
+
+/**
+ * Why no message was made or found. The message is a sentence in English that never shows the datum; `code` is for
+ * pages in other languages: "value", "loss", "bounds", "place", "storage", "terms" or "damaged".
+ */
+export class PrivatizeError extends Error {
+  constructor(code, sentence) {
+    super(sentence);
+    this.name = "PrivatizeError";
+    this.code = code;
+  }
+}
+
+// -- what a page uses -------------------------------------------------------------------------------------------------
+
+/**
+ * The request body for a datum: made, stored durably, and only then given. Once there is one for this campaign and
+ * participant it is given again, whatever the datum; with another privacy loss or range it is refused instead.
+ *
+ * @param {{campaign: string, participant: string, value: string|number, privacyLoss: string|number,
+ *          bounds: [string|number, string|number]}} given numbers, or texts such as "7.5" or "1e-3"
+ * @returns {Promise<{body: string, message: object, noisy: number}>} `body` is what is sent, byte by byte; `message` is
+ *          the message in it, `noisy` that message in data units
+ */
+export async function prepare({ campaign, participant, value, privacyLoss, bounds }) {
+  const key = placeOf(campaign, participant);
+  const datum = asDatum(value);
+  const terms = termsOf(privacyLoss);
+  const [low, high] = asBounds(bounds);
+  const draw = () => ({ campaign, participant, low, high, body: bodyOf(drawn(datum, terms, [low, high])) });
+  const kept = await inStore("readwrite", (store, give) => {
+    const asked = store.get(key);
+    asked.onsuccess = () => {
+      const found = asked.result ?? draw();
+      if (asked.result === undefined) store.add(found);
+      give(found);
+    };
+  });
+  const ready = readyOf(kept);
+  const { grid_bits: bits, epsilon } = ready.message;
+  if (kept.low !== low || kept.high !== high || bits !== terms.gridBits || !sameTexts(epsilon, terms.epsilon)) {
+    throw new PrivatizeError("terms", "A noisy value was made before with another privacy loss or other bounds.");
+  }
+  return ready;
+}
+
+/** What `prepare` made before for this campaign and participant, or null. */
+export async function prepared({ campaign, participant }) {
+  const key = placeOf(campaign, participant);
+  const kept = await inStore("readonly", (store, give) => {
+    const asked = store.get(key);
+    asked.onsuccess = () => give(asked.result);
+  });
+  return kept === undefined ? null : readyOf(kept);
+}
+
+/** A message with new noise. Nothing is kept: for anything that is sent, use `prepare`. */
+export function privatize(value, privacyLoss, bounds) {
+  return drawn(asDatum(value), termsOf(privacyLoss), asBounds(bounds));
+}
+
+/**
+ * A message in data units, as the server reads it.
+ * Number() of an integer rounds it once to the nearest double; dividing by a power of two is then exact.
+ */
+export function decode(message, bounds) {
+  const [low, high] = asBounds(bounds);
+  return low + (high - low) * (Number(BigInt(message.value)) / 2 ** message.grid_bits);
+}
+
+/** The datum that will count: the nearest one in the public range. */
+export function clamp(value, bounds) {
+  const [low, high] = asBounds(bounds);
+  return Math.min(Math.max(asDatum(value), low), high);
+}
+
+// -- the grid ---------------------------------------------------------------------------------------------------------
+
+/** The step of a datum on a grid of 2^gridBits steps: an integer from 0 to 2^gridBits. */
+export function gridStep(value, bounds, gridBits) {
+  const [low, high] = asBounds(bounds);
+  const share = (clamp(value, bounds) - low) / (high - low);
+  const [numerator, denominator] = ratioOf(share);
+  return (numerator << BigInt(gridBits)) / denominator; // both nonnegative, so this rounds down
+}
+
+/**
+ * What a privacy loss means in integers: the grid, the loss as a fraction in lowest terms, and the noise scale
+ * 2^gridBits/ε as a fraction.
+ */
+export function termsOf(privacyLoss) {
+  const loss = asNumber(privacyLoss);
+  if (!(loss >= LEAST_LOSS && loss < Infinity)) {
+    throw new PrivatizeError("loss", "privacyLoss must be a finite number of at least 2^-53.");
+  }
+  const [numerator, denominator] = ratioOf(loss);
+  const exponent = bitLength(numerator) - bitLength(denominator) + 1; // ε = f · 2^exponent with ½ ≤ f < 1
+  const gridBits = Math.min(LARGEST_GRID_BITS, 53 + exponent);
+  const scale = [denominator << BigInt(gridBits), numerator];
+  return { gridBits, epsilon: [String(numerator), String(denominator)], scale };
+}
+
+/** A finite double as the fraction in lowest terms that it is: an integer, and a power of two. */
+function ratioOf(number) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, number);
+  const bits = view.getBigUint64(0);
+  const biased = (bits >> 52n) & 0x7ffn;
+  let numerator = bits & 0xfffffffffffffn;
+  if (biased > 0n) numerator |= 1n << 52n;
+  const exponent = (biased > 0n ? biased : 1n) - 1075n;
+  if (numerator === 0n) return [0n, 1n];
+  if (bits >> 63n) numerator = -numerator;
+  if (exponent >= 0n) return [numerator << exponent, 1n];
+  let denominator = 1n << -exponent;
+  while (denominator > 1n && (numerator & 1n) === 0n) {
+    numerator >>= 1n;
+    denominator >>= 1n;
+  }
+  return [numerator, denominator];
+}
+
+function drawn(datum, terms, bounds) {
+  const sum = gridStep(datum, bounds, terms.gridBits) + discreteLaplace(...terms.scale);
+  return {
+    format: FORMAT,
+    version: VERSION,
+    grid_bits: terms.gridBits,
+    epsilon: terms.epsilon,
+    value: String(within64Bits(sum)),
+  };
+}
+
+/** Noise of that size has a probability below exp(−448), and cutting it off afterwards costs no privacy. */
+function within64Bits(integer) {
+  if (integer < -LARGEST_VALUE) return -LARGEST_VALUE;
+  return integer < LARGEST_VALUE ? integer : LARGEST_VALUE - 1n;
+}
+
+// -- the noise: integers only -----------------------------------------------------------------------------------------
+//
+// Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy (NeurIPS 2020, arXiv 2004.00010), section 5.
+// Every probability is a ratio of integers or the exponential of one, and none is ever rounded. The time a draw takes
+// depends slightly on what is drawn; nobody but the person can measure it, since sending is a step of its own.
+
+/** An integer z with probability proportional to exp(−|z|·denominator/numerator): Algorithm 2. */
+export function discreteLaplace(numerator, denominator) {
+  for (;;) {
+    const remainder = uniformBelow(numerator);
+    if (!happensWithExpOf(remainder, numerator)) continue;
+    let quotient = 0n;
+    while (happensWithExpOf(1n, 1n)) quotient += 1n;
+    const size = (remainder + numerator * quotient) / denominator; // rounded down: geometric, ratio exp(−1/scale)
+    const negative = uniformBelow(2n) === 1n;
+    if (negative && size === 0n) continue; // or zero would be drawn in two ways
+    return negative ? -size : size;
+  }
+}
+
+/** True with probability exp(−p/q), for 0 ≤ p/q ≤ 1: Algorithm 1, von Neumann's. */
+function happensWithExpOf(p, q) {
+  let round = 1n;
+  while (uniformBelow(q * round) < p) round += 1n;
+  return (round & 1n) === 1n;
+}
+
+/** An integer from 0 to limit − 1, each equally likely: as many random bits as it has, anew if they are too large. */
+function uniformBelow(limit) {
+  const bits = bitLength(limit - 1n);
+  const words = new Uint32Array((bits + 31) >> 5);
+  const excess = BigInt((words.length << 5) - bits);
+  for (;;) {
+    crypto.getRandomValues(words);
+    let integer = 0n;
+    for (const word of words) integer = (integer << 32n) | BigInt(word);
+    integer >>= excess;
+    if (integer < limit) return integer;
+  }
+}
+
+/** How many binary digits a nonnegative integer has; none for zero. */
+function bitLength(integer) {
+  return integer === 0n ? 0 : integer.toString(2).length;
+}
+
+// -- end of the noise -------------------------------------------------------------------------------------------------
+
+// -- the store --------------------------------------------------------------------------------------------------------
+//
+// One record per campaign and participant, never changed and never removed: the range and the request body. It says no
+// more than the message does; in particular it cannot tell whether a later call brings another datum.
+
+/** Do something in one transaction, and give what it gave once the transaction is on the disk. */
+async function inStore(mode, work) {
+  let database;
+  try {
+    database = await opened();
+    return await new Promise((resolve, reject) => {
+      const transaction = database.transaction(STORE, mode, { durability: "strict" });
+      let result;
+      transaction.oncomplete = () => resolve(result);
+      transaction.onabort = () => reject(transaction.error);
+      work(transaction.objectStore(STORE), (found) => {
+        result = found;
+      });
+    });
+  } catch {
+    throw new PrivatizeError("storage", "This browser cannot keep a noisy value, so none is given away.");
+  } finally {
+    database?.close();
+  }
+}
+
+function opened() {
+  return new Promise((resolve, reject) => {
+    const asked = indexedDB.open(DATABASE, 1);
+    asked.onupgradeneeded = () => asked.result.createObjectStore(STORE, { keyPath: ["campaign", "participant"] });
+    asked.onsuccess = () => resolve(asked.result);
+    asked.onerror = () => reject(asked.error);
+  });
+}
+
+/** A stored record as `prepare` gives it; one that `prepare` did not write is neither sent nor drawn again. */
+function readyOf({ low, high, body }) {
+  let message;
+  try {
+    ({ message } = JSON.parse(body));
+  } catch {
+    message = null;
+  }
+  if (!isMessage(message) || bodyOf(message) !== body) {
+    throw new PrivatizeError("damaged", "The noisy value kept in this browser is damaged; it is not made anew.");
+  }
+  return { body, message, noisy: decode(message, [low, high]) };
+}
+
+function isMessage(message) {
+  return (
+    message?.format === FORMAT &&
+    message.version === VERSION &&
+    Number.isInteger(message.grid_bits) &&
+    Array.isArray(message.epsilon) &&
+    message.epsilon.length === 2 &&
+    [...message.epsilon, message.value].every((text) => typeof text === "string" && INTEGER.test(text))
+  );
+}
+
+function bodyOf({ format, version, grid_bits, epsilon, value }) {
+  return JSON.stringify({ message: { format, version, grid_bits, epsilon, value } });
+}
+
+function sameTexts(one, other) {
+  return one.length === other.length && one.every((text, index) => text === other[index]);
+}
+
+// -- what is given ----------------------------------------------------------------------------------------------------
+
+/**
+ * A number, or the number that a text writes in decimal digits; NaN if it is neither. Texts are what Python's float()
+ * and Number() read alike: no "inf", no "0x10", no "1_000", no digits but 0 to 9, and not nothing.
+ */
+function asNumber(given) {
+  if (typeof given === "number") return given;
+  const text = typeof given === "string" ? given.trim() : "";
+  return NUMERAL.test(text) ? Number(text) : NaN;
+}
+
+/** Python clamps infinities; a browser refuses them, since nobody means one when typing "1e999". */
+function asDatum(given) {
+  const number = asNumber(given);
+  if (!Number.isFinite(number)) {
+    throw new PrivatizeError("value", "The value must be a finite number written in decimal digits, such as 7.5.");
+  }
+  return number;
+}
+
+function asBounds(given) {
+  const [low, high] = Array.isArray(given) && given.length === 2 ? given.map(asNumber) : [NaN, NaN];
+  const small = Math.max(Math.abs(low), Math.abs(high)) <= LARGEST_BOUND;
+  if (!(small && high - low >= LEAST_WIDTH)) {
+    throw new PrivatizeError("bounds", "bounds must be two numbers, the lower first, of size at most 1e100.");
+  }
+  return [low + 0, high + 0]; // without the sign of a negative zero
+}
+
+function placeOf(campaign, participant) {
+  for (const name of [campaign, participant]) {
+    if (typeof name !== "string" || name === "") {
+      throw new PrivatizeError("place", "campaign and participant must be texts that are not empty.");
+    }
+  }
+  return [campaign, participant];
+}

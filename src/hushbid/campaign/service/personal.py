@@ -1,0 +1,108 @@
+"""What a participant can take with her: her receipt, everything stored about her, what she gave up altogether."""
+
+import math
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection
+
+from hushbid.campaign.domain.entities import Campaign, Participant
+from hushbid.campaign.domain.views import PersonalLedger
+from hushbid.campaign.service.context import Context
+from hushbid.campaign.service.receipts import body_of, tree_over
+from hushbid.campaign.service.shown import own_view
+from hushbid.campaign.store import campaigns, events, ledger, participants
+from hushbid.campaign.store.rows import stamp
+from hushbid.errors import Conflict
+from hushbid.record.merkle import Tree
+from hushbid.record.receipt import Receipt, issue
+from hushbid.record.signing import SigningKey
+
+
+def receipt(connection: Connection, token: str, *, tree_of: "TreeOf", key: SigningKey) -> Receipt:
+    """A participant's signed receipt, once the campaign is over."""
+    participant = participants.by_token(connection, token)
+    campaign = campaigns.get(connection, participant.campaign_id)
+    if campaign.root is None or campaign.root_event is None:
+        raise Conflict("There is no receipt yet: the campaign is not over.")
+    tree, places = tree_of(connection, campaign)
+    head = events.head_at(connection, campaign.id, campaign.root_event)
+    return issue(body_of(campaign, participant), tree=tree, index=places[participant.id], event=head, key=key)
+
+
+def personal_ledger(connection: Connection, context: Context, token: str) -> PersonalLedger:
+    """What the person behind a link has given up over all campaigns, as far as the server can tell who she is."""
+    participant = participants.by_token(connection, token)
+    rows = [] if participant.person_id is None else ledger.of_person(connection, participant.person_id)
+    total = sum((Fraction(row.amount) for row in rows), Fraction(0))
+    return PersonalLedger(rows=tuple(rows), total=_rounded_up(total), cap=context.privacy_cap)
+
+
+def export(connection: Connection, context: Context, token: str) -> dict[str, Any]:
+    """Everything that is stored about the person behind a link in this campaign, and what the ledger says of her.
+
+    Her value is not in it: it is sealed, and is opened for nothing but the release.
+    """
+    participant = participants.by_token(connection, token)
+    campaign = campaigns.get(connection, participant.campaign_id)
+    gave_up = personal_ledger(connection, context, token)
+    return {
+        "format": "hushbid-personal-data",
+        "version": 1,
+        "campaign": {"id": campaign.id, "title": campaign.settings.title, "state": campaign.state.value},
+        "participant": _stored(campaign, participant),
+        "view": _plain(asdict(own_view(connection, campaign, participant))),
+        "events": [event.to_dict() for event in events.about(connection, participant.id)],
+        "ledger": {
+            "person": participant.person_id,
+            "rows": [_plain(asdict(row)) for row in gave_up.rows],
+            "total": gave_up.total,
+            "cap": gave_up.cap,
+        },
+    }
+
+
+class TreeOf:
+    """The receipts' trees, the last few kept in memory: they never change once a campaign is over."""
+
+    def __init__(self, most: int = 8) -> None:
+        self._most = most
+        self._known: dict[str, tuple[Tree, dict[str, int]]] = {}
+
+    def __call__(self, connection: Connection, campaign: Campaign) -> tuple[Tree, dict[str, int]]:
+        """The tree of a campaign that is over, and everybody's place in it."""
+        if campaign.id not in self._known:
+            everybody = participants.everybody(connection, campaign.id)
+            places = {one.id: place for place, one in enumerate(everybody)}
+            while len(self._known) >= self._most:
+                self._known.pop(next(iter(self._known)), None)
+            self._known[campaign.id] = tree_over(campaign, everybody), places
+        return self._known[campaign.id]
+
+
+def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
+    return {
+        "id": participant.id,
+        "label": participant.label,
+        "group": participant.group_name,
+        "number": participant.number,
+        "state": participant.state.value,
+        "report": participant.report,
+        "reported_at": None if participant.reported_at is None else stamp(participant.reported_at),
+        "delivered_at": None if participant.delivered_at is None else stamp(participant.delivered_at),
+        "value_is_stored_sealed": participant.delivery is not None,
+        "key_destroyed_at": None if campaign.key_destroyed_at is None else stamp(campaign.key_destroyed_at),
+        "paid": participant.paid,
+        "paid_at": None if participant.paid_at is None else stamp(participant.paid_at),
+        "salt": participant.salt.hex(),
+    }
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: stamp(value) if hasattr(value, "tzinfo") else value for name, value in values.items()}
+
+
+def _rounded_up(total: Fraction) -> float:
+    value = float(total)
+    return value if Fraction(value) >= total else math.nextafter(value, math.inf)

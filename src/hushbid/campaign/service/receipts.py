@@ -1,0 +1,30 @@
+"""Receipts: one for everybody who was invited, under one root, when a campaign is over (`hushbid.record.receipt`)."""
+
+from collections.abc import Sequence
+
+from hushbid.campaign.domain import rules
+from hushbid.campaign.domain.entities import Campaign, Participant
+from hushbid.record.merkle import Tree
+from hushbid.record.receipt import Body, tree_of
+
+
+def body_of(campaign: Campaign, participant: Participant) -> Body:
+    """What a participant's receipt says; the same bytes whenever it is asked for after the campaign is over."""
+    return Body(
+        campaign=campaign.id,
+        participant=participant.id,
+        state=participant.state.value,
+        report=participant.report,
+        promised=participant.promised,
+        delivered=participant.delivered_loss,
+        payment=rules.payment_owed(participant),
+        fee=rules.fee_owed(campaign, participant),
+        currency=campaign.settings.currency,
+        decimals=campaign.settings.decimals,
+        salt=participant.salt,
+    )
+
+
+def tree_over(campaign: Campaign, everybody: Sequence[Participant]) -> Tree:
+    """The tree over everybody's receipt."""
+    return tree_of([body_of(campaign, participant) for participant in everybody])

@@ -1,0 +1,199 @@
+"""The tables. Times are UTC as text of fixed width, which sorts; identifiers are random text; money is minor units.
+
+Nothing here yields a person's value: ``participants.delivery`` is a ciphertext whose key lies outside the database.
+Tokens are stored as SHA-256 of 256 random bits, passwords as argon2id.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _campaign(*, key: bool = False) -> Column[str]:
+    return Column("campaign_id", Text, ForeignKey("campaigns.id"), primary_key=key, nullable=False)
+
+
+installation = Table(
+    "installation",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("role", Text, nullable=False),
+    Column("password", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("token", Text, primary_key=True),
+    Column("user_id", Text, ForeignKey("users.id"), nullable=False),
+    Column("csrf", Text, nullable=False),
+    Column("expires_at", Text, nullable=False),
+)
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("token", Text, primary_key=True),
+    Column("user_id", Text, ForeignKey("users.id"), nullable=False),
+    Column("label", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    UniqueConstraint("user_id", "label"),
+)
+
+login_failures = Table(
+    "login_failures",
+    metadata,
+    Column("subject", Text, primary_key=True),
+    Column("failures", Integer, nullable=False),
+    Column("blocked_until", Text, nullable=False),
+)
+
+people = Table(
+    "people",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("identity", Text, nullable=False, unique=True),
+    Column("created_at", Text, nullable=False),
+)
+
+campaigns = Table(
+    "campaigns",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("opened_at", Text),
+    Column("allocated_at", Text),
+    Column("released_at", Text),
+    Column("closed_at", Text),
+    Column("key_destroyed_at", Text),
+    Column("spending", Text),
+    Column("menus", Text),
+    Column("total_payment", BigInteger),
+    Column("reason", Text),
+    Column("root", Text),
+    Column("tree_size", Integer),
+    Column("root_event", Integer),
+    Index(None, "state"),
+    Index(None, "created_at", "id"),
+)
+
+participants = Table(
+    "participants",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _campaign(),
+    Column("number", Integer, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("token", Text, nullable=False, unique=True),
+    Column("person_id", Text, ForeignKey("people.id")),
+    Column("group_name", Text),
+    Column("state", Text, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("report", Float(53)),
+    Column("reported_at", Text),
+    Column("promised", Float(53)),
+    Column("payment", BigInteger),
+    Column("delivery", LargeBinary),
+    Column("delivered_at", Text),
+    Column("delivered_loss", Float(53)),
+    Column("paid", BigInteger, nullable=False),
+    Column("paid_at", Text),
+    UniqueConstraint("campaign_id", "number"),
+    UniqueConstraint("campaign_id", "label"),
+    UniqueConstraint("campaign_id", "person_id"),
+)
+
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("person_id", Text, ForeignKey("people.id"), primary_key=True),
+    Column("campaign_id", Text, primary_key=True),  # may be one that a restored database has forgotten
+    Column("title", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("amount", Float(53), nullable=False),
+    Column("at", Text, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    _campaign(key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("participant_id", Text, index=True),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+records = Table(
+    "records",
+    metadata,
+    _campaign(key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+
+releases = Table(
+    "releases",
+    metadata,
+    _campaign(key=True),
+    Column("public", Text, nullable=False),
+    Column("released_at", Text, nullable=False),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _campaign(),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("step", Text, nullable=False),
+    Column("done", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("problem", Text),
+    Column("started_at", Text, nullable=False),
+    Column("finished_at", Text),
+    Index(None, "campaign_id", "started_at"),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("request", Text, nullable=False),
+    Column("answer", LargeBinary, nullable=False),
+    Column("at", Text, nullable=False),
+)

@@ -1,0 +1,144 @@
+"""``hushbid bots``: people who do not exist play a whole campaign on a server."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hushbid.cli.frame import OneFile, Steps, table, tell
+from hushbid.cli.frame import command as make_command
+from hushbid.errors import InputError
+
+if TYPE_CHECKING:
+    from hushbid.campaign.bots import Played
+
+STRATEGIES = ("truthful", "overstate", "understate", "drop-out", "decline", "withdraw", "late", "mixed")
+_PHASES = 6
+
+
+@make_command("bots")
+@click.argument("url")
+@click.option("--n", "n", type=click.IntRange(min=1), default=200, show_default=True, help="How many bots.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), default="mixed", show_default=True, help="How they behave.")
+@click.option(
+    "--setting", type=click.Choice(["central", "local"]), help="Of the campaign they make.  [default: central]"
+)
+@click.option("--campaign", type=OneFile(), help="Settings of the campaign they make, as JSON.")
+@click.option("--identities", is_flag=True, help="Give bots external ids, as a server with a privacy cap needs them.")
+@click.option("--token-file", type=OneFile(), help="An analyst's API token.  [default: HUSHBID_TOKEN]")
+@click.option("--user", metavar="NAME", help="An analyst's name; the password is asked for.")
+@click.option("--links", type=OneFile(), help="Play the campaign of these links instead, one a line.")
+@click.option("--prior", metavar="PRIOR", help="With --links: sensitivities, such as uniform:1,3.")
+@click.option("--connections", type=click.IntRange(1, 1000), default=32, show_default=True, help="At once.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the bots' characters.")
+def command(url: str, as_json: bool, **given: Any) -> None:
+    """Let people who do not exist play a campaign on a server.
+
+    With an analyst's credentials the bots make, open, decide, release and pay a campaign of their own. With --links
+    they play the participants of a campaign that somebody else conducts, and wait for its phases. In the end every bot
+    compares its receipt with what the server acknowledged; the exit status is 1 if anything was lost, doubled or
+    changed.
+    """
+    with Steps(_PHASES) as step:
+        step("inviting")
+        played = _played(url, given, step)
+    tell(played.to_dict(), _text(played), as_json=as_json)
+    if not played.ok:
+        click.get_current_context().exit(1)
+
+
+def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
+    from hushbid.campaign.bots import play_campaign, play_links
+    from hushbid.priors import Prior, parse_prior
+
+    common = {name: given[name] for name in ("strategy", "seed", "connections")}
+    if given["links"] is not None:
+        prior = None if given["prior"] is None else parse_prior(given["prior"])
+        if prior is not None and not isinstance(prior, Prior):
+            raise InputError("--prior must be one prior, such as uniform:1,3.")
+        tokens = _tokens(given["links"], url)
+        _reach(url)
+        return asyncio.run(play_links(url, tokens, prior=prior, progress=step, **common))
+    settings = _settings(given["campaign"], given["setting"])
+    with _analyst(url, given["token_file"], given["user"]) as analyst:
+        _reach(url)
+        more = {"n": given["n"], "identities": given["identities"]}
+        return asyncio.run(play_campaign(analyst, settings, progress=step, **more, **common))
+
+
+def _reach(url: str) -> None:
+    """A server that is not there at all is not worth the bots' patience."""
+    from hushbid.client import AnalystClient
+
+    with AnalystClient(url, attempts=2) as anybody:
+        anybody.keys()
+
+
+def _analyst(url: str, token_file: Path | None, user: str | None) -> Any:
+    """An analyst's client; secrets come from a file, the environment or the keyboard, never from the command line."""
+    from hushbid.campaign.bots import PATIENCE
+    from hushbid.client import AnalystClient
+
+    if user is not None:
+        _reach(url)
+        client = AnalystClient(url, attempts=PATIENCE)
+        client.log_in(user, click.prompt(f"Password of {user}", hide_input=True, err=True))
+        return client
+    token = os.environ.get("HUSHBID_TOKEN") if token_file is None else token_file.read_text(encoding="utf-8").strip()
+    if not token:
+        raise InputError("Give an analyst's token with --token-file or HUSHBID_TOKEN, a name with --user, or --links.")
+    return AnalystClient(url, token=token, attempts=PATIENCE)
+
+
+def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
+    from hushbid.campaign.bots import SETTINGS
+
+    found = dict(SETTINGS)
+    if file is not None:
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError:
+            raise InputError(f"{file} must hold a campaign's settings as a JSON object.") from None
+        if not isinstance(found, dict) or not {"prior", "bounds"} <= set(found):
+            raise InputError(f"{file} must hold a campaign's settings as a JSON object, with prior and bounds.")
+    return found if setting is None else {**found, "setting": setting}
+
+
+def _tokens(file: Path, url: str) -> list[str]:
+    """The secrets in a file of links, each to this server; a secret alone is fine too."""
+    from hushbid.client.views import split_link
+
+    tokens = []
+    for row, line in enumerate(file.read_text(encoding="utf-8").split()):
+        if "#" not in line:
+            tokens.append(line)
+            continue
+        home, token = split_link(line)
+        if home != url.rstrip("/"):
+            raise InputError(f"The link in row {row} of {file} leads to another server than {url}.")
+        tokens.append(token)
+    return tokens
+
+
+def _text(played: "Played") -> str:
+    facts = played.to_dict()
+    rows: list[tuple[str, ...]] = [("strategy", "bots", "delivered", "mean gain")]
+    rows += [
+        (name, str(one["bots"]), str(one["delivered"]), f"{one['mean_gain']:.3f}")
+        for name, one in facts["strategies"].items()
+    ]
+    speed: list[tuple[str, ...]] = [("submission", "count", "median ms", "99th percentile ms")]
+    speed += [
+        (kind, str(one["count"]), f"{one['median_ms']:.1f}", f"{one['p99_ms']:.1f}")
+        for kind, one in facts["submissions"].items()
+    ]
+    lines = [f"Campaign {played.campaign} is {played.state} after {sum(played.seconds.values()):.1f} s.", table(rows)]
+    lines += ["", table(speed), ""]
+    if played.estimate is not None:
+        lines.append(f"Estimate {played.estimate.get('estimate'):.4g}.")
+    lines.append(f"{facts['receipts']} receipts were compared with what the server acknowledged.")
+    lines += [f"PROBLEM  {problem}." for problem in facts["problems"]]
+    return "\n".join(lines if facts["problems"] else [*lines, "Nothing was lost, doubled or changed."])

@@ -1,0 +1,174 @@
+"""What to ask a server, and how to read what it answers, without doing either.
+
+A conversation is a generator: it yields a :class:`Call` (or :class:`Work` to be done here) and receives the answer. So
+one conversation serves programs that wait and programs that do not; see `hushbid.client.transport`.
+
+A refusal arrives as problem+json (RFC 9457) and becomes one of our exceptions, with the server's sentence.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hushbid.errors import (
+    CampaignError,
+    Conflict,
+    InputError,
+    NotAllowed,
+    NotFound,
+    ServerFailed,
+    Throttled,
+)
+
+T = TypeVar("T")
+PREFIX = "/api/v1"
+_BY_STATUS: dict[int, type[Exception]] = {
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    429: Throttled,
+}
+_BY_TYPE: dict[str, type[Exception]] = {
+    "conflict": Conflict,
+    "input-error": InputError,
+    "not-allowed": NotAllowed,
+    "not-found": NotFound,
+    "throttled": Throttled,
+}
+_BUSY = frozenset({429, 502, 503, 504})
+_LONGEST_SENTENCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request. Asking twice does no more than asking once, so it may be repeated when an answer got lost."""
+
+    method: str
+    """GET, PUT, POST or DELETE."""
+
+    path: str
+    """Below the API's prefix; no secret ever stands in it."""
+
+    content: Mapping[str, Any] | None = None
+    """Sent as JSON."""
+
+    query: Mapping[str, str] = field(default_factory=dict)
+    """Appended to the path."""
+
+    key: str | None = field(default=None, repr=False)
+    """By which the server recognises a repeated POST."""
+
+    expect: str = "json"
+    """``"json"``, ``"text"`` or ``"bytes"``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something to be done here that may take a while, such as drawing noise and storing it."""
+
+    do: Callable[[], Any]
+    """What to do; its result is the answer."""
+
+
+class ConflictAfterRetry(Conflict):
+    """A refusal of the second attempt, possibly because the first one, whose answer got lost, was carried out."""
+
+
+Conversation = Generator[Call | Work, Any, T]
+
+
+def get(path: str, *, expect: str = "json", **query: object) -> Call:
+    """A question that changes nothing."""
+    given = {name: str(value) for name, value in query.items() if value is not None}
+    return Call(method="GET", path=path, query=given, expect=expect)
+
+
+def put(path: str, content: Mapping[str, Any]) -> Call:
+    """Let something be so."""
+    return Call(method="PUT", path=path, content=content)
+
+
+def post(path: str, content: Mapping[str, Any] | None = None) -> Call:
+    """Let something happen once."""
+    return Call(method="POST", path=path, content=content or {}, key=secrets.token_hex(16))
+
+
+def say(path: str) -> Call:
+    """Let something be known; saying it again changes nothing, so it needs no key."""
+    return Call(method="POST", path=path, content={})
+
+
+def delete(path: str) -> Call:
+    """Let something be gone."""
+    return Call(method="DELETE", path=path, key=secrets.token_hex(16))
+
+
+def asking(call: Call) -> Conversation[Any]:
+    """The conversation that consists of one call."""
+    return (yield call)
+
+
+def asking_object(call: Call) -> Conversation[dict[str, Any]]:
+    """The same for an answer that must be an object."""
+    found = yield call
+    if not isinstance(found, dict):
+        raise ServerFailed("The answer is not an object: this is not a Hushbid server, or not its version.")
+    return found
+
+
+def busy(status: int) -> bool:
+    """Whether the same call may succeed a little later."""
+    return status in _BUSY
+
+
+def answer(call: Call, status: int, content: bytes, *, attempt: int = 1) -> Any:
+    """What a response says; a refusal is raised."""
+    if status >= 400:
+        problem = refusal(status, content)
+        if attempt > 1 and type(problem) is Conflict:
+            problem = ConflictAfterRetry(str(problem))
+        raise problem
+    if status >= 300:
+        raise ServerFailed(f"The server at the other end redirects (status {status}); give its own address.")
+    if call.expect == "bytes":
+        return content
+    if call.expect == "text":
+        return content.decode("utf-8", errors="replace")
+    if not content:
+        return {}
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise ServerFailed("The answer is not JSON: this is not a Hushbid server, or not its version.") from None
+
+
+def refusal(status: int, content: bytes) -> Exception:
+    """The exception that a refusal stands for."""
+    try:
+        problem = json.loads(content)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        problem = {}
+    sentence = _sentence(problem, status)
+    if status >= 500:
+        return ServerFailed(sentence)
+    name = str(problem.get("type", "")).rstrip("/").rpartition("/")[2].rpartition(":")[2]
+    kind = (
+        _BY_TYPE.get(name)
+        or _BY_STATUS.get(status)
+        or (InputError if status in (400, 413, 415, 422) else CampaignError)
+    )
+    return kind(sentence)
+
+
+def _sentence(problem: Mapping[str, Any], status: int) -> str:
+    for name in ("detail", "title"):
+        found = problem.get(name)
+        if isinstance(found, str) and found.strip():
+            text = " ".join(found.split())[:_LONGEST_SENTENCE]
+            return text if text.endswith(".") else f"{text}."
+    return f"The server refused with status {status}."

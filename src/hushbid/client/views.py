@@ -1,0 +1,236 @@
+"""What a server tells its clients, read strictly where it matters and leniently where it may grow."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from hushbid.errors import InputError, ServerFailed
+
+Setting = Literal["central", "local"]
+OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})
+"""The states of a campaign in which nobody is asked for anything any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """A campaign as an analyst or an auditor sees it."""
+
+    id: str
+    """Its identifier."""
+
+    state: str
+    """draft, reporting, allocating, delivering, releasing, released, closed, nothing_bought, undelivered, cancelled."""
+
+    content: Mapping[str, Any] = field(repr=False)
+    """All that the server says, as plain values."""
+
+    @classmethod
+    def from_dict(cls, values: Any) -> "Campaign":
+        """Read an answer."""
+        found = _object(values)
+        return cls(id=_text(found, "id"), state=_text(found, "state"), content=found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Work in the background."""
+
+    id: str
+    """Its identifier."""
+
+    kind: str
+    """What it does: allocation or release."""
+
+    state: str
+    """running, done or failed."""
+
+    step: str
+    """What is being done, in a few words."""
+
+    done: int
+    """So many parts of the step are done."""
+
+    total: int
+    """The step has so many parts."""
+
+    problem: str | None
+    """Why it failed, in a sentence."""
+
+    @classmethod
+    def from_dict(cls, values: Any) -> "Job":
+        """Read an answer."""
+        found = _object(values)
+        problem = found.get("problem")
+        return cls(
+            **{name: _text(found, name) for name in ("id", "kind", "state", "step")},
+            done=_whole(found, "done") or 0,
+            total=_whole(found, "total") or 0,
+            problem=None if problem is None else str(problem),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """One participant's way in; the server shows it once and keeps only a hash."""
+
+    id: str
+    """Her pseudonym."""
+
+    label: str
+    """By which the analyst knows her: her external id, or a number."""
+
+    group: str | None
+    """Her group, if there are groups."""
+
+    token: str = field(repr=False)
+    """Her secret."""
+
+    url: str
+    """The server."""
+
+    @classmethod
+    def from_dict(cls, values: Any, url: str) -> "Invitation":
+        """Read an answer."""
+        found = _object(values)
+        group = found.get("group")
+        return cls(
+            **{name: _text(found, name) for name in ("id", "label", "token")},
+            group=None if group is None else str(group),
+            url=url,
+        )
+
+    @property
+    def link(self) -> str:
+        """What to send her. The secret stands behind the #, which no browser sends to a server or puts into its log."""
+        return f"{self.url}/p#{self.token}"
+
+
+def split_link(link: str) -> tuple[str, str]:
+    """The server's address and the secret in a link.
+
+    >>> split_link("https://example.org/hushbid/p#abc")
+    ('https://example.org/hushbid', 'abc')
+    """
+    address, _, token = link.strip().partition("#")
+    parts = urlsplit(address)
+    if not token or parts.scheme not in ("http", "https") or not parts.netloc or parts.query:
+        raise InputError("A link must look like https://example.org/p#SECRET.")
+    path = parts.path.rstrip("/").removesuffix("/p")
+    return f"{parts.scheme}://{parts.netloc}{path}", token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Participation:
+    """A campaign as one participant sees it, and where she stands in it."""
+
+    campaign: str
+    """The campaign's identifier."""
+
+    title: str
+    """What it is about."""
+
+    campaign_state: str
+    """Where the campaign stands."""
+
+    participant: str
+    """Her pseudonym."""
+
+    state: str
+    """Where she stands: invited, declined, reported, promised, delivered, withdrawn and so on."""
+
+    setting: Setting
+    """Whether the platform adds the noise, or her own device."""
+
+    bounds: tuple[float, float]
+    """The public range of the data."""
+
+    report: float | None = field(repr=False)
+    """The sensitivity she reported last."""
+
+    promised: float | None
+    """The privacy loss she is promised at most; None before it is decided."""
+
+    payment: int | None
+    """What she gets for delivering, in minor units; None before it is decided."""
+
+    due: int
+    """What she is owed now, in minor units, the fee for taking part included."""
+
+    currency: str
+    """Of payment and what is due."""
+
+    decimals: int
+    """One unit of the currency is ``10**decimals`` minor units."""
+
+    content: Mapping[str, Any] = field(repr=False)
+    """All that the server says."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether her data are bought and still awaited."""
+        return self.campaign_state == "delivering" and self.state == "promised"
+
+    def cost(self, sensitivity: float) -> float:
+        """What the promised privacy loss costs somebody of that sensitivity at most, in minor units."""
+        return sensitivity * (self.promised or 0.0) * 10.0**self.decimals
+
+    @classmethod
+    def from_dict(cls, values: Any) -> "Participation":
+        """Read an answer."""
+        found = _object(values)
+        setting = found.get("setting")
+        if setting not in ("central", "local"):
+            raise ServerFailed("The server names no setting: this is not a Hushbid server, or not its version.")
+        return cls(
+            **{name: _text(found, name) for name in ("campaign", "title", "campaign_state", "participant", "state")},
+            setting=setting,
+            bounds=_bounds(found.get("bounds")),
+            report=_number(found, "report"),
+            promised=_number(found, "promised"),
+            payment=_whole(found, "payment"),
+            due=_whole(found, "due") or 0,
+            currency=_text(found, "currency"),
+            decimals=_whole(found, "decimals") or 0,
+            content=found,
+        )
+
+
+def _object(values: Any) -> Mapping[str, Any]:
+    if isinstance(values, Mapping):
+        return values
+    raise ServerFailed("The answer is not an object: this is not a Hushbid server, or not its version.")
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    found = values.get(name)
+    if isinstance(found, str):
+        return found
+    raise ServerFailed(f"The answer has no {name}: this is not a Hushbid server, or not its version.")
+
+
+def _number(values: Mapping[str, Any], name: str) -> float | None:
+    found = values.get(name)
+    if found is None:
+        return None
+    if found == "inf":
+        return math.inf
+    if isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found):
+        return float(found)
+    raise ServerFailed(f"The answer's {name} is not a number.")
+
+
+def _whole(values: Mapping[str, Any], name: str) -> int | None:
+    found = values.get(name)
+    if found is None or type(found) is int:
+        return found
+    raise ServerFailed(f"The answer's {name} is not a whole number.")
+
+
+def _bounds(found: Any) -> tuple[float, float]:
+    if isinstance(found, (list, tuple)) and len(found) == 2 and all(type(end) in (int, float) for end in found):
+        low, high = map(float, found)
+        if -math.inf < low < high < math.inf:
+            return low, high
+    raise ServerFailed("The answer's bounds are not two numbers, the smaller first.")

@@ -1,0 +1,92 @@
+"""What can be taken away: payments, the log, the record, the report; each readable by what it is for."""
+
+import csv
+import io
+from datetime import UTC, datetime
+
+import pytest
+
+from hushbid.campaign.domain.views import PaymentRow
+from hushbid.campaign.http.exports import payments_csv
+from hushbid.record import Record, verify
+from hushbid.record.events import read_log
+from hushbid.record.trust import verify_log
+from tests.campaign.http.support import Live, sentence
+from tests.campaign.support import drafted, opened, released
+
+
+def test_the_record_the_log_and_the_report_are_what_the_tools_read(both: Live) -> None:
+    play = released(both.service, 5)
+    with both.client(both.auditor) as client:
+        record = client.get(f"/campaigns/{play.id}/record")
+        assert verify(Record.from_dict(record.json())).ok
+        assert record.headers["content-disposition"] == f'attachment; filename="{play.id}-record.json"'
+        log = client.get(f"/campaigns/{play.id}/events.jsonl")
+        assert log.headers["content-type"] == "application/jsonl"
+        root = client.get(f"/campaigns/{play.id}/public").json()["root"]
+        assert verify_log(read_log(log.content), root=root).ok
+        report = client.get(f"/campaigns/{play.id}/report")
+        assert report.headers["content-type"].startswith("text/html")
+        assert "default-src 'none'" in report.headers["content-security-policy"]
+        assert "Hours of sleep" in report.text
+        estimate = client.get(f"/campaigns/{play.id}/release").json()
+        assert 0 <= estimate["estimate"] <= 10 or estimate["estimate"] is not None
+
+
+def test_what_does_not_exist_yet_is_not_found(shared: Live) -> None:
+    play = opened(shared.service)
+    with shared.client(shared.analyst) as client:
+        for name in ("record", "release", "report"):
+            sentence(client.get(f"/campaigns/{play.id}/{name}"), 404)
+    with shared.client(play.token(0)) as client:
+        sentence(client.get("/participation/receipt"), 409)
+    with shared.client(drafted(shared.service).token(0)) as client:
+        assert client.get("/participation/menu").status_code in (404, 409)
+
+
+def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
+    play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=150)
+    with both.client(both.analyst) as client:
+        rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
+        view = client.get(f"/campaigns/{play.id}").json()
+        assert [row["label"] for row in rows] == ["'=1+1", "ann, the first", '"quoted"']
+        assert sum(int(row["due"]) for row in rows) == view["due"] == view["total_payment"] + 3 * 150
+        assert all(float(row["amount_due"]) == int(row["due"]) / 100 for row in rows)
+        paid = client.post(f"/campaigns/{play.id}/payments", json={"labels": ["=1+1"]}).json()["paid"]
+        assert [one["label"] for one in paid] == ["=1+1"]
+        rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
+        assert [int(row["due"]) == 0 for row in rows] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("+49 170 1234567", "+49 170 1234567"),
+        ("-5", "-5"),
+        ("+cmd|calc", "'+cmd|calc"),
+        ("@sum(A1)", "'@sum(A1)"),
+        ("=1", "'=1"),
+        ("", ""),
+        ("a=b", "a=b"),
+    ],
+)
+def test_no_label_becomes_a_formula(label: str, shown: str) -> None:
+    row = PaymentRow(
+        id="p1",
+        label=label,
+        payment=5,
+        fee=0,
+        paid=0,
+        due=5,
+        currency="JPY",
+        decimals=0,
+        paid_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    [read] = csv.DictReader(io.StringIO(payments_csv([row])))
+    assert (read["label"], read["amount_due"]) == (shown, "5")
+
+
+def test_minor_units_are_written_with_all_their_digits() -> None:
+    row = PaymentRow(id="p", label="a", payment=1, fee=0, paid=0, due=1007, currency="KWD", decimals=3, paid_at=None)
+    [read] = csv.DictReader(io.StringIO(payments_csv([row])))
+    assert read["amount_due"] == "1.007"

@@ -1,0 +1,159 @@
+"""An installation for tests, a clock that tests set, and people who play campaigns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from hushbid.campaign.crash import Crash, no_crash
+from hushbid.campaign.domain.settings import CampaignSettings
+from hushbid.campaign.domain.views import CampaignView, Invitation, JobView, Principal
+from hushbid.campaign.home import Home
+from hushbid.campaign.service import Service
+from hushbid.campaign.service.forecasting import Effort
+from hushbid.campaign.store.database import Database
+from hushbid.disclosure import privatize
+from hushbid.priors import Uniform
+
+PASSWORD = "correct horse battery staple"
+QUICK = Effort(least=2, most=5, seconds=0.0)
+VALUES = (3.0, 7.5, 0.0, 10.0, 6.25, 1.0, 9.5, 4.0)
+
+
+class Clock:
+    """A clock that stands still until a test moves it, but never shows the same time twice."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(milliseconds=1)
+        return self.now
+
+    def pass_(self, **time: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**time)
+
+
+@dataclass
+class Installation:
+    """A folder and a database, on which a server may be started again and again."""
+
+    folder: Path
+    url: str | None
+    """None for the folder's own SQLite file."""
+
+    clock: Clock = field(default_factory=Clock)
+    patience: float = 0.05
+    """How long to wait for a server that is just dying, in seconds."""
+
+    def start(self, *, crash: Crash = no_crash, privacy_cap: float | None = None) -> Service:
+        home = Home.at(self.folder)
+        database = Database.sqlite(home.database) if self.url is None else Database(self.url, patience=self.patience)
+        try:
+            return Service(home, database, clock=self.clock, crash=crash, privacy_cap=privacy_cap, effort=QUICK)
+        except BaseException:
+            database.close()
+            raise
+
+
+def settings(**changes: Any) -> CampaignSettings:
+    """A small campaign in which everybody is bought from."""
+    usual: dict[str, Any] = {
+        "title": "Hours of sleep",
+        "question": "How many hours did you sleep last night?",
+        "prior": Uniform(1, 2),
+        "bounds": (0, 10),
+        "buyer_weight": 50.0,
+        "max_privacy_loss": 1.0,
+    }
+    return CampaignSettings(**{**usual, **changes})
+
+
+def analyst(service: Service) -> Principal:
+    """Ann, the analyst."""
+    return user(service, "ann")
+
+
+def user(service: Service, name: str, role: Any = "analyst") -> Principal:
+    """Somebody who is created when first asked for."""
+    known = {one.name: one for one in service.users()}
+    return known[name] if name in known else service.create_user(name, role, PASSWORD)
+
+
+@dataclass
+class Play:
+    """A campaign and its people's links."""
+
+    service: Service
+    who: Principal
+    id: str
+    links: tuple[Invitation, ...]
+    sent: dict[str, Any] = field(default_factory=dict)
+    """What everybody's device keeps and sends again: in the local setting the first noisy value."""
+
+    @property
+    def view(self) -> CampaignView:
+        return self.service.campaign(self.who, self.id)
+
+    def token(self, row: int) -> str:
+        return self.links[row].token
+
+    def report(self, rows: Sequence[int] | None = None) -> None:
+        for row in range(len(self.links)) if rows is None else rows:
+            self.service.report(self.token(row), 1.0 + row / (len(self.links) + 1))
+
+    def decide(self) -> JobView:
+        return self.service.wait(self.service.close_reporting(self.who, self.id), timeout=60)
+
+    def deliver(self, rows: Sequence[int] | None = None) -> None:
+        for row in range(len(self.links)) if rows is None else rows:
+            deliver(self.service, self.token(row), VALUES[row % len(VALUES)], kept=self.sent)
+
+    def release(self, **options: Any) -> JobView:
+        return self.service.wait(self.service.release(self.who, self.id, **options), timeout=60)
+
+    def on(self, service: Service) -> "Play":
+        """The same campaign on a server that was started again."""
+        return replace(self, service=service)
+
+
+def deliver(service: Service, token: str, value: float, *, kept: dict[str, Any]) -> None:
+    """Deliver as a participant's client does: the value, or the first message made from it."""
+    seen = service.participation(token)
+    if token not in kept and seen.promised:
+        noisy = seen.setting == "local"
+        kept[token] = privatize(value, seen.promised, seen.bounds).to_dict() if noisy else value
+    service.deliver(token, kept.get(token, value))
+
+
+def drafted(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
+    """A campaign with invited people that has not opened."""
+    who = analyst(service)
+    campaign = service.draft(who, settings(**changes))
+    chosen: dict[str, Any] = {"count": people} if isinstance(people, int) else {"people": people}
+    return Play(service, who, campaign.id, service.invite(who, campaign.id, **chosen))
+
+
+def opened(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
+    """A campaign that takes reports."""
+    play = drafted(service, people, **changes)
+    service.open(play.who, play.id)
+    return play
+
+
+def decided(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
+    """A campaign that takes data; everybody reported."""
+    play = opened(service, people, **changes)
+    play.report()
+    assert play.decide().state == "done"
+    return play
+
+
+def released(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
+    """A campaign whose estimate is out; everybody delivered."""
+    play = decided(service, people, **changes)
+    play.deliver()
+    assert play.release().state == "done"
+    return play

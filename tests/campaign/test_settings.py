@@ -1,0 +1,117 @@
+"""What an analyst may decide: checked once, with the field and the allowed range in every refusal."""
+
+import json
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from hushbid.campaign.domain.settings import CampaignSettings
+from hushbid.errors import InputError
+from hushbid.priors import Empirical, Gamma, Uniform
+from tests.campaign.support import settings
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"prior": {"young": Uniform(1, 2), "old": Gamma(2, 0.5)}},
+        {"prior": Empirical([1, 2, 4]), "setting": "local", "variance": 4.0},
+        {"report_by": NOON, "deliver_by": NOON + timedelta(hours=1), "automatic": True},
+        {"spending_ceiling": 10**12, "participation_fee": 250, "currency": "JPY", "decimals": 0},
+        {"title": "Größe ✓ <b>", "description": "one\ntwo", "unit": "°C"},
+    ],
+)
+def test_settings_survive_json(changes: dict[str, Any]) -> None:
+    chosen = settings(**changes)
+    assert CampaignSettings.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen
+
+
+def test_a_prior_may_be_a_text() -> None:
+    values = {**settings().to_dict(), "prior": "uniform:1,2"}
+    assert CampaignSettings.from_dict(values) == settings()
+    values["prior"] = {"groups": {"a": "uniform:1,2", "b": {"family": "uniform", "low": 0, "high": 1}}}
+    assert CampaignSettings.from_dict(values).groups == ("a", "b")
+
+
+def test_times_are_the_same_in_every_zone() -> None:
+    there = settings(report_by=NOON.astimezone(timezone(timedelta(hours=9))))
+    assert CampaignSettings.from_dict(there.to_dict()).report_by == NOON
+    text = CampaignSettings.from_dict({**settings().to_dict(), "report_by": "2026-03-01T13:00:00+01:00"})
+    assert text.report_by == NOON
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"title": ""}, "title"),
+        ({"title": "x" * 201}, "title"),
+        ({"title": "a\0b"}, "title"),
+        ({"title": 5}, "title"),
+        ({"question": " "}, "question"),
+        ({"prior": "uniform:1,2"}, "prior"),
+        ({"prior": {}}, "prior"),
+        ({"prior": {"a": 5}}, "prior"),
+        ({"prior": {"": Uniform(1, 2)}}, "group"),
+        ({"bounds": (1, 1)}, "bounds"),
+        ({"bounds": (0, math.inf)}, "bounds"),
+        ({"buyer_weight": -1.0}, "buyer_weight"),
+        ({"buyer_weight": 0.0}, "buyer_weight"),
+        ({"buyer_weight": "much"}, "buyer_weight"),
+        ({"buyer_weight": True}, "buyer_weight"),
+        ({"max_privacy_loss": 0}, "max_privacy_loss"),
+        ({"max_privacy_loss": math.inf}, "max_privacy_loss"),
+        ({"max_privacy_loss": math.nan}, "max_privacy_loss"),
+        ({"max_privacy_loss": 101}, "max_privacy_loss"),
+        ({"setting": "trusted"}, "setting"),
+        ({"variance": 26.0}, "variance"),
+        ({"variance": [1.0]}, "variance"),
+        ({"variance": -1.0}, "variance"),
+        ({"currency": "euro"}, "currency"),
+        ({"decimals": 7}, "decimals"),
+        ({"participation_fee": -1}, "participation_fee"),
+        ({"participation_fee": 1.5}, "participation_fee"),
+        ({"spending_ceiling": 0}, "spending_ceiling"),
+        ({"minimum_people": 0}, "minimum_people"),
+        ({"retention_days": -1}, "retention_days"),
+        ({"automatic": True}, "report_by"),
+        ({"automatic": 1}, "automatic"),
+        ({"report_by": datetime(2026, 3, 1)}, "report_by"),
+        ({"report_by": NOON, "deliver_by": NOON}, "deliver_by"),
+        ({"public_estimate": "yes"}, "public_estimate"),
+    ],
+)
+def test_every_field_is_checked_by_name(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InputError, match=field):
+        settings(**changes)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"more": 1},
+        {"prior": 5},
+        {"prior": None},
+        {"prior": {"family": "grouped", "priors": {"a": {"family": "uniform", "low": 0, "high": 1}}, "labels": ["a"]}},
+        {"prior": {"groups": 5}},
+        {"prior": {"family": "uniform"}},
+        {"prior": "uniform"},
+        {"report_by": "soon"},
+        {"report_by": "2026-03-01T12:00:00"},
+        {"bounds": 5},
+        {"bounds": [0, 1, 2]},
+        {"bounds": ["a", "b"]},
+    ],
+)
+def test_plain_values_that_are_no_settings_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        CampaignSettings.from_dict({**settings().to_dict(), **values})
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(InputError, match="question, prior, buyer_weight, bounds, max_privacy_loss"):
+        CampaignSettings.from_dict({"title": "Sleep"})

@@ -1,0 +1,170 @@
+"""Bots play whole campaigns, and notice when a server loses, doubles or changes anything."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from hushbid.campaign.bot import MIXTURE, STRATEGIES, people
+from hushbid.campaign.bots import SETTINGS, Played, play_campaign, play_links
+from hushbid.cli import bots as bots_command
+from hushbid.cli import main
+from hushbid.client import AnalystClient
+from hushbid.errors import InputError, ServerFailed
+from hushbid.priors import Uniform
+from tests.client.stand_in import URL, StandIn
+
+
+def play(server: StandIn, n: int = 40, strategy: str = "mixed", **settings: Any) -> Played:
+    network = httpx.MockTransport(server)
+    with AnalystClient(URL, token="t", network=network, sleep=lambda seconds: None) as analyst:
+        return asyncio.run(play_campaign(analyst, {**SETTINGS, **settings}, n=n, strategy=strategy, network=network))
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_plays_a_campaign_to_its_end(strategy: str, setting: str) -> None:
+    server = StandIn()
+    played = play(server, strategy=strategy, setting=setting)
+    facts = played.to_dict()
+    assert (played.ok, facts["problems"], facts["receipts"]) == (True, [], 40)
+    assert server.paid
+    assert sum(one["bots"] for one in facts["strategies"].values()) == 40
+    if strategy == "decline":
+        assert played.state == "nothing_bought"
+    if strategy == "late":
+        assert 20 <= facts["refused_as_expected"]["late"] <= 40
+    if strategy == "truthful":
+        assert facts["strategies"]["truthful"]["mean_gain"] > 0
+        assert facts["submissions"]["report"]["count"] == 40
+        assert 0 < facts["submissions"]["deliver"]["count"] <= 40
+    if strategy == "drop-out":
+        assert "deliver" not in facts["submissions"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("change a report", "report is not on its receipt"),
+        ("lose a delivery", "acknowledged delivery is not on its receipt"),
+        ("pay drop-outs", "pays for a delivery that it did not make"),
+        ("accept late reports", "was not refused"),
+        ("two roots", "root is not the one that was published"),
+        ("another key", "signed by a key that the server does not list"),
+        ("lose an event", "log fails its check"),
+    ],
+)
+def test_bots_notice_a_server_that_is_wrong(fault: str, sentence: str) -> None:
+    played = play(StandIn(fault))
+    assert not played.ok
+    assert any(sentence in problem for problem in played.tally.problems), played.tally.problems
+
+
+def test_bots_can_play_somebody_elses_campaign() -> None:
+    server = StandIn()
+    tokens = server.open_for(20)
+    steps = iter([lambda: server.decide(), lambda: server.finish()])
+
+    async def analyst_acts(seconds: float) -> None:
+        next(steps)()
+
+    played = asyncio.run(play_links(URL, tokens, sleep=analyst_acts, network=httpx.MockTransport(server)))
+    assert (played.state, played.ok, len(played.bots)) == ("released", True, 20)
+
+
+def test_bots_do_not_wait_forever() -> None:
+    server = StandIn()
+
+    async def nothing(seconds: float) -> None:
+        return None
+
+    with pytest.raises(ServerFailed, match="still reporting; the bots have waited long enough"):
+        asyncio.run(play_links(URL, server.open_for(3), patience=2, sleep=nothing, network=httpx.MockTransport(server)))
+
+
+def test_the_same_seed_makes_the_same_people() -> None:
+    first, again = (people("mixed", [Uniform(1, 3)] * 50, (0.0, 12.0), rng=np.random.default_rng(7)) for _ in range(2))
+    assert first == again
+    assert {person.strategy for person in first} <= set(MIXTURE)
+    assert all(0 <= person.value <= 12 and 1 <= person.report <= 3 for person in first)
+    assert "1." not in repr(first[0])
+
+
+def test_liars_lie_in_their_direction() -> None:
+    for strategy, sign in (("overstate", 1), ("understate", -1), ("truthful", 0)):
+        cast = people(strategy, [Uniform(1, 100)] * 20, (0.0, 1.0), rng=np.random.default_rng(1))
+        assert {int(np.sign(person.report - person.sensitivity)) for person in cast} <= {sign, 0}
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    with pytest.raises(InputError, match="strategy must be one of truthful"):
+        people("clever", [Uniform(1, 2)], (0.0, 1.0), rng=np.random.default_rng(1))
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """``hushbid bots`` against a stand-in."""
+    server = StandIn()
+    real = httpx.MockTransport(server)
+    for name in ("Client", "AsyncClient"):
+        made = getattr(httpx, name)
+        monkeypatch.setattr(httpx, name, lambda made=made, **given: made(**{**given, "transport": real}))
+    return server
+
+
+def test_the_command_plays_and_says_what_came_of_it(command: StandIn) -> None:
+    told = CliRunner().invoke(main, ["bots", URL, "--n", "30", "--json"], env={"HUSHBID_TOKEN": "t"})
+    assert told.exit_code == 0, told.output
+    facts = json.loads(told.stdout)
+    assert (facts["bots"], facts["state"], facts["ok"]) == (30, "released", True)
+    assert facts["estimate"] == {"estimate": 7.0}
+
+
+def test_the_command_explains_itself_to_people(command: StandIn) -> None:
+    told = CliRunner().invoke(main, ["bots", URL, "--n", "30", "--setting", "local"], env={"HUSHBID_TOKEN": "t"})
+    assert told.exit_code == 0, told.output
+    assert "30 receipts were compared with what the server acknowledged." in told.stdout
+    assert "Nothing was lost, doubled or changed." in told.stdout
+
+
+def test_the_command_ends_with_status_1_where_something_is_wrong(command: StandIn) -> None:
+    command.fault = "change a report"
+    told = CliRunner().invoke(main, ["bots", URL, "--n", "10"], env={"HUSHBID_TOKEN": "t"})
+    assert told.exit_code == 1
+    assert "PROBLEM  A truthful bot's acknowledged report is not on its receipt." in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Give an analyst's token"),
+        (["--links", "links.txt"], "leads to another server"),
+        (["--links", "links.txt", "--prior", "normal:0,1"], "must be a family"),
+        (["--token-file", "token.txt", "--campaign", "links.txt"], "settings as a JSON object"),
+        (["--token-file", "token.txt", "--campaign", "empty.json"], "with prior and bounds"),
+    ],
+)
+def test_a_bad_call_is_refused_in_a_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HUSHBID_TOKEN", raising=False)
+    (tmp_path / "links.txt").write_text("https://elsewhere.example/p#secret\n")
+    (tmp_path / "token.txt").write_text("t\n")
+    (tmp_path / "empty.json").write_text("{}")
+    told = CliRunner().invoke(main, ["bots", "http://127.0.0.1:9", *arguments])
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert sentence in told.stderr
+    assert "secret" not in told.stderr
+
+
+def test_the_commands_strategies_are_those_there_are() -> None:
+    assert bots_command.STRATEGIES == STRATEGIES

@@ -1,0 +1,538 @@
+"""The clients against a network that loses answers, lies or refuses: what leaves the process, and what comes back."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from hushbid.client import (
+    AnalystClient,
+    AsyncParticipantClient,
+    AsyncTransport,
+    Invitation,
+    MessageFolder,
+    MessageMemory,
+    ParticipantClient,
+)
+from hushbid.client.views import split_link
+from hushbid.errors import (
+    CampaignError,
+    Conflict,
+    DataError,
+    HushbidError,
+    InputError,
+    NotAllowed,
+    NotFound,
+    RecordError,
+    ReleaseError,
+    ServerFailed,
+    Throttled,
+)
+
+URL = "https://example.org"
+VIEW: dict[str, Any] = {
+    "campaign": "c1",
+    "participant": "p1",
+    "title": "Sleep",
+    "setting": "local",
+    "bounds": [0, 24],
+    "currency": "EUR",
+    "decimals": 2,
+    "campaign_state": "delivering",
+    "state": "promised",
+    "report": 1.25,
+    "promised": 0.5,
+    "payment": 217,
+    "due": 0,
+}
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+class Network:
+    """Remembers every request; answers with a function, or with the participant's view."""
+
+    def __init__(self, handler: Handler | None = None, **changes: Any) -> None:
+        self.requests: list[httpx.Request] = []
+        self._handler = handler or (lambda request: httpx.Response(200, json={**VIEW, **changes}))
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        return self._handler(request)
+
+    @property
+    def sent(self) -> list[Any]:
+        """The bodies of all requests that had one."""
+        return [json.loads(request.content) for request in self.requests if request.content]
+
+    @property
+    def everything(self) -> bytes:
+        """All bytes that left: addresses, headers and bodies."""
+        return b"\n".join(
+            b"%s %r %s" % (str(request.url).encode(), sorted(request.headers.raw), request.content)
+            for request in self.requests
+        )
+
+
+def participant(network: Network, tmp_path: Path, **more: Any) -> ParticipantClient:
+    """A client whose pauses take no time."""
+    keeper = MessageFolder(tmp_path / "values")
+    return ParticipantClient(
+        URL, "secret", keeper=keeper, network=httpx.MockTransport(network), sleep=lambda seconds: None, **more
+    )
+
+
+def analyst(network: Network, **more: Any) -> AnalystClient:
+    return AnalystClient(URL, token="api", network=httpx.MockTransport(network), sleep=lambda seconds: None, **more)
+
+
+# -- what leaves the process ---------------------------------------------------------------------------------------
+
+
+def test_a_local_value_leaves_only_with_noise(tmp_path: Path) -> None:
+    network = Network()
+    participant(network, tmp_path).deliver_privately(7.15625)
+    [body] = network.sent
+    assert body["message"]["format"] == "hushbid-local"
+    assert body["message"]["epsilon"] == ["1", "2"]
+    exact = 2**32 * 7.15625 / 24
+    assert body["message"]["value"] != str(int(exact))
+    assert b"7.15625" not in network.everything
+
+
+def test_the_first_noisy_value_is_sent_again_and_again_and_survives_the_process(tmp_path: Path) -> None:
+    network = Network()
+    for value in (7.5, 7.5, 3.0):
+        participant(network, tmp_path).deliver_privately(value)
+    assert network.sent[0] == network.sent[1] == network.sent[2]
+
+
+def test_the_noisy_value_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
+    def look(request: httpx.Request) -> httpx.Response:
+        if request.method == "PUT":
+            assert list((tmp_path / "values").glob("*.json"))
+        return httpx.Response(200, json=VIEW)
+
+    participant(Network(look), tmp_path).deliver_privately(7.5)
+
+
+def test_a_server_cannot_get_a_second_draw_by_claiming_another_pseudonym_campaign_loss_or_range(tmp_path: Path) -> None:
+    first = Network()
+    participant(first, tmp_path).deliver_privately(7.5)
+    other = Network(participant="p2", campaign="c2")
+    participant(other, tmp_path).deliver_privately(7.5)
+    assert other.sent == first.sent
+    for lie in ({"promised": 0.75}, {"bounds": [0, 25]}):
+        liar = Network(**lie)
+        with pytest.raises(ReleaseError, match="another privacy loss or other bounds"):
+            participant(liar, tmp_path).deliver_privately(7.5)
+        assert liar.sent == []
+
+
+def test_a_server_cannot_turn_a_local_campaign_into_a_central_one(tmp_path: Path) -> None:
+    network = Network(setting="central")
+    with pytest.raises(NotAllowed, match="central, not local: nothing was sent"):
+        participant(network, tmp_path).deliver_privately(7.5)
+    assert network.sent == []
+    assert not (tmp_path / "values").exists()
+
+
+def test_a_value_is_sent_as_it_is_only_by_that_name_and_to_a_central_campaign(tmp_path: Path) -> None:
+    network = Network(setting="central")
+    participant(network, tmp_path).deliver_value(7.5)
+    assert network.sent == [{"value": 7.5}]
+    local = Network()
+    with pytest.raises(NotAllowed, match="local, not central"):
+        participant(local, tmp_path).deliver_value(7.5)
+    assert local.sent == []
+
+
+def test_a_value_outside_the_range_does_not_leave_and_is_not_shown(tmp_path: Path) -> None:
+    network = Network(setting="central")
+    with pytest.raises(DataError, match="from 0 to 24") as told:
+        participant(network, tmp_path).deliver_value(4711.5)
+    assert "4711" not in str(told.value)
+    assert network.sent == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), "7.5", None, True])
+def test_what_is_no_number_does_not_leave(value: Any, tmp_path: Path) -> None:
+    network = Network()
+    with pytest.raises(DataError, match="must be a number"):
+        participant(network, tmp_path).deliver_privately(value)
+    assert network.sent == []
+
+
+def test_a_promise_worse_than_she_accepts_stops_the_delivery(tmp_path: Path) -> None:
+    network = Network()
+    with pytest.raises(NotAllowed, match=r"above 0\.25: nothing was sent"):
+        participant(network, tmp_path).deliver_privately(7.5, at_most=0.25)
+    assert network.sent == []
+    participant(network, tmp_path).deliver_privately(7.5, at_most=0.5)
+    assert len(network.sent) == 1
+
+
+@pytest.mark.parametrize("promised", [None, 0.0])
+def test_nothing_is_sent_where_nothing_is_wanted(promised: float | None, tmp_path: Path) -> None:
+    network = Network(promised=promised)
+    with pytest.raises(NotAllowed, match="nothing was sent"):
+        participant(network, tmp_path).deliver_privately(7.5)
+    assert network.sent == []
+
+
+@pytest.mark.parametrize("lie", [{"payment": 62}, {"payment": None}, {"report": None}, {"report": 5.0}])
+def test_an_offer_below_her_own_price_stops_the_delivery(lie: dict[str, Any], tmp_path: Path) -> None:
+    """She said 1.25 a unit; half a unit costs her 62.5 cents."""
+    network = Network(**lie)
+    with pytest.raises(NotAllowed, match="does not cover what you said"):
+        participant(network, tmp_path).deliver_privately(7.5)
+    assert network.sent == []
+
+
+def test_a_server_that_forgets_what_she_said_is_told_by_the_client(tmp_path: Path) -> None:
+    network = Network(report=0.5, payment=30)
+    client = participant(network, tmp_path)
+    client.report(1.25)
+    with pytest.raises(NotAllowed, match="does not cover what you said"):
+        client.deliver_privately(7.5)
+    assert participant(network, tmp_path).deliver_privately(7.5).promised == 0.5
+
+
+def test_an_offer_she_has_seen_is_not_asked_for_again(tmp_path: Path) -> None:
+    network = Network()
+    client = participant(network, tmp_path)
+    client.deliver_privately(7.5, offer=client.participation())
+    assert [request.method for request in network.requests] == ["GET", "PUT"]
+
+
+def test_the_secret_stands_in_the_header_only(tmp_path: Path) -> None:
+    network = Network()
+    client = participant(network, tmp_path)
+    client.participation()
+    client.report(1.25)
+    client.decline()
+    for request in network.requests:
+        assert request.headers["authorization"] == "Bearer secret"
+        assert "secret" not in str(request.url)
+        assert b"secret" not in request.content
+    assert "1.25" not in repr(client.participation())
+
+
+@pytest.mark.parametrize("report", [-1, float("nan"), float("inf"), "1", None, True])
+def test_a_report_that_is_no_price_is_not_sent_and_not_shown(report: Any, tmp_path: Path) -> None:
+    network = Network()
+    with pytest.raises(InputError, match="finite number of at least 0"):
+        participant(network, tmp_path).report(report)
+    assert network.requests == []
+
+
+def test_messages_in_memory_are_drawn_once_too() -> None:
+    memory = MessageMemory()
+    first = memory.message("a", 7.5, 0.5, (0.0, 24.0))
+    assert memory.message("a", 3.0, 0.5, (0.0, 24.0)) == first
+    with pytest.raises(ReleaseError):
+        memory.message("a", 7.5, 0.25, (0.0, 24.0))
+
+
+# -- answers that get lost, and refusals ---------------------------------------------------------------------------
+
+
+def failing(times: int, problem: Exception | httpx.Response) -> Handler:
+    """A handler that fails so many times first."""
+    left = iter(range(times))
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if next(left, None) is None:
+            return httpx.Response(200, json=VIEW)
+        if isinstance(problem, Exception):
+            raise problem
+        return problem
+
+    return handle
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        httpx.ConnectError("x"),
+        httpx.ReadTimeout("x"),
+        httpx.RemoteProtocolError("x"),
+        httpx.Response(503),
+        httpx.Response(429, headers={"retry-after": "1"}),
+    ],
+    ids=repr,
+)
+def test_a_lost_answer_is_asked_for_again_with_the_same_key(problem: Any) -> None:
+    network = Network(failing(3, problem))
+    analyst(network).mark_paid("c1")
+    keys = {request.headers["idempotency-key"] for request in network.requests}
+    assert (len(network.requests), len(keys)) == (4, 1)
+    analyst(network).mark_paid("c1")
+    assert network.requests[-1].headers["idempotency-key"] not in keys
+
+
+def test_what_may_be_said_twice_needs_no_key(tmp_path: Path) -> None:
+    network = Network(failing(3, httpx.ReadError("x")))
+    participant(network, tmp_path).decline()
+    assert len(network.requests) == 4
+    assert "idempotency-key" not in network.requests[0].headers
+
+
+@pytest.mark.parametrize(("state", "done"), [("releasing", True), ("released", True), ("delivering", False)])
+def test_a_step_refused_the_second_time_counts_as_done_if_the_campaign_has_moved_on(state: str, done: bool) -> None:
+    """The server died after it had begun: the answer was lost, and asking again is refused."""
+    left = iter([httpx.ReadError("x")])
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(200, json={"id": "c1", "state": state})
+        for problem in left:
+            raise problem
+        return httpx.Response(409, json={"detail": "The same request is being carried out, or was interrupted."})
+
+    if done:
+        assert analyst(Network(handle)).release("c1").state == state
+    else:
+        with pytest.raises(Conflict, match="interrupted"):
+            analyst(Network(handle)).release("c1")
+    with pytest.raises(Conflict, match="interrupted"):  # refused the first time
+        analyst(Network(handle)).release("c1")
+
+
+def test_pauses_grow_and_obey_the_server(tmp_path: Path) -> None:
+    pauses: list[float] = []
+    network = Network(failing(5, httpx.ConnectError("x")))
+    client = ParticipantClient(URL, "s", network=httpx.MockTransport(network), sleep=pauses.append)
+    client.participation()
+    assert len(pauses) == 5
+    assert all(0.05 * 2**k <= pause <= 0.1 * 2**k for k, pause in enumerate(pauses))
+    pauses.clear()
+    network = Network(failing(1, httpx.Response(429, headers={"retry-after": "3"})))
+    ParticipantClient(URL, "s", network=httpx.MockTransport(network), sleep=pauses.append).participation()
+    assert pauses == [3.0]
+
+
+def test_patience_ends_in_a_sentence(tmp_path: Path) -> None:
+    network = Network(failing(99, httpx.ConnectError("inner words")))
+    with pytest.raises(ServerFailed, match=r"^The server https://example.org cannot be reached: ConnectError\.$"):
+        participant(network, tmp_path, attempts=3).participation()
+    assert len(network.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, InputError),
+        (401, NotAllowed),
+        (403, NotAllowed),
+        (404, NotFound),
+        (409, Conflict),
+        (410, CampaignError),
+        (413, InputError),
+        (422, InputError),
+        (429, Throttled),
+        (500, ServerFailed),
+        (503, ServerFailed),
+    ],
+)
+def test_a_refusal_becomes_our_exception_with_the_servers_sentence(
+    status: int, kind: type[HushbidError], tmp_path: Path
+) -> None:
+    problem = {"type": "about:blank", "title": "No", "status": status, "detail": "Reporting has closed."}
+    response = httpx.Response(status, json=problem, headers={"content-type": "application/problem+json"})
+    with pytest.raises(HushbidError, match=r"^Reporting has closed\.$") as told:
+        participant(Network(lambda request: response), tmp_path).report(1.0)
+    assert type(told.value) is kind
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>", b"[]", b'{"detail": 5}'])
+def test_a_refusal_without_a_sentence_gets_one(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(Conflict, match="The server refused with status 409"):
+        participant(Network(lambda request: httpx.Response(409, content=content)), tmp_path).decline()
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        httpx.Response(200, content=b"<html>"),
+        httpx.Response(200, json=[]),
+        httpx.Response(200, json={}),
+        httpx.Response(200, json={**VIEW, "setting": "other"}),
+        httpx.Response(200, json={**VIEW, "promised": "much"}),
+        httpx.Response(200, json={**VIEW, "bounds": [1, 0]}),
+        httpx.Response(200, json={**VIEW, "payment": 1.5}),
+        httpx.Response(307, headers={"location": "https://elsewhere.example"}),
+    ],
+    ids=lambda response: response.text[:40],
+)
+def test_answers_of_another_kind_of_server_are_refused(response: httpx.Response, tmp_path: Path) -> None:
+    network = Network(lambda request: response)
+    with pytest.raises(ServerFailed):
+        participant(network, tmp_path).participation()
+    assert len(network.requests) == 1
+
+
+def test_a_receipt_that_does_not_check_out_is_refused(tmp_path: Path) -> None:
+    vectors = Path(__file__).parents[1] / "vectors" / "receipts-v1"
+    true = json.loads((vectors / "receipt-0.json").read_text())
+    keys = json.loads((vectors / "keys.json").read_text())
+
+    def serve(receipt: dict[str, Any]) -> ParticipantClient:
+        def handle(request: httpx.Request) -> httpx.Response:
+            return httpx.Response(200, json=keys if request.url.path.endswith("/keys") else receipt)
+
+        return participant(Network(handle), tmp_path)
+
+    assert serve(true).receipt(fingerprint=true["fingerprint"]).body.payment == true["body"]["payment"]
+    assert serve(true).receipt().signed
+    with pytest.raises(RecordError, match="signature"):
+        serve({**true, "body": {**true["body"], "payment": 1}}).receipt()
+    with pytest.raises(RecordError, match="key"):
+        serve(true).receipt(fingerprint="0" * 64)
+
+
+# -- analyst -------------------------------------------------------------------------------------------------------
+
+
+def test_all_pages_of_a_list_are_read() -> None:
+    def handle(request: httpx.Request) -> httpx.Response:
+        start = int(request.url.params.get("cursor", "0"))
+        items = [{"id": f"p{k}"} for k in range(start, min(start + 2, 5))]
+        return httpx.Response(200, json={"items": items, "cursor": str(start + 2) if start + 2 < 5 else None})
+
+    assert [one["id"] for one in analyst(Network(handle)).participants("c1")] == ["p0", "p1", "p2", "p3", "p4"]
+
+
+def test_links_keep_the_secret_behind_the_hash_and_come_back_from_it() -> None:
+    answer = {"invitations": [{"id": "p1", "label": "ann", "group": None, "token": "s3cret"}]}
+    [invitation] = analyst(Network(lambda request: httpx.Response(200, json=answer))).invite("c1", people=["ann"])
+    assert invitation == Invitation(id="p1", label="ann", group=None, token="s3cret", url=URL)
+    assert split_link(invitation.link) == (URL, "s3cret")
+    assert "s3cret" not in repr(invitation)
+    assert split_link("http://127.0.0.1:8000/a/b/p#x") == ("http://127.0.0.1:8000/a/b", "x")
+
+
+@pytest.mark.parametrize(
+    "link", ["", "s3cret", "https://example.org/p", "ftp://x/p#t", "https:///p#t", "http://x/?a#t"]
+)
+def test_what_is_no_link_is_refused_without_showing_it(link: str) -> None:
+    with pytest.raises(InputError, match=r"^A link must look like https://example.org/p#SECRET\.$"):
+        ParticipantClient.from_link(link)
+
+
+def test_waiting_ends_when_the_job_is_done_or_failed_or_patience_ends() -> None:
+    states = iter(["allocating", "allocating", "delivering"])
+    job = {"id": "j", "kind": "allocation", "state": "running", "step": "x", "done": 1, "total": 2, "problem": None}
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/jobs"):
+            return httpx.Response(200, json={"items": [job], "cursor": None})
+        return httpx.Response(200, json={"id": "c1", "state": next(states, "allocating")})
+
+    seen: list[int] = []
+    client = analyst(Network(handle))
+    assert client.wait("c1", progress=lambda job: seen.append(job.done)).state == "delivering"
+    assert seen == [1, 1]
+    with pytest.raises(ServerFailed, match="still allocating after waiting for 3 seconds"):
+        client.wait("c1", most=3.0)
+    job |= {"state": "failed", "problem": "Nobody is left."}
+    with pytest.raises(ServerFailed, match=r"The allocation failed: Nobody is left\."):
+        client.wait("c1")
+
+
+def test_a_log_in_sends_its_token_against_forged_requests_from_then_on() -> None:
+    answer = {"csrf": "forgery-token", "id": "c1", "state": "draft"}
+    network = Network(lambda request: httpx.Response(200, json=answer, headers={"set-cookie": "session=abc; Path=/"}))
+    client = AnalystClient(URL, network=httpx.MockTransport(network), sleep=lambda seconds: None)
+    client.log_in("ann", "password")
+    client.draft({"title": "x"})
+    assert network.requests[-1].headers["x-csrf-token"] == "forgery-token"
+    assert "session=abc" in network.requests[-1].headers["cookie"]
+    assert "authorization" not in network.requests[-1].headers
+
+
+@pytest.mark.parametrize("campaign", ["", "a/b", "..", "a b", "é", "a?b"])
+def test_an_identifier_that_would_change_the_path_is_refused(campaign: str) -> None:
+    with pytest.raises(InputError, match="letters, digits"):
+        analyst(Network()).campaign(campaign)
+
+
+def test_either_a_count_or_people_are_invited() -> None:
+    for given in ({}, {"count": 3, "people": ["a"]}):
+        with pytest.raises(InputError, match="either count or people"):
+            analyst(Network()).invite("c1", **given)
+
+
+@pytest.mark.parametrize("url", ["example.org", "ftp://x", "https://u:p@x", "https://x?y", "https://x#y", ""])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InputError, match=r"https://example\.org"):
+        AnalystClient(url, token="t")
+
+
+@pytest.mark.parametrize("token", ["", "a b", "ä", "a\nb"])
+def test_a_token_that_no_header_can_hold_is_refused_without_showing_it(token: str) -> None:
+    with pytest.raises(InputError, match=r"^A token must be printable ASCII without spaces\.$"):
+        AnalystClient(URL, token=token)
+
+
+# -- many at once, and without the server --------------------------------------------------------------------------
+
+
+def test_many_participants_share_connections_and_keep_their_own_secrets() -> None:
+    network = Network()
+
+    async def play() -> None:
+        async with AsyncTransport(URL, network=httpx.MockTransport(network)) as transport:
+            memory = MessageMemory()
+            clients = [AsyncParticipantClient(transport, f"secret{k}", keeper=memory) for k in range(20)]
+            await asyncio.gather(*(client.report(1.0 + k / 100) for k, client in enumerate(clients)))
+            await asyncio.gather(*(client.deliver_privately(7.5) for client in clients))
+
+    asyncio.run(play())
+    told = {
+        request.headers["authorization"]: json.loads(request.content)["sensitivity"]
+        for request in network.requests
+        if request.url.path.endswith("/report")
+    }
+    assert told == {f"Bearer secret{k}": 1.0 + k / 100 for k in range(20)}
+    messages = [body["message"]["value"] for body in network.sent if "message" in body]
+    assert len(set(messages)) == 20
+
+
+def test_an_asynchronous_client_is_patient_too() -> None:
+    network = Network(failing(2, httpx.ConnectError("x")))
+
+    async def no_pause(seconds: float) -> None:
+        return None
+
+    async def play() -> None:
+        async with AsyncTransport(URL, network=httpx.MockTransport(network), sleep=no_pause) as transport:
+            await AsyncParticipantClient(transport, "s").decline()
+
+    asyncio.run(play())
+    assert len(network.requests) == 3
+
+
+def test_the_client_can_be_imported_without_the_servers_packages() -> None:
+    program = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"fastapi", "starlette", "uvicorn", "sqlalchemy", "alembic", "psycopg", "argon2",
+                                      "pydantic", "itsdangerous", "jinja2", "cryptography", "httpx", "opendp"}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+import hushbid.client
+assert "hushbid.campaign" not in sys.modules
+try:
+    hushbid.client.AnalystClient("https://example.org", token="t")
+except ImportError as problem:
+    print(problem)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout == "Talking to a server needs httpx: install it with pip install 'hushbid[client]'.\n"
