@@ -98,17 +98,31 @@ def entry(thing: Any, name: str, module: str) -> str:
 def signature(thing: Any, name: str) -> str:
     """How it is called, one argument a line if it is long."""
     try:
-        text = str(inspect.signature(thing))
+        call = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
-    text = re.sub(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)+", lambda path: path[0].rpartition(".")[2], text)
     if inspect.isclass(thing):
-        text = text.removesuffix(" -> None")
-    short = f"{name}{text}"
+        call = call.replace(return_annotation=inspect.Signature.empty)
+    short = f"{name}{without_modules(str(call))}"
     if len(short) <= 100:
         return short
-    arguments = [str(parameter) for parameter in inspect.signature(thing).parameters]
-    return f"{name}({', '.join(arguments)})"
+    inner, _, result = short.removeprefix(f"{name}(").rpartition(")")
+    lines, depth = [""], 0
+    for character in inner:
+        depth += (character in "([{") - (character in ")]}")
+        lines[-1] += character
+        if character == "," and depth == 0:
+            lines.append("")
+    return "\n".join([f"{name}(", *(f"    {line.strip()}" for line in lines), f"){result}"])
+
+
+def without_modules(text: str) -> str:
+    """Types by their last name, NumPy's without their parameters."""
+    text = re.sub(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)+", lambda path: path[0].rpartition(".")[2], text)
+    text = re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[\w+\]\]", "ndarray", text)
+    text = re.sub(r"Union\[_Buffer, .*?\[complex \| bytes \| str\], NoneType\]", "ArrayLike | None", text)
+    text = re.sub(r"Union\[_Buffer, .*?\[complex \| bytes \| str\]\]", "ArrayLike", text)
+    return re.sub(r"<class '(\w+)'>", r"\1", text)
 
 
 def field_docs(thing: type) -> dict[str, str]:

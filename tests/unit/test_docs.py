@@ -63,6 +63,19 @@ def test_the_api_page_describes_every_public_name(site: Path) -> None:
     assert "<!-- api -->" not in page
 
 
+def test_formulas_are_raised_and_lowered_in_prose_and_left_alone_in_code(site: Path) -> None:
+    paper = (site / "explanation" / "paper.html").read_text(encoding="utf-8")
+    assert "n<sup>5/6</sup>" in paper
+    algorithms = (site / "explanation" / "algorithms.html").read_text(encoding="utf-8")
+    assert "ψ<sub>i</sub> ≥ 0" in algorithms
+    prose = re.sub(r"<pre\b.*?</pre>|<code\b.*?</code>|<title>.*?</title>", "", algorithms, flags=re.DOTALL)
+    assert "^{" not in prose
+    for code in re.findall(r"<code\b.*?</code>", algorithms, flags=re.DOTALL):
+        assert "<sub>" not in code
+        assert "<sup>" not in code
+    assert "user_weight" in (site / "reference" / "market.html").read_text(encoding="utf-8")
+
+
 def test_every_figure_is_shown_in_the_gallery_with_words_for_those_who_cannot_see_it() -> None:
     gallery = (DOCS / "gallery.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"!\[([^\]]+)\]\(figures/([\w-]+)\.svg\)", gallery))

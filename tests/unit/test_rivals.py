@@ -27,7 +27,7 @@ from hushbid.errors import DivergentPayment, InputError, MarketError, ReportErro
 from hushbid.estimation import near_optimal_weights
 from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule
-from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Uniform
+from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 
 PAPER = Market(prior=Uniform(1, 2), variance=0.25)
 BUYER = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=2000.0)
@@ -85,6 +85,23 @@ def test_no_other_posted_price_has_a_lower_expected_cost() -> None:
                 assert cost(price, loss) >= best * (1 - 1e-6)
 
 
+def test_where_guessing_costs_less_than_any_offer_nothing_is_offered() -> None:
+    # Three in ten at about 1.1, the others at about 3.1, and a small weight: the best offer is worth less than a guess.
+    prior = Mixture([Uniform(1, 1.2), Uniform(3, 3.2)], [0.3, 0.7])
+    market = Market(prior=prior, user_weight=0.0, buyer_weight=100.0, setting="local")
+    rival = PostedPrice.best(market, 50)
+    assert rival.loss == 0
+    outcome = rival.acquire(np.full(50, 1.1))
+    assert outcome.mse == 0.25
+    assert outcome.total_payment == 0
+    # By hand, at the top of the lower group, with fifteen sellers on average:
+    chances = [math.comb(50, k) * 0.3**k * 0.7 ** (50 - k) for k in range(51)]
+    inverse = sum(chance / k for k, chance in enumerate(chances) if k)
+    loss = (4 * 100 * inverse / (1.2 * 15)) ** (1 / 3)
+    assert 100 * (2 * inverse / loss**2 + 0.25 * inverse) + 1.2 * 15 * loss > 25
+    assert PostedPrice.best(market, 50, error_weight=1000.0).loss > 0
+
+
 def test_the_auction_pays_the_k_lowest_the_next_lowest_report() -> None:
     market = replace(BUYER, prior=Uniform(1, 2))
     outcome = FixedAccuracy(market=market, people=4, sellers=2, loss=0.5).acquire([1.9, 1.1, 1.5, 1.2])
@@ -121,6 +138,22 @@ def test_the_expected_threshold_is_an_order_statistic() -> None:
     assert uniform == pytest.approx([1 + 2 / 10, 1 + 4 / 10, 1 + 9 / 10, 2], rel=1e-9)
     exponential = expected_threshold(Pool.of(replace(BUYER, prior=Exponential(1.0))), 9, k[:2])
     assert exponential == pytest.approx([1 / 9 + 1 / 8, 1 / 9 + 1 / 8 + 1 / 7 + 1 / 6], rel=1e-6)
+
+
+def test_the_expected_threshold_is_right_where_sensitivities_have_gaps() -> None:
+    k = np.arange(1, 50)
+
+    def beyond(share: float) -> np.ndarray:
+        """By hand: the (k+1)-st lowest of fifty exceeds a value if at most k of them, each with ``share``, do not."""
+        chances = [math.comb(50, j) * share**j * (1 - share) ** (50 - j) for j in range(51)]
+        return np.cumsum(chances)[k]
+
+    steps = Empirical([1, 1, 2, 5, 5, 5])
+    found = expected_threshold(Pool.of(replace(BUYER, prior=steps)), 50, k)
+    assert found == pytest.approx(1 + (2 - 1) * beyond(2 / 6) + (5 - 2) * beyond(3 / 6), rel=0.02)
+    groups = Grouped({"calm": Uniform(1, 1.0001), "careful": Uniform(5, 5.0001)}, ["calm"] * 25 + ["careful"] * 25)
+    found = expected_threshold(Pool.of(replace(BUYER, prior=groups)), 50, k)
+    assert found == pytest.approx(1 + (5 - 1) * beyond(0.5), rel=0.02)
 
 
 @pytest.mark.parametrize(("people", "chance"), [(2, 0.5), (7, 0.31), (40, 0.99), (40, 1.0), (3, 1e-12)])

@@ -320,6 +320,9 @@ def _solve(
         brentq(lambda x: missing(family(math.exp(x))), math.log(low), math.log(high), xtol=1e-9, rtol=1e-12)
     )
     rival = family(weight)
+    step = 4e-9
+    while isinstance(rival, PostedPrice) and rival.loss == 0.0 and step < 1.0:  # offers something above this weight
+        rival, step = family(weight * (1.0 + step)), 2.0 * step
     value = missing(rival)
     if abs(value) > _CLOSE and isinstance(rival, (FixedAccuracy, PostedPrice, UniformLoss)):
         common = rival

@@ -31,7 +31,7 @@ from hushbid.mechanism import Market
 __all__ = ["FixedAccuracy", "expected_threshold"]
 
 _CANDIDATES = 80
-_NODES, _REACH = 31, 6.5
+_NODES, _MANY_NODES, _REACH = 31, 401, 6.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +108,10 @@ def expected_threshold(pool: Pool, people: int, sellers: NDArray[np.int64]) -> F
 def _thresholds(pool: Pool, people: int, sellers: tuple[int, ...]) -> tuple[float, ...]:
     from scipy.special import betaincinv, ndtr
 
-    # The trapezoidal rule in a normal variable: its error falls faster than any power of the step.
-    normal = np.linspace(-_REACH, _REACH, _NODES)
+    # The trapezoidal rule in a normal variable: for a smooth prior its error falls faster than any power of the step.
+    # Where sensitivities may have gaps (steps, mixtures, groups), quantiles jump, and more nodes are needed.
+    smooth = len(pool.parts) == 1 and not pool.parts[0][1].flat_parts
+    normal = np.linspace(-_REACH, _REACH, _NODES if smooth else _MANY_NODES)
     weights = np.exp(-0.5 * normal**2)
     inner = np.minimum(np.array(sellers, dtype=np.float64), people - 1.0)
     levels = betaincinv(inner[:, None] + 1.0, people - inner[:, None], ndtr(normal)[None, :])

@@ -67,9 +67,10 @@ class PostedPrice(Rival):
         weight = unit_error_weight(market, people, error_weight)
         pool, variance = Pool.of(market), common_variance(market)
         low, high = 0.0, 1.0
-        best, found = np.inf, cls(market=market, people=people, price=float(pool.quantile(0.0)[0]), loss=0.0)
+        # To offer nothing and guess the middle of the range is a choice as well.
+        best, found = weight * WORST_VARIANCE, cls(market=market, people=people, price=pool.lowest, loss=0.0)
         for _ in range(_ROUNDS):
-            place = 0
+            costs = np.full(_POINTS, np.inf)
             for j, (price, chance) in enumerate(_offers(pool, low, high)):
                 if not (0.0 < price < np.inf and chance > 0.0):
                     continue
@@ -80,11 +81,10 @@ class PostedPrice(Rival):
                 if not loss > 0.0:  # hardly anybody would ever accept: the moments are too small for a double
                     continue
                 error = 2.0 * noise / loss**2 + variance * sales.inverse + WORST_VARIANCE * sales.none
-                cost = weight * error + expense * loss
-                if cost < best:
-                    best, place = cost, j
-                    found = cls(market=market, people=people, price=price, loss=loss)
-            levels = np.linspace(low, high, _POINTS)
+                costs[j] = weight * error + expense * loss
+                if costs[j] < best:
+                    best, found = costs[j], cls(market=market, people=people, price=price, loss=loss)
+            levels, place = np.linspace(low, high, _POINTS), int(np.argmin(costs))
             low, high = float(levels[max(place - 1, 0)]), float(levels[min(place + 1, _POINTS - 1)])
         return found
 

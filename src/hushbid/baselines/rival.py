@@ -201,6 +201,11 @@ class Pool:
         return cls(((1.0, prior),))
 
     @property
+    def lowest(self) -> float:
+        """The smallest sensitivity anybody can have."""
+        return min(part.support[0] for _, part in self.parts)
+
+    @property
     def top(self) -> float:
         """The largest sensitivity anybody can have; may be infinite."""
         return max(part.support[1] for _, part in self.parts)
