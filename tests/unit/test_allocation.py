@@ -1,5 +1,6 @@
 """The two optima: reference values, the cases that go wrong first, what is accepted and what is refused."""
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -10,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from hushbid.allocation import Allocation, allocate, central, local
+from hushbid.allocation import Allocation, allocate, central, local, replies
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "allocation_and_payments.json").read_text())
@@ -600,3 +601,34 @@ def test_a_sample_that_misleads_costs_time_but_not_the_optimum(
                     patch.setattr(module, "_SELECT_ABOVE", 16)
                     patch.setattr(module, "_SAMPLE", 8)
                 assert_same(allocate(costs, **arguments), expected)
+
+
+@pytest.mark.parametrize(
+    ("costs", "options"),
+    [
+        ([4.8e-75, 3.8e-57, 2.9e138, 6.8e132, 3.2e-91], {"setting": "local", "variance": 0.01, "error_weight": 0.05}),
+        ([1e150, 1e10], {"setting": "local", "variance": 0.001, "error_weight": 2.4}),
+        ([2.4e-203, 8.8e-194], {"setting": "local", "variance": 10.0, "error_weight": 22.0}),
+        ([1e150, 1e150, 1e-10, np.inf], {"variance": [1.9e-5, 2.9e-6, 1.2e-2, 4.3e-6], "error_weight": 0.0027}),
+        ([1e150, 1e150], {"variance": [0.001, 0.001], "error_weight": 0.01, "tie_key": [0, 1]}),
+        ([0.77, 0.62, 6.4], {"variance": [1e-4, 1.6e-4, 7e-3], "error_weight": 2.7e-18}),
+        ([1 + 8e-13, 1 + 7e-13, 1 + 1e-13, np.inf, 1 + 4e-13], {"variance": 1e-12, "error_weight": 12.0}),
+    ],
+    ids=range(7),
+)
+def test_what_the_optimum_would_be_at_another_cost_is_what_it_then_is_at_every_magnitude(costs, options) -> None:
+    rule = replies(costs, **{"setting": "central", **options})
+    for row, cost in itertools.product(range(len(costs)), [*costs, 1.0, 0.0]):
+        there = rule.at(np.array([row]), np.array([cost]))
+        changed = [cost if other == row else costs[other] for other in range(len(costs))]
+        if min(changed) < np.inf:
+            then = allocate(changed, **options)
+            assert there.value[0] == pytest.approx(then.objective, rel=1e-9)
+            if min(changed) < 1e140:  # beyond, only noise counts, and the tie key decides
+                assert there.loss[0] == pytest.approx(then.privacy_loss[row], rel=1e-6, abs=1e-6 * finite_largest(then))
+
+
+def finite_largest(allocation) -> float:
+    """The largest privacy loss that is not infinite."""
+    losses = allocation.privacy_loss
+    return float(losses[losses < np.inf].max(initial=0.0))

@@ -179,3 +179,13 @@ def test_a_person_whose_privacy_costs_nothing_leaves_no_nan_behind():
     for column in outcome.columns().values():
         assert not np.isnan(column).any()
     assert np.isfinite(outcome.payments).all()
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_somebody_clipped_at_every_report_is_paid_the_cap_up_to_the_top_of_the_support(setting):
+    prior = Beta(1.2, 1.06, 0.0, 15.0)  # its virtual cost at the top is infinite
+    outcome = Market(prior=prior, setting=setting, user_weight=0.0, max_privacy_loss=0.1, buyer_weight=1e9).acquire(
+        [14.0]
+    )
+    assert outcome.privacy_loss[0] == 0.1
+    assert outcome.information_rent[0] == pytest.approx(0.1 * (15.0 - 14.0), rel=1e-6)

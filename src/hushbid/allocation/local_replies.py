@@ -90,6 +90,7 @@ class LocalReplies:
             step[found == np.inf] = -1
             going = (step != 0) & (step != -before) & (count + step >= 2)
             going &= count + step <= (others + (moved < np.inf))[pending]
+            price = np.where(found < np.inf, price, self._price)  # where nothing balances the price says nothing
             pending, count, before, price = pending[going], (count + step)[going], step[going], price[going]
         scale = self._error_weight * self._unit
         return Replies(value * scale, loss / math.sqrt(self._unit), root_price * self._unit)
@@ -150,11 +151,11 @@ class LocalReplies:
             excess = supply - target
             possible &= ~((excess > 0.0) & (price <= least))
             low, high = np.where(excess <= 0.0, price, low), np.where(excess > 0.0, price, high)
-            move = -excess / (slope + 0.5 * target)
+            move = np.log(target / supply) / (slope / supply + 0.5)
             unfinished = possible & (np.abs(move) > 1e-8)
             if not unfinished.any():
                 break
-            ahead = np.maximum(price * np.exp(np.clip(move, -3.0, 3.0)), least)
+            ahead = np.maximum(price * np.exp(np.clip(move, -60.0, 60.0)), least)
             inside = (low < ahead) & (ahead < high)
             between = np.sqrt(np.maximum(low, least)) * np.sqrt(np.minimum(high, 1e300))
             price = np.where(unfinished, np.where(inside, ahead, between), price)
