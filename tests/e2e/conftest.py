@@ -91,9 +91,16 @@ def in_shell(script: str, *, cwd: Path) -> str:
 
 
 def hushbid(
-    *arguments: object, cwd: Path, text: str | None = None, stop: tuple[int, int] | None = None
+    *arguments: object,
+    cwd: Path,
+    text: str | None = None,
+    stop: tuple[int, int] | None = None,
+    noise: float = 1.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, or until a signal ``stop[1]`` arrives at its ``stop[0]``-th durable step."""
+    """Run a command to its end, or until a signal ``stop[1]`` arrives at its ``stop[0]``-th durable step.
+
+    ``noise`` is planted: by this factor all noise differs from what it should be.
+    """
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder) / name for name in ("in", "out", "err")]
         for stream in streams:
@@ -105,6 +112,7 @@ def hushbid(
             "streams": [str(stream) for stream in streams],
             "variables": {"HUSHBID_STORE": str(cwd / "store")},
             "stop": stop,
+            "noise": noise,
         }
         process = parent()
         assert process.stdin is not None

@@ -1,8 +1,8 @@
 """A process that loads what commands need once and forks a child for each: loading takes longer than most commands.
 
 It reads one request per line, a JSON object, and answers with the exit status. A child starts where the command line
-does, with standard streams, a folder and an environment of its own; a request may let a signal arrive at the so-manieth
-step that makes something durable or gives it its name. Run as a script by conftest.py.
+does, with standard streams, a folder and an environment of its own. A request may ask for a fault: a signal that
+arrives at a certain step, or a build with too little noise. Run as a script by conftest.py.
 """
 
 import importlib
@@ -48,6 +48,7 @@ def be_command(request: dict[str, Any]) -> NoReturn:
         os.environ.update(request["variables"])
         if request.get("stop"):
             stop_at(*request["stop"])
+        scale_noise(request.get("noise", 1.0))
         main(request["arguments"], prog_name="hushbid")
         status = 0
     except SystemExit as end:
@@ -58,6 +59,15 @@ def be_command(request: dict[str, Any]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def scale_noise(factor: float) -> None:
+    """Plant a fault: noise of this many times the scale it should have."""
+    from hushbid.disclosure import noise
+
+    draw = noise.draw_many
+    if factor != 1.0:
+        noise.draw_many = lambda totals, *, scale: draw(totals, scale=factor * scale)
 
 
 def stop_at(place: int, number: int) -> None:

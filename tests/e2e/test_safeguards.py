@@ -1,12 +1,8 @@
 """What a buyer is kept from doing unawares, and what is still possible by name: each as a process."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -109,19 +105,9 @@ def test_data_may_come_through_a_pipe_and_a_record_may_not_go_into_one(home: Pat
 
 # -- audits ------------------------------------------------------------------------------------------------------------
 
-TOO_LITTLE_NOISE = """
-import sys
-from hushbid.cli import main
-from hushbid.disclosure import noise
-draw = noise.draw_many
-noise.draw_many = lambda totals, *, scale: draw(totals, scale=0.7 * scale)
-main(sys.argv[1:], prog_name="hushbid")
-"""
-
 
 def test_a_build_with_too_little_noise_is_found_out_by_its_own_report(home: Path) -> None:
-    command: list[Any] = [sys.executable, "-c", TOO_LITTLE_NOISE, "run", "sleep.toml"]
-    done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300, env=dict(os.environ))
+    done = hushbid("run", "sleep.toml", cwd=home, noise=0.7)
     assert done.returncode == 1, done.stderr
     assert re.search(r"WARNING: \d audits? failed; see the report\.", done.stdout)
     page = (home / "sleep" / "report.html").read_text()

@@ -19,7 +19,7 @@ from hushbid.cli.audits import audits_of, lines_of
 from hushbid.cli.campaign_file import Campaign
 from hushbid.cli.frame import plain
 from hushbid.cli.people import read_data, read_people, rows_of
-from hushbid.cli.purchase import Purchase, decide, record_of, record_writer, refuse_above_ceiling
+from hushbid.cli.purchase import Purchase, counted, decide, record_of, record_writer, refuse_above_ceiling
 from hushbid.disclosure import Release, ReleasePlan, privatize, release_plan
 from hushbid.engine.atomic import Staging, refuse_existing
 from hushbid.engine.files import Column, table_writer
@@ -82,7 +82,7 @@ class Results:
         if self.missing:
             lines.append(f"No estimate: {self.missing}")
         if self.strangers:
-            lines.append(f"{self.strangers:,} people in the data did not report; their data were not used.")
+            lines.append(f"{counted(self.strangers)} in the data did not report; their data were not used.")
         if self.failed:
             lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
         lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
@@ -227,7 +227,7 @@ def interval_text(
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )
-    gone = f" {dropped_out:,} {'person' if dropped_out == 1 else 'people'} did not deliver; the interval allows for it."
+    gone = f" {counted(dropped_out)} did not deliver; the interval allows for it."
     return sentence + gone * (dropped_out > 0)
 
 

@@ -82,7 +82,8 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     count, bought = facts["people"], facts["bought_from"]
     lines = []
     if facts["dropped_rows"]:
-        lines.append(f"{facts['dropped_rows']:,} rows cannot be priced and were left out.")
+        rows = "1 row" if facts["dropped_rows"] == 1 else f"{facts['dropped_rows']:,} rows"
+        lines.append(f"Left out because they cannot be priced: {rows}.")
     if bought == 0:
         lines.append(
             f"Nothing was bought: none of {count:,} people reported within the prior's support. Nobody is paid."
@@ -97,7 +98,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     ]
     if facts["people_who_pay"]:
         lines.append(
-            f"{facts['people_who_pay']:,} people owe money: they value the estimate more than their data cost them."
+            f"{counted(facts['people_who_pay'])} owe money: they value the estimate more than their data cost them."
         )
     if facts["cap_cost"] > 0.0:
         lines.append(
@@ -106,6 +107,15 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     if math.isinf(facts["largest_privacy_loss"]):
         lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
     return "\n".join(lines)
+
+
+def counted(number: int) -> str:
+    """So many people, in words.
+
+    >>> counted(1), counted(2000)
+    ('1 person', '2,000 people')
+    """
+    return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
 def _paid(minor: int, currency: Currency) -> str:
