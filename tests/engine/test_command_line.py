@@ -211,6 +211,7 @@ BAD_CALLS = {
     "no ids": (("--out", "x.parquet", "--id-column", "name"), "no column 'name'"),
     "a master for another engine": (("--engine", "polars", "--spark-master", "yarn"), "goes with --engine spark"),
     "spark without a session": (("--engine", "spark", "--out", "x.parquet"), "a running session"),
+    "an address for another engine": (("--out", "s3a://bucket/x.parquet"), "it needs --engine spark"),
     "another ending": (("--out", "x.csv"), "--out FILE.parquet"),
 }
 
