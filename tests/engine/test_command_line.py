@@ -48,8 +48,23 @@ file = "people"
 """
 
 
+LIGHT = """
+import sys
+
+class WithoutPandas:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, WithoutPandas())
+"""
+"""pyarrow loads pandas where it is installed, which takes longer than all we do here."""
+
+COMMAND = f"{LIGHT}\nimport runpy\nrunpy.run_module('hushbid', run_name='__main__', alter_sys=True)"
+
+
 def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "hushbid", *map(str, arguments)]
+    return [sys.executable, "-c", COMMAND, *map(str, arguments)]
 
 
 def succeeds(*arguments: object, cwd: Path) -> Any:
@@ -196,6 +211,7 @@ BAD_CALLS = {
     "no ids": (("--out", "x.parquet", "--id-column", "name"), "no column 'name'"),
     "a master for another engine": (("--engine", "polars", "--spark-master", "yarn"), "goes with --engine spark"),
     "spark without a session": (("--engine", "spark", "--out", "x.parquet"), "a running session"),
+    "an address for another engine": (("--out", "s3a://bucket/x.parquet"), "it needs --engine spark"),
     "another ending": (("--out", "x.csv"), "--out FILE.parquet"),
 }
 
@@ -226,7 +242,8 @@ def test_a_prior_fitted_to_these_very_people_is_refused_on_an_engine_too(home: P
 # -- interruptions -----------------------------------------------------------------------------------------------------
 
 STOP_AT = """
-import os, signal, sys
+{light}
+import os, signal
 import hushbid.engine.{module} as module
 from hushbid.cli import main
 
@@ -253,7 +270,7 @@ STOPS = {
 @pytest.mark.parametrize("when", STOPS)
 def test_a_stopped_job_leaves_nothing_half_done(when: str, home: Path) -> None:
     module, name, at, number = STOPS[when]
-    code = STOP_AT.format(module=module, name=name, at=at, number=int(number))
+    code = STOP_AT.format(light=LIGHT, module=module, name=name, at=at, number=int(number))
     call = ("price", "people", *MARKET, "--out", "out.parquet")
     done = subprocess.run([sys.executable, "-c", code, *call], cwd=home, capture_output=True, text=True, timeout=300)
     assert done.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number], done.stderr
@@ -283,8 +300,9 @@ def test_an_interrupt_from_outside_stops_other_engines_too(engine: str, what: st
     assert not [one for one in names(home) if one.startswith(".")]
 
 
-IN_THE_BACKGROUND = """
-import os, signal, sys
+IN_THE_BACKGROUND = f"""
+{LIGHT}
+import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells start background jobs; Polars listens all the same
 from hushbid.engine.opening import open_engine
 

@@ -1,6 +1,7 @@
 """Populations that are hard to price by sums: jumps, ties, gaps, heavy tails, nothing and everything."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hushbid.allocation.summed import bracket
 from hushbid.engine import price
 from hushbid.engine.central import normal_scale
-from hushbid.engine.histogram import COARSE, Histogram
+from hushbid.engine.histogram import COARSE, MOST_PEOPLE, OFFSET_BITS, Histogram
 from hushbid.engine.passes import RefineKernel, Window, WindowKernel
 from hushbid.engine.people import People
 from hushbid.errors import InputError
@@ -74,6 +75,48 @@ def test_a_cap_takes_no_pass_more(cap: float, prior: Prior) -> None:
     assert priced.summary.total_privacy_loss == pytest.approx(math.fsum(losses), rel=1e-9)
 
 
+CAP, ESTIMATE = {"max_privacy_loss": 0.02}, {"outside_option": "estimate"}
+TOGETHER: dict[str, tuple[dict[str, Any], str, str]] = {
+    "cap, estimate": ({**CAP, **ESTIMATE}, "", "gathered"),
+    "cap, groups": (CAP, "groups", "summed"),
+    "estimate, groups": (ESTIMATE, "groups", "summed"),
+    "cap, variances": (CAP, "variances", "gathered"),
+    "estimate, variances": (ESTIMATE, "variances", "gathered"),
+    "cap, estimate, groups, variances": ({**CAP, **ESTIMATE}, "groups variances", "gathered"),
+    "local, cap": ({"setting": "local", "max_privacy_loss": 3.0}, "", "gathered"),
+    "local, cap, estimate, groups": ({"setting": "local", "max_privacy_loss": 3.0, **ESTIMATE}, "groups", "gathered"),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_a_market_can_ask_for_is_priced_together_as_in_memory(name: str) -> None:
+    terms, besides, method = TOGETHER[name]
+    rng, n = np.random.default_rng(32), 3000 if method == "summed" else 600
+    labels, spread = rng.choice(["young", "old"], size=n), rng.uniform(0.1, 0.3, n)
+    priors: dict[str, Prior] = {"young": Uniform(1, 2), "old": Uniform(0.5, 4)}
+    reports, options = Uniform(1, 2).sample(n, rng=rng), {}
+    here, there = Market(prior=Uniform(1, 2), variance=0.25, **terms), {}
+    if "groups" in besides:
+        here, there["prior"], options["group"] = (
+            replace(here, prior=Grouped(priors, [])),
+            Grouped(priors, labels),
+            "who",
+        )
+    if "variances" in besides:
+        there["variance"], options["variance"] = spread, "spread"
+    people = table(reports, who=labels, spread=spread)
+    priced = price(people, here, **options, **(SUMMED if method == "summed" else {}))
+    assert priced.summary.method == method
+    assert_same(priced.frame.sort_by("id"), priced, replace(here, **there).acquire(reports))
+
+
+def test_more_people_than_the_integers_have_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_PEOPLE * (2**OFFSET_BITS - 1) ** 2 < 2**63
+    monkeypatch.setattr("hushbid.engine.pricing.MOST_PEOPLE", 10)
+    with pytest.raises(InputError, match="fewer than 10 rows, got 10"):
+        price(table([1.5] * 10), Market(prior=Uniform(1, 2), variance=0.25))
+
+
 def test_people_above_the_support_are_idle_whatever_they_report() -> None:
     reports = Uniform(1, 2).sample(5000, rng=RNG)
     reports[::3], reports[::7] = 2.5, math.inf
@@ -82,7 +125,7 @@ def test_people_above_the_support_are_idle_whatever_they_report() -> None:
 
 def test_heavy_tails_need_no_tuning() -> None:
     prior = LogNormal(0, 3)
-    priced = check(Market(prior=prior, variance=0.25, tolerance=1e-7), prior.sample(400, rng=RNG), gather=5)
+    priced = check(Market(prior=prior, variance=0.25, tolerance=1e-7), prior.sample(200, rng=RNG), gather=5)
     assert priced.summary.passes <= 3
 
 

@@ -44,6 +44,13 @@ class EngineOptions:
             raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {self.engine}.")
         return choose(reports, self.engine, master=self.spark_master)
 
+    def refuse_address(self, out: str, engine: str) -> None:
+        """Only Spark writes to other file systems than this machine's."""
+        from hushbid.engine.opening import is_url
+
+        if is_url(out) and not engine.startswith("spark"):
+            raise click.UsageError(f"--out {out} is an address: it needs --engine spark.")
+
 
 def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options to a command, which gets them as one argument ``how``."""
@@ -129,7 +136,7 @@ def price_on_engine(
     options: "MarketOptions", how: EngineOptions, engine: str, reports: str, given: dict[str, Any], step: Step
 ) -> Decided:
     """Decide and write: what ``price`` does when it does not read everything at once."""
-    from hushbid.engine.opening import is_url
+    from hushbid.engine.opening import is_url, refuse_existing_address
 
     out = given["out"]
     if given["record"] is not None:
@@ -139,6 +146,8 @@ def price_on_engine(
     source, currency = options.prior_source(), options.currency()
     market = options.market(source.prior_for([]) if source.is_grouped else source.prior_for(None))
     columns = {"report": given["sensitivity_column"], "id": given["id_column"], "group": given["group_column"]}
+    if is_url(out) and not given["force"]:
+        refuse_existing_address(out, engine)
     priced, origin = _priced(reports, market, source, how, engine, columns, given["accept_pilot_overlap"], step)
 
     def check(paid: "Paid") -> None:

@@ -40,6 +40,7 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
     if not given["force"]:
         refuse_existing([Path(path) for path in (out, given["record"]) if path is not None])
     engine = how.chosen(reports)
+    how.refuse_address(out, engine)
     if engine != "memory":
         with Steps(PASSES) as step:
             decided = price_on_engine(options, how, engine, reports, given, step)

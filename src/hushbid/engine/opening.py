@@ -1,5 +1,7 @@
 """From whatever holds a population to the engine that works on it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +51,23 @@ def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
 def _open_path(path: str | Path, engine: str) -> Engine:
     if is_url(path) and not engine.startswith("spark"):
         raise InputError(f"engine must be 'spark' for {str(path)!r}: the others read files of this machine.")
-    try:
+    with _naming_the_extra(engine):
         return _open_url(str(path), engine) if is_url(path) else _open_file(Path(path), engine)
+
+
+def refuse_existing_address(url: str, engine: str) -> None:
+    """Say, before everybody is priced, if there is something already where Spark shall write."""
+    with _naming_the_extra(engine):
+        from hushbid.engine.spark_session import refuse_existing
+
+        _session(engine)
+        refuse_existing(url)
+
+
+@contextmanager
+def _naming_the_extra(engine: str) -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as missing:
         extra = "spark" if engine.startswith("spark") else "engines"
         raise MissingExtra(f"Engine {engine!r} needs {missing.name}: pip install 'hushbid[{extra}]'.") from None

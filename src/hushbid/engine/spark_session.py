@@ -37,12 +37,10 @@ def moved(url: str, *, force: bool) -> Iterator[str]:
 
     In one step on HDFS; an object store copies, so there Spark's own writer and a look at ``_SUCCESS`` are better.
     """
-    running: Any = session()
-    hadoop = running._jvm.org.apache.hadoop.fs.Path
+    if not force:
+        refuse_existing(url)
+    hadoop, system = _file_system(url)
     target = hadoop(url)
-    system = target.getFileSystem(running._jsc.hadoopConfiguration())
-    if system.exists(target) and not force:
-        raise InputError(f"{url} exists already: --force replaces.")
     folder, _, name = url.rstrip("/").rpartition("/")
     place = f"{folder}/.{name}.{uuid.uuid4().hex}"
     temporary, old = hadoop(f"{place}.tmp"), hadoop(f"{place}.old")
@@ -58,3 +56,17 @@ def moved(url: str, *, force: bool) -> Iterator[str]:
         system.delete(old, True)
     finally:
         system.delete(temporary, True)
+
+
+def refuse_existing(url: str) -> None:
+    """Say if there is something at an address."""
+    hadoop, system = _file_system(url)
+    if system.exists(hadoop(url)):
+        raise InputError(f"{url} exists already: --force replaces.")
+
+
+def _file_system(url: str) -> tuple[Any, Any]:
+    """How paths are made, and where an address is."""
+    running: Any = session()
+    hadoop = running._jvm.org.apache.hadoop.fs.Path
+    return hadoop, hadoop(url).getFileSystem(running._jsc.hadoopConfiguration())
