@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.cli.audits import audits_of, lines_of
+from hushbid.report.attacks import audits_of, lines_of
 from hushbid.cli.campaign_file import Campaign
 from hushbid.cli.frame import plain
 from hushbid.cli.people import read_data, read_people, rows_of

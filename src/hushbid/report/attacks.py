@@ -13,7 +13,7 @@ from hushbid.disclosure import ReleasePlan, central, local
 from hushbid.errors import MissingExtra
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Empirical, Grouped
-from hushbid.report import AuditLine
+from hushbid.report.model import AuditLine
 from hushbid.report.audits import audit_lines
 
 CHECKS = ("incentives", "privacy", "accuracy")
