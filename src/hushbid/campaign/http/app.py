@@ -52,8 +52,8 @@ def create_app(service: Service, *, https: bool = True) -> FastAPI:
     handle_problems(app)
     for part in (participation, public, session, campaigns, conducting):  # the busiest first
         app.include_router(part)
-    add_pages(app)
-    app.add_middleware(Frame, https=https)
+    as_page = add_pages(app)
+    app.add_middleware(Frame, https=https, as_page=as_page)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app
 

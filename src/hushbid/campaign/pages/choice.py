@@ -1,8 +1,8 @@
 """What a participant is asked, and what her answer means: the arithmetic behind the page, without any wording.
 
 Nobody knows what one unit of privacy loss costs her. So the page asks for the price of a concrete step ε: somebody who
-gives her value even odds could become at most e^ε/(1 + e^ε) sure. Costs are proportional to ε in the model, so a price p
-for that step is a sensitivity of p/ε per unit, which is what is reported.
+gives her value even odds could become at most e^ε/(1 + e^ε) sure. Costs are proportional to ε in the model, so a price
+p for that step is a sensitivity of p/ε per unit, which is what is reported.
 
 What an answer leads to is read from the menu that was computed when the campaign opened: averages over simulated
 reports of the others. Between its points it is taken to be straight.

@@ -46,9 +46,7 @@ async def payments(request: Request, campaign: str) -> Response:
     return await _payments_page(await analyst(request), require_id(campaign))
 
 
-async def _payments_page(
-    visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200
-) -> Response:
+async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
     service = visit.shell.service
     view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
     rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))

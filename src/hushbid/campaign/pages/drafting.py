@@ -144,7 +144,7 @@ def _form_page(
         status=status,
         here="/campaigns/new" if view is None else f"/campaigns/{view.id}/edit",
         view=view,
-        typed={**{name: "" for name in EMPTY}, **typed},
+        typed={**dict.fromkeys(EMPTY, ""), **typed},
         problems={} if given is None else given.problems,
         problem=problem,
         preview=preview,
@@ -242,7 +242,12 @@ async def invite(request: Request, campaign: str) -> Response:
 
 
 def _invite_page(
-    visit: Visit, view: CampaignView, *, typed: Mapping[str, str] | None = None, problem: str | None = None, status: int = 200
+    visit: Visit,
+    view: CampaignView,
+    *,
+    typed: Mapping[str, str] | None = None,
+    problem: str | None = None,
+    status: int = 200,
 ) -> Response:
     return visit.page(
         "staff/invite.html",

@@ -70,7 +70,13 @@ async def home(request: Request) -> Response:
 async def _standing(visit: Visit, *, notice: str | None = None, status: int = 200, **more: Any) -> Response:
     view = await _ask(visit, lambda service: service.participation(visit.token))
     stage = stage_of(view, visit.shell.service.clock())
-    values: dict[str, Any] = {"view": view, "stage": stage, "notice": notice, "sureness": sureness, **_given(visit, view)}
+    values: dict[str, Any] = {
+        "view": view,
+        "stage": stage,
+        "notice": notice,
+        "sureness": sureness,
+        **_given(visit, view),
+    }
     if stage == "invited":
         dots = pictures.dots(visit.texts, visit.write, view.max_privacy_loss)
         return visit.page("participant/consent.html", status=status, here="/p", dots=dots, **values, **more)

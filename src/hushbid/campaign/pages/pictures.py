@@ -20,10 +20,10 @@ STATE_COLOURS = {
     "delivered": "p-delivered",
     "not_bought": "p-idle",
     "declined": "p-out",
-    "absent": "p-out",
+    "absent": "p-absent",
     "dropped": "p-lost",
-    "withdrawn": "p-lost",
-    "excluded": "p-out",
+    "withdrawn": "p-gone",
+    "excluded": "p-absent",
 }
 """How each state of a person is coloured; also the order in which they are drawn."""
 

@@ -8,11 +8,12 @@ from typing import Any, cast
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from hushbid.campaign.http.problems import problem
 from hushbid.campaign.http.shell import PREFIX
 from hushbid.campaign.pages.entry import entry_page
-from hushbid.campaign.pages.visit import Forged, LogInFirst, OpenLinkFirst, Visit, anybody, log_in_address
+from hushbid.campaign.pages.visit import Forged, LogInFirst, OpenLinkFirst, Visit, anybody, log_in_address, stranger
 from hushbid.errors import HushbidError
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
@@ -36,6 +37,16 @@ def wants_page(request: Request) -> bool:
 async def problem_page(request: Request, status: int, sentence: str) -> Response:
     """A page that says why not, and where to go from there."""
     return shown_problem(await anybody(request), status, sentence)
+
+
+def refusal_page(scope: Scope, status: int) -> Response | None:
+    """The same where nothing but the head of a request is to be read; None for a program."""
+    request = Request(scope)
+    if not wants_page(request):
+        return None
+    page = shown_problem(stranger(request), status, "")
+    page.headers["Connection"] = "close"
+    return page
 
 
 def shown_problem(visit: Visit, status: int, sentence: str) -> Response:

@@ -10,7 +10,7 @@ from hushbid.campaign.domain.views import CampaignView, JobView
 from hushbid.campaign.http import exports
 from hushbid.campaign.http.wire import answer
 from hushbid.campaign.pages import pictures
-from hushbid.campaign.pages.auditing import attacked, verified
+from hushbid.campaign.pages.auditing import Attacks, verified
 from hushbid.campaign.pages.settings_form import prior_typed
 from hushbid.campaign.pages.visit import Visit, anybody, require_id, staff
 from hushbid.campaign.service import Service
@@ -25,7 +25,7 @@ _STEPS = {
     _C.DRAFT: ("edit", "invite", "open", "discard"),
     _C.REPORTING: ("close-reporting", "cancel"),
     _C.DELIVERING: ("release",),
-    _C.RELEASED: ("close",),
+    _C.RELEASED: ("pay", "close"),
 }
 
 
@@ -98,6 +98,7 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
         "path": [state.value for state in _PATH],
         "place": place,
         "astray": view.state not in _PATH,
+        "foremost": _foremost(view),
         "steps": steps if visit.who.role == "analyst" else (),
         "prior": prior_typed(settings.prior),
         "people_bar": pictures.people_bar(view.people),
@@ -107,6 +108,15 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
         "estimate_picture": picture,
         "live": not view.state.is_over and view.state is not _C.DRAFT,
     }
+
+
+def _foremost(view: CampaignView) -> str:
+    """The step that an analyst most likely wants to take."""
+    if view.state is _C.DRAFT:
+        return "open" if sum(view.people.values()) >= view.settings.minimum_people else "invite"
+    if view.state is _C.RELEASED:
+        return "pay" if view.due else "close"
+    return next(iter(_STEPS.get(view.state, ("close-reporting",))))
 
 
 def _progress(visit: Visit, job: JobView | None) -> str:
@@ -152,15 +162,43 @@ async def log(request: Request, campaign: str) -> Response:
 
 @router.get("/campaigns/{campaign}/audit")
 async def audit(request: Request, campaign: str) -> Response:
-    """Whether what the server says holds: record, log and root; and attacks on the claims themselves, if asked for."""
+    """Whether what the server says holds: record, log and root; and what came of attacks on the claims themselves."""
     visit = await staff(request)
     found, service = require_id(campaign), visit.shell.service
     view = await visit.shell.run(lambda: service.campaign(visit.who, found))
     decided = view.state.is_decided and view.allocated_at is not None
     checks = await visit.shell.compute(lambda: verified(service, visit.who, view)) if decided else ()
-    attacking = decided and request.query_params.get("attack") == "yes"
-    attacks = await visit.shell.compute(lambda: attacked(service, visit.who, view)) if attacking else None
-    return visit.page("staff/audit.html", view=view, decided=decided, checks=checks, attacks=attacks, tab="audit")
+    attacking, attacks = _attacks(request).found(view)
+    return visit.page(
+        "staff/audit.html",
+        view=view,
+        decided=decided,
+        checks=checks,
+        attacking=attacking,
+        attacks=attacks,
+        tab="audit",
+    )
+
+
+@router.post("/campaigns/{campaign}/audit")
+async def attack(request: Request, campaign: str) -> Response:
+    """Attack the claims themselves, in the background."""
+    visit = await staff(request)
+    await visit.form()
+    found, service = require_id(campaign), visit.shell.service
+    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    if view.state.is_decided and view.allocated_at is not None:
+        _attacks(request).begin(visit.shell, visit.who, view)
+    return visit.go(f"/campaigns/{found}/audit#attack")
+
+
+def _attacks(request: Request) -> Attacks:
+    state = request.app.state
+    if not hasattr(state, "attacks"):
+        state.attacks = Attacks()
+    found = state.attacks
+    assert isinstance(found, Attacks)
+    return found
 
 
 @router.get("/campaigns/{campaign}/report")

@@ -1,7 +1,7 @@
 """The files that pages load: one style sheet and a few scripts, read once, from the package and nowhere else.
 
-The style sheet is the theme and the charts of the report with the pages' own rules behind them, so that both look alike.
-An address with the hash of its content may be kept for ever; one without is asked for again each time.
+The style sheet is the theme and the charts of the report with the pages' own rules behind them: both look alike. An
+address with the hash of its content may be kept for ever; one without is asked for again each time.
 """
 
 import hashlib
@@ -13,7 +13,11 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 router = APIRouter(include_in_schema=False)
-_STYLES = (("hushbid.report", "theme.css"), ("hushbid.report", "chart.css"), ("hushbid.campaign.pages.static", "pages.css"))
+_STYLES = (
+    ("hushbid.report", "theme.css"),
+    ("hushbid.report", "chart.css"),
+    ("hushbid.campaign.pages.static", "pages.css"),
+)
 _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _FOR_EVER = "public, max-age=31536000, immutable"
 

@@ -1,12 +1,12 @@
 """One request for a page: who asks, in which language, and what she gets back.
 
-Analysts and auditors come with the session cookie that the API uses, too. A participant's link, ``/p#SECRET``, keeps its
-secret behind the #, which browsers do not send: a script, or she herself, puts it into a form, and from then on it is in
-a cookie of its own that no script can read and no other site can make a browser send. So it stands in no address, no
-log and no Referer.
+Analysts and auditors come with the session cookie that the API uses, too. A participant's link, ``/p#SECRET``, keeps
+its secret behind the #, which browsers do not send: a script, or she herself, puts it into a form, and from then on it
+is in a cookie of its own that no script can read and no other site can make a browser send. So it stands in no address,
+no log and no Referer.
 
-Every form carries a token that another site cannot know: a session's own, or one made from what the cookie holds. A page
-that was opened with one link can therefore not be sent with another.
+Every form carries a token that another site cannot know: a session's own, or one made from what the cookie holds. A
+page that was opened with one link can therefore not be sent with another.
 """
 
 import hashlib
@@ -92,15 +92,19 @@ class Visit:
 
     def page(self, template: str, *, status: int = 200, here: str | None = None, **values: Any) -> Response:
         """A page. ``here`` is where it can be read again, if not at the address that was asked for."""
-        shown = environment().get_template(template).render(
-            t=self.texts,
-            w=self.write,
-            visit=self,
-            csrf=self.form_token,
-            static=address,
-            languages=languages(),
-            here=here or self.request.url.path,
-            **values,
+        shown = (
+            environment()
+            .get_template(template)
+            .render(
+                t=self.texts,
+                w=self.write,
+                visit=self,
+                csrf=self.form_token,
+                static=address,
+                languages=languages(),
+                here=here or self.request.url.path,
+                **values,
+            )
         )
         return self.finished(Response(shown, status_code=status, media_type=HTML))
 
@@ -177,20 +181,25 @@ class Form:
 
 
 async def anybody(request: Request) -> Visit:
-    """Somebody who need not say who she is; forms then belong to her browser."""
+    """Somebody who need not say who she is."""
+    visit = stranger(request)
+    visit.session = await cookie_session(request)
+    return visit
+
+
+def stranger(request: Request) -> Visit:
+    """Somebody who has not said who she is; forms then belong to her browser."""
     shell = shell_of(request)
     kept = request.cookies.get(cookie_name(shell, STRANGER_COOKIE), "")
     known = kept if 20 <= len(kept) <= _LONGEST_TOKEN else None
     nonce = known or secrets.token_urlsafe(32)
-    visit = Visit(
+    return Visit(
         request=request,
         shell=shell,
         texts=_texts(request),
         form_token=_made_of(shell, "stranger", nonce),
         new_stranger=None if known else nonce,
     )
-    visit.session = await cookie_session(request)
-    return visit
 
 
 async def staff(request: Request) -> Visit:
@@ -198,9 +207,7 @@ async def staff(request: Request) -> Visit:
     found = await cookie_session(request)
     if found is None:
         raise LogInFirst
-    return Visit(
-        request=request, shell=shell_of(request), texts=_texts(request), form_token=found.csrf, session=found
-    )
+    return Visit(request=request, shell=shell_of(request), texts=_texts(request), form_token=found.csrf, session=found)
 
 
 async def analyst(request: Request) -> Visit:

@@ -50,6 +50,9 @@ function show(price) {
   tell("left", amount(Math.max(found.payment - report * found.loss, 0), currency, decimals));
   document.getElementById("bought").hidden = found.chance <= 0;
   document.getElementById("not-bought").hidden = found.chance > 0;
+  for (const place of document.querySelectorAll("[data-loss]")) {
+    place.textContent = amount(report * Number(place.dataset.loss), currency, decimals);
+  }
   for (const bar of panel.querySelectorAll(".sure-length")) bar.setAttribute("width", 600 * sureness(found.loss));
   for (const mark of document.querySelectorAll(".menu-mark")) {
     const share = Math.min(Math.max((price - lowest) / (highest - lowest || 1), 0), 1);
