@@ -219,7 +219,7 @@ async def invite(request: Request, campaign: str) -> Response:
     view = await visit.shell.run(lambda: service.campaign(visit.who, found))
     typed = {name: form.text(name) for name in ("count", "people", "kind")}
     try:
-        people = await _invited(form)
+        people = _invited(form)
         key = form.text("once")
         links = await visit.shell.run(lambda: _links(service, visit.who, found, key, form.text("digest"), people))
     except ServerFailed:
@@ -261,14 +261,12 @@ def _invite_page(
     )
 
 
-async def _invited(form: Form) -> int | list[tuple[str, str | None]] | None:
+def _invited(form: Form) -> int | list[tuple[str, str | None]] | None:
     """How many, or who; None if the form only asks for links that were made before."""
     if form.text("digest"):
         return None
-    uploaded = await form.file("file")
-    if form.text("kind") == "ids" or uploaded:
-        text = uploaded.decode("utf-8-sig", "replace") if uploaded else form.text("people")
-        return people_of(text)
+    if form.text("kind") == "ids" or form.file:
+        return people_of(form.file.decode("utf-8-sig", "replace") if form.file else form.text("people"))
     count = form.text("count").strip()
     if not (count.isascii() and count.isdigit() and len(count) <= 6 and 1 <= int(count) <= MOST_PEOPLE):
         raise InputError(f"count must be a whole number from 1 to {MOST_PEOPLE}.")

@@ -116,20 +116,25 @@ def people_bar(people: dict[str, int]) -> Markup:
 
 def estimate_bar(t: Texts, w: Writing, estimate: float, half_width: float, bounds: Sequence[float]) -> Markup:
     """The estimate with its interval, on the public range."""
+    drawn = [_estimate_drawing(w, estimate, half_width, bounds, width) for width in (704.0, 344.0)]
+    title = t("estimate.picture")
+    description = t("estimate.picture_text", estimate=w.number(estimate), half=w.number(half_width, 2))
+    return Markup("").join(
+        _shown(drawing, name=f"estimate-{kind}", title=title, description=description, class_=kind)
+        for kind, drawing in zip(("wide", "narrow"), drawn, strict=True)
+    )
+
+
+def _estimate_drawing(w: Writing, estimate: float, half_width: float, bounds: Sequence[float], width: float) -> Drawing:
     low, high = bounds
-    width, scale = 704.0, Scale(low, high, 16.0, 688.0)
+    scale = Scale(low, high, 16.0, width - 16.0)
     at = scale(min(max(estimate, low), high))
     marks: list[Child] = [*axis_x(scale, 44.0, "", wanted=6, write=w.number)]
     if math.isfinite(half_width):
         start, end = (scale(min(max(estimate + sign * half_width, low), high)) for sign in (-1, 1))
         marks.append(box(start, 18, end - start, 14, "band2", radius=7))
     marks.append(dot(at, 25, 8, "point"))
-    return _shown(
-        Drawing(width=width, height=66.0, marks=tuple(marks)),
-        name="estimate",
-        title=t("estimate.picture"),
-        description=t("estimate.picture_text", estimate=w.number(estimate), half=w.number(half_width, 2)),
-    )
+    return Drawing(width=width, height=66.0, marks=tuple(marks))
 
 
 def _bare(marks: Sequence[Child], *, height: float) -> Markup:

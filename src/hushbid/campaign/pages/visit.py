@@ -133,8 +133,9 @@ class Visit:
 
     async def form(self) -> "Form":
         """What was sent with a form that is ours; read only now that it is clear who sends it."""
-        content = await self.request.form(max_files=1, max_fields=_MOST_FIELDS)
-        found = Form(content)
+        async with self.request.form(max_files=1, max_fields=_MOST_FIELDS) as content:
+            found = Form(content)
+            found.file = b"".join([await part.read() for part in content.values() if isinstance(part, UploadFile)])
         self.require_unforged(found.text(CSRF_FIELD))
         return found
 
@@ -156,6 +157,8 @@ class Form:
 
     def __init__(self, content: FormData) -> None:
         self._content = content
+        self.file = b""
+        """The content of the file that came with it, if one did."""
 
     def text(self, name: str) -> str:
         """What was typed, with line ends as they should be; nothing if the field is missing."""
@@ -173,11 +176,6 @@ class Form:
     def all(self) -> Mapping[str, str]:
         """Every field but the token."""
         return {name: self.text(name) for name in self._content if name != CSRF_FIELD}
-
-    async def file(self, name: str) -> bytes:
-        """An uploaded file's content; nothing if there is none."""
-        value = self._content.get(name)
-        return await value.read() if isinstance(value, UploadFile) else b""
 
 
 async def anybody(request: Request) -> Visit:
