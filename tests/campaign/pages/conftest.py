@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, sync_playwright
 from hushbid.campaign.service import Service
 from tests.campaign.http.support import Live, live
 from tests.campaign.pages.support import FLAGS
+from tests.campaign.support import Installation
 
 
 @pytest.fixture(scope="module")
@@ -24,4 +25,12 @@ def browser(require: Callable[[str], Path]) -> Iterator[Browser]:
 def site(service: Service) -> Iterator[Live]:
     """A server on each store in turn."""
     with live(service) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One server for a whole file of tests, on SQLite."""
+    folder: Path = tmp_path_factory.mktemp("shared")
+    with Installation(folder / "home", None).start() as service, live(service) as running:
         yield running
