@@ -262,7 +262,8 @@ def require_id(text: str) -> str:
 
 
 def _texts(request: Request) -> Texts:
-    chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
+    asked = request.query_params.get("lang")
+    chosen = asked if asked in languages() else request.cookies.get(LANGUAGE_COOKIE)
     return negotiated(request.headers.get("accept-language", ""), chosen=chosen)
 
 

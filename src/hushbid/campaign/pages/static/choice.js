@@ -87,7 +87,7 @@ function describe(price) {
 }
 
 document.getElementById("slider-row").hidden = false;
-for (const element of document.querySelectorAll(".without-script")) element.hidden = true;
+for (const element of document.querySelectorAll(".without-script")) element.remove(); // or Enter would press its button
 slider.max = scale;
 slider.addEventListener("input", slid);
 field.addEventListener("input", typed);
