@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,22 +56,37 @@ def quick_passwords() -> Iterator[None]:
     accounts._hasher = real
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
-    """An installation that has never been started."""
+@contextmanager
+def _installed(request: pytest.FixtureRequest, folder: Path) -> Iterator[Installation]:
+    """An installation that has never been started, on the store that a fixture is asked for."""
+    home = folder / "home"
     if request.param == "sqlite":
-        (tmp_path / "home").mkdir()
-        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "home")
-        yield Installation(tmp_path / "home", None)
+        home.mkdir()
+        shutil.copy(request.getfixturevalue("sqlite_template"), home)
+        yield Installation(home, None)
         return
     postgres: Postgres = request.getfixturevalue("postgres")
     name = postgres.new(like=request.getfixturevalue("postgres_template"))
-    yield Installation(tmp_path / "home", postgres.url(name))
+    yield Installation(home, postgres.url(name))
     postgres.drop(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
+    """An installation that has never been started."""
+    with _installed(request, tmp_path) as found:
+        yield found
 
 
 @pytest.fixture
 def service(installation: Installation) -> Iterator[Service]:
     """A running server."""
     with installation.start() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def common(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A running server for all tests of a file that mind nobody else's campaigns."""
+    with _installed(request, tmp_path_factory.mktemp("common")) as found, found.start() as running:
         yield running

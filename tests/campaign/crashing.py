@@ -9,15 +9,14 @@ import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from hushbid.campaign.crash import no_crash
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
-from hushbid.campaign.service import Service
 from hushbid.campaign.store import campaigns
 from hushbid.disclosure.claims import stored
 from hushbid.record.canonical import parsed
@@ -56,120 +55,106 @@ class Scene:
 # -- the process that dies ---------------------------------------------------------------------------------------------
 
 
-def killed_at(scene: Scene, act: str, point: str, journal: Path) -> int | None:
-    """Let a process act until it reaches a point, at which it is killed; its exit code."""
-    process = _processes.Process(target=_act, args=(scene, act, point, journal))
+def killed_at(scene: Scene, point: str, journal: Path) -> int | None:
+    """Let a process hold the server to its word and live on until it reaches a point; its exit code."""
+    return process_of(_until, scene, point, journal)
+
+
+def process_of(target: Callable[..., None], *given: object) -> int | None:
+    """Call a function in a new process, and wait for its end; its exit code."""
+    process = _processes.Process(target=target, args=given)
     process.start()
     process.join(120)
     return process.exitcode
 
 
-def _act(scene: Scene, act: str, point: str, journal: Path) -> None:
+def _until(scene: Scene, point: str, journal: Path) -> None:
     def crash(reached: str) -> None:
         if reached == point:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    play = scene.started(crash)
-    with journal.open("a") as file:
+    with _telling(journal):
+        told = _read(journal)
+        play = scene.started(crash)
+        _take_up(play)
+        _nothing_is_lost(play, told)
+        with journal.open("a") as file:
 
-        def note(**acknowledged: Any) -> None:
-            file.write(json.dumps(acknowledged) + "\n")
-            file.flush()
+            def note(**acknowledged: Any) -> None:
+                file.write(json.dumps(acknowledged) + "\n")
+                file.flush()
 
-        ACTS[act](play, note)
-
-
-def _report(play: Play, note: Callable[..., None]) -> None:
-    for row in range(len(PEOPLE)):
-        play.report([row])
-        note(reported=row)
+            _live_on(play, note)
 
 
-def _decide(play: Play, note: Callable[..., None]) -> None:
-    play.decide()
-    note(promised=[play.service.participation(link.token).promised for link in play.links])
-
-
-def _deliver(play: Play, note: Callable[..., None]) -> None:
-    for row in range(len(PEOPLE)):
-        play.deliver([row])
-        note(delivered=row)
-
-
-def _release(play: Play, note: Callable[..., None]) -> None:
-    play.release()
+def _live_on(play: Play, note: Callable[..., None]) -> None:
+    """Everybody does whatever is still to be done, or what she has no answer to; all of it may be done twice."""
+    if play.view.state is CampaignState.REPORTING:
+        for row in range(len(PEOPLE)):
+            play.report([row])
+            note(reported=row)
+        assert play.decide().state == "done"
+    if play.view.state is CampaignState.DELIVERING:
+        note(promised=[play.service.participation(link.token).promised for link in play.links])
+        for row in range(len(PEOPLE)):
+            play.deliver([row])
+            note(delivered=row)
+        assert play.release().state == "done"
+    assert play.view.state is CampaignState.RELEASED
     note(estimate=play.view.release)
+    play.service.tick()
+    play.service.mark_paid(play.who, play.id)
+    note(paid=play.view.paid)
 
 
-def _pay(play: Play, note: Callable[..., None]) -> None:
-    note(paid=sum(row.due for row in play.service.mark_paid(play.who, play.id)))
-
-
-ACTS: dict[str, Callable[[Play, Callable[..., None]], None]] = {
-    "report": _report,
-    "decide": _decide,
-    "deliver": _deliver,
-    "release": _release,
-    "pay": _pay,
-}
-
-
-# -- the scenes --------------------------------------------------------------------------------------------------------
-
-
-def staged(installation: Installation, act: str) -> Scene:
-    """A campaign that is about to see an act."""
+def staged(installation: Installation) -> Scene:
+    """A campaign that has opened."""
     with installation.start() as service:
         play = opened(service, PEOPLE, participation_fee=FEE)
-        if act != "report":
-            play = decided_before(service, play, act)
-        installation.clock.now += timedelta(seconds=1)
         return Scene(installation, replace(play, service=None))  # type: ignore[arg-type]
-
-
-def decided_before(service: Service, play: Play, act: str) -> Play:
-    play.report()
-    if act == "decide":
-        return play
-    play.decide()
-    if act == "deliver":
-        return play
-    play.deliver()
-    if act == "pay":
-        play.release()
-    return play
 
 
 # -- afterwards --------------------------------------------------------------------------------------------------------
 
 
 def holds_up(scene: Scene, journal: Path) -> None:
-    """Start the server again in a new process, hold it to what it acknowledged, and bring the campaign to its end."""
-    problem = journal.with_name("problem")
-    process = _processes.Process(target=_hold_up, args=(scene, journal, problem))
-    process.start()
-    process.join(120)
-    assert process.exitcode == 0, problem.read_text() if problem.exists() else f"exit code {process.exitcode}"
+    """Start the server again in a new process, hold it to what it acknowledged, and look at everything."""
+    ended = process_of(_hold_up, scene, journal)
+    assert ended == 0, problem_of(journal) or f"exit code {ended}"
 
 
-def _hold_up(scene: Scene, journal: Path, problem: Path) -> None:
+def _hold_up(scene: Scene, journal: Path) -> None:
+    with _telling(journal):
+        told = _read(journal)
+        play = scene.started()
+        with play.service:
+            _take_up(play)
+            _nothing_is_lost(play, told)
+            _live_on(play, lambda **_: None)
+            _nothing_is_lost(play, told)
+            _is_consistent(play)
+
+
+@contextmanager
+def _telling(journal: Path) -> Iterator[None]:
+    """Write down what went wrong, for whoever waits for this process."""
     try:
-        _held_up(scene, journal)
-    except BaseException:  # noqa: BLE001 - told to whoever waits for this process
-        problem.write_text(traceback.format_exc())
+        yield
+    except BaseException:  # noqa: BLE001 - told in the file
+        journal.with_name("problem").write_text(traceback.format_exc())
         raise SystemExit(1) from None
 
 
-def _held_up(scene: Scene, journal: Path) -> None:
-    told = _read(journal)
-    play = scene.started()
-    with play.service as service:
-        for job in service.jobs(play.who, play.id):
-            service.wait(job, timeout=60)
-        _nothing_is_lost(play, told)
-        _bring_to_the_end(play)
-        _nothing_is_lost(play, told)
-        _is_consistent(play)
+def problem_of(journal: Path) -> str:
+    """What went wrong in a process."""
+    problem = journal.with_name("problem")
+    return problem.read_text() if problem.exists() else ""
+
+
+def _take_up(play: Play) -> None:
+    """Wait for what the server took up."""
+    for job in play.service.jobs(play.who, play.id):
+        play.service.wait(job, timeout=60)
 
 
 def _read(journal: Path) -> list[dict[str, Any]]:
@@ -191,20 +176,6 @@ def _nothing_is_lost(play: Play, told: list[dict[str, Any]]) -> None:
             assert play.view.release == one["estimate"]
         if "paid" in one:
             assert play.view.paid == one["paid"]
-
-
-def _bring_to_the_end(play: Play) -> None:
-    """Everybody does again whatever she has no answer to; all of it may be done twice."""
-    service = play.service
-    if play.view.state is CampaignState.REPORTING:
-        play.report()
-        assert play.decide().state == "done"
-    if play.view.state is CampaignState.DELIVERING:
-        play.deliver()
-        assert play.release().state == "done"
-    service.mark_paid(play.who, play.id)
-    service.tick()
-    assert play.view.state is CampaignState.RELEASED
 
 
 def _is_consistent(play: Play) -> None:

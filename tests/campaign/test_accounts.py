@@ -141,24 +141,3 @@ def test_no_token_or_password_is_stored_as_it_is(service: Service) -> None:
         stored = "".join(str(row) for table in metadata.sorted_tables for row in connection.execute(table.select()))
     assert [secret for secret in secrets if secret in stored] == []
     assert "10.0.0.1" not in stored
-
-
-def test_a_request_is_carried_out_once_under_its_key(installation: Installation) -> None:
-    with installation.start() as service:
-        key = "0123456789abcdef"
-        assert service.begin_once("u1", key, b"request") is None
-        with pytest.raises(Conflict, match="being carried out"):
-            service.begin_once("u1", key, b"request")
-        service.finish_once("u1", key, b"an answer with a link")
-        assert service.begin_once("u1", key, b"request") == b"an answer with a link"
-        assert service.begin_once("u2", key, b"request") is None
-        with pytest.raises(Conflict, match="another request"):
-            service.begin_once("u1", key, b"another")
-        service.drop_once("u2", key)
-        assert service.begin_once("u2", key, b"request") is None
-        for wrong in ("short", "x" * 201, "\u0661" * 20):
-            with pytest.raises(InputError, match="Idempotency-Key"):
-                service.begin_once("u1", wrong, b"request")
-        installation.clock.pass_(days=2)
-        service.tick()
-        assert service.begin_once("u1", key, b"request") is None

@@ -1,10 +1,12 @@
 """What people give up over all campaigns: counted exactly, limited before anybody reports, never after."""
 
+import math
+
 import pytest
 
 from hushbid.campaign.domain.states import ParticipantState
 from hushbid.campaign.service import Service
-from hushbid.errors import Conflict, InputError
+from hushbid.errors import CampaignError, Conflict, InputError
 from tests.campaign.support import Installation, Play, decided, drafted, opened, released, user
 
 PEOPLE = ["ann@x", "bob@x", "cy@x"]
@@ -132,3 +134,31 @@ def test_auditors_see_the_ledger_by_pseudonym_in_pages(service: Service) -> None
     assert second.cursor is None
     assert not any(name in str(rows) for name in PEOPLE)
     assert {row.campaign for row in rows} == {play.id}
+
+
+def test_a_limit_holds_until_another_is_said(installation: Installation) -> None:
+    """A server that is started without it, or on an older database, must not forget it."""
+    caps = [None, 1.5, None, 0.75, None, math.inf, None]
+    found = []
+    for cap in caps:
+        with installation.start(privacy_cap=cap) as service:
+            found.append(service._context.privacy_cap)
+    assert found == [None, 1.5, 1.5, 0.75, 0.75, None, None]
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, 1e6, math.nan])
+def test_a_limit_that_is_none_is_refused_and_the_old_one_stays(installation: Installation, cap: float) -> None:
+    installation.start(privacy_cap=2.0).close()
+    with pytest.raises(InputError, match="privacy_cap must be positive"):
+        installation.start(privacy_cap=cap)
+    with installation.start() as service:
+        assert service._context.privacy_cap == 2.0
+
+
+def test_a_damaged_limit_lets_no_server_start(installation: Installation) -> None:
+    installation.start(privacy_cap=2.0).close()
+    (installation.folder / "privacy-cap").write_text("")
+    with pytest.raises(CampaignError, match="say the limit again"):
+        installation.start()
+    with installation.start(privacy_cap=1.0) as service:
+        assert service._context.privacy_cap == 1.0

@@ -6,12 +6,14 @@
     keys/signing/       the keys receipts are signed with (`hushbid.record.key_folder`)
     keys/data/          one key per campaign to people's values, until it is destroyed (`hushbid.campaign.vault`)
     claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.claims`)
+    privacy-cap         the most that anybody may give up over all campaigns, if there is a limit
     lock                held by the server that runs here
 
 A backup holds the database only. Keys and claims stay where they are, so going back to an older database can neither
 bring a destroyed key back nor permit a second release.
 """
 
+import math
 import os
 import secrets
 from dataclasses import dataclass
@@ -96,6 +98,33 @@ class Home:
     def identity_key(self) -> bytes:
         """The key that turns external ids into persons."""
         return self._read(self._identity)
+
+    def privacy_cap(self) -> float | None:
+        """The most that anybody may give up over all campaigns, as it was said last; None if there is no limit."""
+        try:
+            found = float(self._cap.read_text("ascii"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            found = math.nan
+        if not 0.0 < found < math.inf:
+            raise CampaignError(f"{self._cap} is damaged: say the limit again.")
+        return found
+
+    def keep_privacy_cap(self, cap: float | None) -> None:
+        """Let a limit hold from now on, also for a server that is started without saying it, or with an old backup."""
+        if cap is None:
+            self._cap.unlink(missing_ok=True)
+            sync_folder(self.path)
+            return
+        draft = self._cap.with_name(f".{self._cap.name}.{secrets.token_hex(8)}")
+        write_durably(draft, repr(float(cap)).encode())
+        draft.replace(self._cap)
+        sync_folder(self.path)
+
+    @property
+    def _cap(self) -> Path:
+        return self.path / "privacy-cap"
 
     def _read(self, path: Path) -> bytes:
         try:

@@ -15,11 +15,11 @@ from hushbid.cli.server_options import installation
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 @installation
 def command(file: Path, force: bool, home: Path, database: str | None, as_json: bool) -> None:
-    """Write a server's database into one file, beside the running server.
+    """Write a server's database into one file.
 
-    The file holds everybody's reports, so keep it as safe as the server. It does not hold keys or claims: from the
-    folder's keys/ keep identity.key and signing/ apart, but never keys/data or an old copy of claims/, which are what
-    makes a value unreadable and an estimate final.
+    Works beside a running server. The file holds everybody's reports, so keep it as safe as the server. It does not
+    hold keys or claims: from the folder's keys/ keep identity.key and signing/ apart, but never keys/data or an old
+    copy of claims/, which are what makes a value unreadable and an estimate final.
     """
     from hushbid.campaign.beside import Beside
 

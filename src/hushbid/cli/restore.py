@@ -15,11 +15,12 @@ from hushbid.cli.server_options import installation
 @click.option("--replace", is_flag=True, help="Put the backup in place of a database that is not empty.")
 @installation
 def command(file: Path, replace: bool, home: Path, database: str | None, as_json: bool) -> None:
-    """Put a backup in place of a server's database, into the same folder; the server must not run.
+    """Put a backup in place of a server's database.
 
-    It may go into the other kind of database, which is how a server moves from SQLite to PostgreSQL. Estimates that
-    were drawn after the backup stand: they lie in the folder, and the server takes them up when it starts. Accounts,
-    tokens and links are again those of the backup, so withdraw again what was withdrawn since.
+    The folder must be the same, and the server must not run. The backup may go into the other kind of database, which
+    is how a server moves from SQLite to PostgreSQL. Estimates that were drawn after the backup stand: they lie in the
+    folder, and the server takes them up when it starts. Accounts, tokens and links are again those of the backup, so
+    withdraw again what was withdrawn since.
     """
     from hushbid.campaign.beside import Beside
 

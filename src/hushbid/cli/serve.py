@@ -1,9 +1,10 @@
 """``hushbid serve``: the campaign server."""
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
     from hushbid.campaign.service import Service
 
 _FIRST_USER = "analyst"
+
+
+class _Cap(click.ParamType[float]):
+    """A limit, or the word for having none."""
+
+    name = "loss"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Infinity stands for no limit."""
+        return math.inf if value == "none" else click.FLOAT.convert(value, param, ctx)
 
 
 @make_command("serve", results=False)
@@ -37,9 +48,9 @@ _FIRST_USER = "analyst"
 )
 @click.option(
     "--privacy-cap",
-    type=float,
+    type=_Cap(),
     metavar="LOSS",
-    help="Nobody gives up more than this over all campaigns.  [default: none]",
+    help="Nobody gives up more than this over all campaigns; none lifts the limit.  [default: as it was]",
 )
 @click.option("--quiet", is_flag=True, help="No line per request.")
 @click.option(

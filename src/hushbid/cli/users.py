@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @command_group("users")
 def command() -> None:
-    """Say who may log in to a server: analysts, who do everything, and auditors, who only read.
+    """Say who may log in to a server.
 
-    Works beside a running server. A password is asked for, or taken from the first line of what is piped in, never from
-    the command line.
+    Analysts do everything, auditors only read. Works beside a running server. A password is asked for, or taken from
+    the first line of what is piped in, never from the command line.
     """
 
 

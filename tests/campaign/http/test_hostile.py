@@ -33,23 +33,23 @@ def asked(live: Live, method: str, path: str, body: Any) -> Any:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_text_is_kept_as_it_is(both: Live, text: str) -> None:
+def test_text_is_kept_as_it_is(either: Live, text: str) -> None:
     settings = {**SETTINGS, "title": text, "question": text, "description": text}
-    drafted_one = asked(both, "POST", "/campaigns", settings)
+    drafted_one = asked(either, "POST", "/campaigns", settings)
     assert drafted_one.status_code == 201
     path = f"/campaigns/{drafted_one.json()['id']}"
-    assert asked(both, "GET", path, None).json()["settings"]["title"] == drafted_one.json()["settings"]["title"]
+    assert asked(either, "GET", path, None).json()["settings"]["title"] == drafted_one.json()["settings"]["title"]
     people = {"people": [{"id": text}, {"id": "somebody else"}]}
-    invited = asked(both, "POST", f"{path}/participants", people)
+    invited = asked(either, "POST", f"{path}/participants", people)
     assert invited.status_code in (201, 422)
     if invited.status_code == 201:
         label = invited.json()["invitations"][0]["label"]
-        assert asked(both, "POST", f"{path}/links", {"label": label}).status_code in (201, 422)
+        assert asked(either, "POST", f"{path}/links", {"label": label}).status_code in (201, 422)
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: repr(text)[:20])
-def test_text_that_no_store_or_page_can_hold_is_refused(both: Live, text: str) -> None:
-    play = drafted(both.service, 2)
+def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str) -> None:
+    play = drafted(either.service, 2)
     for method, path, body in (
         ("POST", "/campaigns", {**SETTINGS, "title": text}),
         ("POST", "/campaigns", {**SETTINGS, "prior": text}),
@@ -64,7 +64,7 @@ def test_text_that_no_store_or_page_can_hold_is_refused(both: Live, text: str) -
         ("POST", "/session", {"name": "ann", "password": text or "\x00"}),
         ("POST", f"/campaigns/{play.id}/payments", {"labels": [text]}),
     ):
-        assert asked(both, method, path, body).status_code in (401, 404, 409, 422, 429), (path, body)
+        assert asked(either, method, path, body).status_code in (401, 404, 409, 422, 429), (path, body)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_text_that_no_store_or_page_can_hold_is_refused(both: Live, text: str) -
         {"report_by": "2026-03-01"},
         {"automatic": True},
         {"automatic": 1},
-        {"setting": "both"},
+        {"setting": "either"},
         {"currency": "€"},
         {"nonsense": 1},
     ],
@@ -113,9 +113,9 @@ def test_numbers_out_of_all_proportion_are_refused(shared: Live, changes: dict[s
 
 
 @pytest.mark.parametrize("number", [0, -1, 1e308, 5e-324, 10**30, True, None, "1", [], {}])
-def test_odd_reports_never_break_anything(both: Live, number: Any) -> None:
-    play = opened(both.service)
-    with both.client(play.token(0)) as client:
+def test_odd_reports_never_break_anything(either: Live, number: Any) -> None:
+    play = opened(either.service)
+    with either.client(play.token(0)) as client:
         response = client.put("/participation/report", json={"sensitivity": number})
         assert response.status_code in (200, 422)
         assert client.get("/participation").status_code == 200

@@ -148,11 +148,11 @@ def conducted(live: Live, setting: str, title: str) -> Play:
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
-def test_a_participant_never_sees_anything_of_another(both: Live, setting: str) -> None:
-    play, other = conducted(both, setting, "First"), conducted(both, setting, "Second")
+def test_a_participant_never_sees_anything_of_another(either: Live, setting: str) -> None:
+    play, other = conducted(either, setting, "First"), conducted(either, setting, "Second")
     secrets = []
     for link, second in zip(play.links, other.links, strict=True):
-        with both.client(link.token) as client:
+        with either.client(link.token) as client:
             held = client.get("/participation/export").json()
         own = held["participant"]
         names = {link.label, link.label.partition("@")[0], str(REPORTS[link.label])}
@@ -160,16 +160,16 @@ def test_a_participant_never_sees_anything_of_another(both: Live, setting: str) 
     everywhere = set().union(*secrets)
     assert len(everywhere) == sum(map(len, secrets)), "people differ in everything"
     for link, own in zip(play.links, secrets, strict=True):
-        seen = b"\n".join(everything_she_sees(both, link.token))
+        seen = b"\n".join(everything_she_sees(either, link.token))
         assert [value for value in everywhere - own if value.encode() in seen] == []
         assert len([value for value in own if value.encode() in seen]) == 6, "the search finds what is there"
 
 
-def test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names(both: Live) -> None:
-    play = released(both.service, ["ann@example.org", "bob@example.org", "cy@example.org"])
+def test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names(either: Live) -> None:
+    play = released(either.service, ["ann@example.org", "bob@example.org", "cy@example.org"])
     found = {}
-    for role, token in (("analyst", both.analyst), ("auditor", both.auditor)):
-        with both.client(token) as client:
+    for role, token in (("analyst", either.analyst), ("auditor", either.auditor)):
+        with either.client(token) as client:
             pages = [
                 ask(client, method, path, None, play.id)
                 for (method, path), (allowed, _) in MATRIX.items()

@@ -52,13 +52,16 @@ def where(installation: Installation) -> list[str]:
     return named if installation.url is None else [*named, "--database", installation.url]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_server_starts_answers_and_ends_in_order(tmp_path: Path, number: int) -> None:
+def test_a_server_starts_answers_and_ends_in_order(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with served("--home", home) as (process, url):
         health = httpx.get(f"{url}/api/v1/health")
         assert health.json()["status"] == "ok"
-        code, out, err = stopped(process, number)
+        port = url.rpartition(":")[2]
+        second = hushbid("serve", "--home", tmp_path / "two", "--port", port)
+        assert second.exit_code == 2
+        assert f"127.0.0.1 port {port} cannot be used" in second.stderr
+        code, out, err = stopped(process, signal.SIGTERM)
     assert code == 0, err
     assert out == "Stopped.\n"
     assert "hushbid users add" in err, "nobody is at a terminal, so no password is shown"
@@ -66,25 +69,6 @@ def test_a_server_starts_answers_and_ends_in_order(tmp_path: Path, number: int) 
     assert "hushbid.access GET /api/v1/health 200" in err
     assert home.stat().st_mode & 0o777 == 0o700
     assert "Traceback" not in err
-
-
-def test_a_second_server_on_the_same_store_is_refused_in_one_sentence(installation: Installation) -> None:
-    with served(*where(installation)) as (process, _):
-        second = hushbid("serve", "--port", "0", *where(installation))
-        assert (second.exit_code, second.stdout) == (2, "")
-        assert second.stderr.strip().splitlines()[-1].startswith("Error: Another server is running on this database")
-        restoring = hushbid("restore", __file__, *where(installation))
-        assert restoring.exit_code == 2
-        assert "Another server is running" in restoring.stderr
-        assert stopped(process, signal.SIGINT)[0] == 0
-
-
-def test_a_port_in_use_is_named(tmp_path: Path) -> None:
-    with served("--home", tmp_path / "one") as (_, url):
-        port = url.rpartition(":")[2]
-        second = hushbid("serve", "--home", tmp_path / "two", "--port", port)
-    assert second.exit_code == 2
-    assert f"127.0.0.1 port {port} cannot be used" in second.stderr
 
 
 @pytest.mark.parametrize("url", ["http://example.org", "https://example.org/path", "example.org", "https://"])
@@ -95,9 +79,22 @@ def test_an_address_without_tls_or_with_a_path_is_refused(tmp_path: Path, url: s
     assert not (tmp_path / "home").exists()
 
 
-def test_accounts_are_made_beside_the_running_server_and_bots_play_a_campaign(installation: Installation) -> None:
+def refused_beside_a_running_server(*options: str) -> None:
+    """A second server, and a restore; each in one sentence."""
+    second = hushbid("serve", "--port", "0", *options)
+    assert (second.exit_code, second.stdout) == (2, "")
+    assert second.stderr.strip().splitlines()[-1].startswith("Error: Another server is running on this database")
+    restoring = hushbid("restore", __file__, *options)
+    assert restoring.exit_code == 2
+    assert "Another server is running" in restoring.stderr
+
+
+def test_beside_a_running_server_accounts_are_made_bots_play_and_no_second_server_starts(
+    installation: Installation,
+) -> None:
     options = where(installation)
     with served("--quiet", *options) as (process, url):
+        refused_beside_a_running_server(*options)
         made = hushbid("users", "add", "ann", *options, given="correct horse battery staple\n")
         assert made.exit_code == 0, made.stderr
         login = httpx.post(f"{url}/api/v1/session", json={"name": "ann", "password": "correct horse battery staple"})
@@ -109,7 +106,7 @@ def test_accounts_are_made_beside_the_running_server_and_bots_play_a_campaign(in
         assert (result["ok"], result["bots"]) == (True, 30)
         backup = installation.folder.parent / "backup.gz"
         assert "1 campaigns" in hushbid("backup", backup, *options).stdout
-        code, out, err = stopped(process, signal.SIGINT)
+        code, out, err = stopped(process, signal.SIGINT)  # as Ctrl-C does
     assert code == 0, err
     assert token not in out + err
     assert "hushbid.access" not in err

@@ -13,7 +13,6 @@ from fastapi import Header, Request, Response
 
 from hushbid.campaign.http.shell import shell_of
 from hushbid.campaign.http.wire import encoded
-from hushbid.errors import HushbidError, ServerFailed
 
 Key = Annotated[
     str | None,
@@ -48,17 +47,8 @@ async def once(
     if key is None:
         return _response(encode(await run(do)), status)
     service, asked = shell.service, await _fingerprint(request)
-    before = await shell.run(lambda: service.begin_once(who, key, asked))
-    if before is not None:
-        return _response(before, status, {"Idempotency-Replayed": "true"})
-    try:
-        content = encode(await run(do))
-    except HushbidError as refused:
-        if not isinstance(refused, ServerFailed):  # then nobody knows whether it was carried out
-            await shell.run(lambda: service.drop_once(who, key))
-        raise
-    await shell.run(lambda: service.finish_once(who, key, content))
-    return _response(content, status)
+    content, repeated = await run(lambda: service.once(who, key, asked, do, encode))
+    return _response(content, status, {"Idempotency-Replayed": "true"} if repeated else None)
 
 
 def _response(content: bytes, status: int, headers: dict[str, str] | None = None) -> Response:

@@ -7,8 +7,10 @@ from typing import Any
 from hushbid.campaign.domain import rules
 from hushbid.campaign.domain.entities import Campaign
 from hushbid.campaign.domain.states import CampaignState
+from hushbid.campaign.domain.views import CampaignView
 from hushbid.campaign.service.context import Desk
 from hushbid.campaign.service.receipts import tree_over
+from hushbid.campaign.service.shown import campaign_view
 from hushbid.campaign.store import campaigns, events, jobs, ledger, participants
 from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict
@@ -44,7 +46,7 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
         finish_job(tx, job)
 
 
-def cancel(tx: Transaction, campaign_id: str, reason: str) -> None:
+def cancel(tx: Transaction, campaign_id: str, reason: str) -> CampaignView:
     """End a campaign because an analyst wants so; too late once people have been told what is bought from them."""
     campaign = campaigns.get(tx.connection, campaign_id)
     states = (CampaignState.DRAFT, CampaignState.REPORTING, CampaignState.ALLOCATING)
@@ -52,9 +54,10 @@ def cancel(tx: Transaction, campaign_id: str, reason: str) -> None:
     if campaign.state is CampaignState.ALLOCATING and _is_busy(tx, campaign_id):
         raise Conflict("It is not possible to cancel it while the decision is being made.")
     cancelled(tx, campaign, reason)
+    return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
-def close(tx: Transaction, campaign_id: str, *, accept_unpaid: bool) -> None:
+def close(tx: Transaction, campaign_id: str, *, accept_unpaid: bool) -> CampaignView:
     """Close a campaign whose estimate is out and whose people are paid, or by name accepted as unpaid."""
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.RELEASED, to="close it")
@@ -63,6 +66,7 @@ def close(tx: Transaction, campaign_id: str, *, accept_unpaid: bool) -> None:
         raise Conflict(f"{len(owed)} people are still to be paid: pay them, or accept that by name.")
     campaigns.step(tx.connection, campaign, CampaignState.CLOSED, closed_at=tx.at)
     events.append(tx, campaign_id, "closed", {"unpaid": owed})
+    return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
 def finish_job(tx: Transaction, job_id: str) -> None:

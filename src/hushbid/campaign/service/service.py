@@ -1,9 +1,11 @@
 """`Service`: everything the campaign server can do, for the HTTP interface, the pages, the command line and tests."""
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -58,7 +60,7 @@ from hushbid.campaign.store.rows import stamp
 from hushbid.campaign.store.transaction import Clock, Transaction
 from hushbid.campaign.vault import Vault
 from hushbid.campaign.writer import Writer
-from hushbid.errors import Conflict, InputError, NotAllowed, NotFound
+from hushbid.errors import Conflict, HushbidError, InputError, NotAllowed, NotFound
 from hushbid.record.events import Event
 from hushbid.record.receipt import Receipt
 from hushbid.record.signing import KeyList
@@ -66,6 +68,7 @@ from hushbid.record.signing import KeyList
 T = TypeVar("T")
 MOST_ON_A_PAGE = 1000
 _LONGEST_REASON = 500
+_MOST_CAP = 1e6
 
 
 def utc_now() -> datetime:
@@ -74,7 +77,11 @@ def utc_now() -> datetime:
 
 
 class Service:
-    """A running installation. Close it when done; only one may run on a database, and only one in a folder."""
+    """A running installation. Close it when done; only one may run on a database, and only one in a folder.
+
+    ``privacy_cap``: nobody may give up more over all campaigns, from now on; infinity lifts the limit. Without it the
+    limit stays what it was, so that a server started carelessly keeps it.
+    """
 
     def __init__(
         self,
@@ -86,8 +93,8 @@ class Service:
         privacy_cap: float | None = None,
         effort: Effort | None = None,
     ) -> None:
-        if privacy_cap is not None and not 0.0 < privacy_cap < 1e6:
-            raise InputError(f"privacy_cap must be positive and below a million, got {privacy_cap}.")
+        if privacy_cap is not None and not (0.0 < privacy_cap < _MOST_CAP or privacy_cap == math.inf):
+            raise InputError(f"privacy_cap must be positive and below a million, or inf for none, got {privacy_cap}.")
         self.home = home
         self.clock = clock
         self._database = database
@@ -96,7 +103,7 @@ class Service:
             home=home,
             vault=Vault(home.data_keys),
             identity_key=home.identity_key(),
-            privacy_cap=privacy_cap,
+            privacy_cap=None,
             crash=crash,
         )
         self._tree_of = personal.TreeOf()
@@ -104,6 +111,9 @@ class Service:
         with ExitStack() as held:
             lock = lock_file(home.path / "lock", "Another server is running in this folder: stop it first.")
             held.callback(os.close, lock)
+            if privacy_cap is not None:
+                home.keep_privacy_cap(None if privacy_cap == math.inf else privacy_cap)
+            self._context = replace(self._context, privacy_cap=home.privacy_cap())
             with database.writer.begin():
                 migrate(database.writer)
                 starting.bind_installation(database.writer, home)
@@ -278,15 +288,13 @@ class Service:
     def close_campaign(self, who: Principal, campaign_id: str, *, accept_unpaid: bool = False) -> CampaignView:
         """Close a campaign whose people are paid, or listed as unpaid by the analyst's will."""
         _require_analyst(who)
-        self._write("close", lambda tx: ending.close(tx, campaign_id, accept_unpaid=accept_unpaid))
-        return self.campaign(who, campaign_id)
+        return self._write("close", lambda tx: ending.close(tx, campaign_id, accept_unpaid=accept_unpaid))
 
     def cancel(self, who: Principal, campaign_id: str, reason: str) -> CampaignView:
         """End a campaign before its decision."""
         _require_analyst(who)
         sentence = checked_text(reason, "reason", needed=True, longest=_LONGEST_REASON)
-        self._write("cancel", lambda tx: ending.cancel(tx, campaign_id, sentence))
-        return self.campaign(who, campaign_id)
+        return self._write("cancel", lambda tx: ending.cancel(tx, campaign_id, sentence))
 
     # -- what analysts and auditors see --------------------------------------------------------------------------------
 
@@ -453,22 +461,42 @@ class Service:
         with self._read() as connection:
             return stored_jobs.get(connection, job.id)
 
-    def begin_once(self, who: str, key: str, request: bytes) -> bytes | None:
-        """Note a request that must be carried out once: None, or the answer it got before."""
-        return self._write("request", lambda tx: repeating.begin(tx, who, key, request))
+    def once(
+        self, who: str, key: str, asked: bytes, do: Callable[[], T], encode: Callable[[T], bytes]
+    ) -> tuple[bytes, bool]:
+        """Carry a request out unless that was done before under the same key: its answer, and whether it was.
 
-    def finish_once(self, who: str, key: str, answer: bytes) -> None:
-        """Store the answer to such a request."""
-        self._write("request", lambda tx: repeating.finish(tx, who, key, answer))
-
-    def drop_once(self, who: str, key: str) -> None:
-        """Forget such a request, because it was refused."""
-        self._write("request", lambda tx: repeating.drop(tx, who, key))
+        ``do`` is one of the use cases above that change something. What it changes and the answer, as ``encode`` makes
+        it, become durable together, so a request is carried out once even if the server is killed in the middle of it.
+        """
+        request = repeating.Request(who=who, key=key, asked=asked, encode=encode)
+        before = self._answered(request)
+        if before is not None:
+            return before, True
+        outer = repeating.current.set(request)
+        try:
+            do()
+        except repeating.AlreadyDone as done:
+            return done.answer, True
+        except HushbidError:  # perhaps because the same request has just been carried out
+            before = self._answered(request)
+            if before is None:
+                raise
+            return before, True
+        finally:
+            repeating.current.reset(outer)
+        assert request.answer is not None, "whatever may be asked for once writes"
+        return request.answer, False
 
     # -- within --------------------------------------------------------------------------------------------------------
 
     def _write(self, name: str, operation: Callable[[Transaction], T]) -> T:
-        return self._writer.run(name, operation)
+        request = repeating.current.get()
+        return self._writer.run(name, operation if request is None else request.around(operation))
+
+    def _answered(self, request: repeating.Request) -> bytes | None:
+        with self._read() as connection:
+            return request.before(connection)
 
     def _started(self, job: JobView) -> JobView:
         self._jobs.start(job)

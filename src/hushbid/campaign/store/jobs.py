@@ -40,25 +40,15 @@ def running(connection: Connection) -> list[JobView]:
     return [_job(row) for row in connection.execute(query)]
 
 
-def remembered(connection: Connection, key: str) -> tuple[str, bool, bytes | None] | None:
-    """The request made under a key, whether it is finished, and the answer to it."""
+def remembered(connection: Connection, key: str) -> tuple[str, bytes] | None:
+    """The request that was carried out under a key, and the answer to it."""
     row = connection.execute(select(idempotency).where(idempotency.c.key == key)).one_or_none()
-    return None if row is None else (row.request, row.finished, None if row.answer is None else bytes(row.answer))
+    return None if row is None else (row.request, bytes(row.answer))
 
 
-def remember(connection: Connection, key: str, request: str, at: str) -> None:
-    """Note that a request is being carried out."""
-    connection.execute(insert(idempotency).values(key=key, request=request, finished=False, answer=None, at=at))
-
-
-def answered(connection: Connection, key: str, answer: bytes) -> None:
-    """Note the answer to a request."""
-    connection.execute(update(idempotency).where(idempotency.c.key == key).values(finished=True, answer=answer))
-
-
-def forget(connection: Connection, key: str) -> None:
-    """Forget a request that was refused."""
-    connection.execute(delete(idempotency).where(idempotency.c.key == key))
+def remember(connection: Connection, key: str, *, request: str, answer: bytes, at: str) -> None:
+    """Note a request and the answer to it."""
+    connection.execute(insert(idempotency).values(key=key, request=request, answer=answer, at=at))
 
 
 def forget_old(connection: Connection, before: str) -> None:

@@ -6,7 +6,6 @@ Tokens are stored as SHA-256 of 256 random bits, passwords as argon2id.
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -195,7 +194,6 @@ idempotency = Table(
     metadata,
     Column("key", Text, primary_key=True),
     Column("request", Text, nullable=False),
-    Column("finished", Boolean, nullable=False),
-    Column("answer", LargeBinary),
+    Column("answer", LargeBinary, nullable=False),
     Column("at", Text, nullable=False),
 )

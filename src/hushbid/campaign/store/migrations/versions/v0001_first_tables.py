@@ -38,8 +38,7 @@ def upgrade() -> None:
         "idempotency",
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("request", sa.Text(), nullable=False),
-        sa.Column("finished", sa.Boolean(), nullable=False),
-        sa.Column("answer", sa.LargeBinary(), nullable=True),
+        sa.Column("answer", sa.LargeBinary(), nullable=False),
         sa.Column("at", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("key", name=op.f("pk_idempotency")),
     )
