@@ -97,7 +97,7 @@ async def _sent(visit: Visit, view: CampaignView | None) -> Response:
             campaign = (await visit.shell.run(lambda: service.change(who, view.id, settings))).id
         else:
             key = form.text("once")
-            campaign = (await visit.shell.run(lambda: _once(service, who, key, settings))).strip('"')
+            campaign = await visit.shell.run(lambda: _once(service, who, key, settings))
     except ServerFailed:
         raise
     except HushbidError as refused:
@@ -109,17 +109,11 @@ def _once(service: Service, who: Principal, key: str, settings: CampaignSettings
     """Store a draft once, however often the same form arrives."""
     if not _is_key(key):
         return service.draft(who, settings).id
-    content = json.dumps(settings.to_dict(), sort_keys=True).encode()
-    before = service.begin_once(who.id, key, b"page draft\n" + content)
-    if before is not None:
-        return before.decode()
-    try:
-        found = service.draft(who, settings).id
-    except HushbidError:
-        service.drop_once(who.id, key)
-        raise
-    service.finish_once(who.id, key, found.encode())
-    return found
+    asked = b"page draft\n" + json.dumps(settings.to_dict(), sort_keys=True).encode()
+    found, _ = service.once(
+        who.id, key, asked, lambda: service.draft(who, settings), lambda view: str(view.id).encode()
+    )
+    return found.decode()
 
 
 def _form_page(
@@ -304,29 +298,24 @@ def _links(
     """Make links once for one form; the same form again gives the same links."""
     if not _is_key(key):
         raise InputError("once must be the key that the form came with.")
-    request = f"page invite\n{campaign}\n{digest or _digest(people)}".encode()
-    before = service.begin_once(who.id, key, request)
-    if before is not None:
-        found: list[dict[str, Any]] = json.loads(before)
-        return found
-    try:
-        if people is None:
-            raise InputError("The links are not kept any more: invite the people again, or renew single links.")
-        made = _invite(service, who, campaign, people)
-    except HushbidError:
-        service.drop_once(who.id, key)
-        raise
-    plain = [asdict(one) for one in made]
-    service.finish_once(who.id, key, json.dumps(plain).encode())
-    return plain
+    asked = f"page invite\n{campaign}\n{digest or _digest(people)}".encode()
+    found, _ = service.once(who.id, key, asked, lambda: _invite(service, who, campaign, people), _encoded)
+    links: list[dict[str, Any]] = json.loads(found)
+    return links
 
 
 def _invite(
-    service: Service, who: Principal, campaign: str, people: int | list[tuple[str, str | None]]
+    service: Service, who: Principal, campaign: str, people: int | list[tuple[str, str | None]] | None
 ) -> tuple[Invitation, ...]:
+    if people is None:
+        raise InputError("The links are not kept any more: invite the people again, or renew single links.")
     if isinstance(people, int):
         return service.invite(who, campaign, count=people)
     return service.invite(who, campaign, people=people)
+
+
+def _encoded(made: tuple[Invitation, ...]) -> bytes:
+    return json.dumps([asdict(one) for one in made]).encode()
 
 
 def _digest(people: object) -> str:
