@@ -29,6 +29,13 @@ def site(service: Service) -> Iterator[Live]:
 
 
 @pytest.fixture(scope="module")
+def either(common: Service) -> Iterator[Live]:
+    """One server on each store for all tests of a file that mind nobody else's campaigns."""
+    with live(common) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """One server for a whole file of tests, on SQLite."""
     folder: Path = tmp_path_factory.mktemp("shared")

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.campaign.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
-from hushbid.campaign.http.exports import Csv, download
+from hushbid.campaign.http.exports import Csv, download, harmless
 from hushbid.campaign.http.wire import answer
 from hushbid.campaign.pages import pictures
 from hushbid.campaign.pages.settings_form import EMPTY, Filled, as_typed, filled
@@ -326,7 +326,7 @@ def _links_csv(links: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(("id", "label", "group", "link"))
-    writer.writerows((one["id"], one["label"], one["group"] or "", one["link"]) for one in links)
+    writer.writerows((one["id"], harmless(one["label"]), harmless(one["group"] or ""), one["link"]) for one in links)
     return text.getvalue()
 
 
