@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -74,11 +74,15 @@ async def live_preview(request: Request) -> Response:
     given = filled(form.all(), visit.write)
     if given.settings is None:
         return answer({"problem": given.first_problem(visit.texts), "texts": {}})
+    latest: dict[str, int] = request.app.state.__dict__.setdefault("previews", {})
+    number = latest[visit.who.id] = latest.get(visit.who.id, 0) + 1
     try:
-        found = await _looked_ahead(visit, given)
+        found = await _looked_ahead(visit, given, wanted=lambda: latest[visit.who.id] == number)
     except HushbidError as refused:
         return answer({"problem": str(refused), "texts": {}})
-    return answer({"problem": None, "above": found.above_ceiling, "texts": preview_texts(visit, given.settings, found)})
+    if found is None:
+        return answer({"problem": None, "texts": {}})
+    return answer({"problem": None, "texts": preview_texts(visit, given.settings, found)})
 
 
 async def _sent(visit: Visit, view: CampaignView | None) -> Response:
@@ -149,13 +153,14 @@ def _form_page(
     )
 
 
-async def _looked_ahead(visit: Visit, given: Filled) -> Preview:
+async def _looked_ahead(visit: Visit, given: Filled, *, wanted: Callable[[], bool] = lambda: True) -> Preview | None:
+    """Look ahead, unless nobody wants to know any more when it is its turn: she has typed on."""
     settings, people, service = given.settings, given.people, visit.shell.service
     assert settings is not None
     groups: int | Sequence[str | None] = people
     if settings.groups:
         groups = [settings.groups[k % len(settings.groups)] for k in range(people)]
-    return await visit.shell.compute(lambda: service.preview(settings, groups))
+    return await visit.shell.compute(lambda: service.preview(settings, groups) if wanted() else None)
 
 
 def quick_menu(settings: CampaignSettings, people: int) -> MenuView | None:

@@ -14,7 +14,7 @@ from hushbid.campaign.pages.auditing import Attacks, verified
 from hushbid.campaign.pages.settings_form import prior_typed
 from hushbid.campaign.pages.visit import Visit, anybody, require_id, staff
 from hushbid.campaign.service import Service
-from hushbid.errors import InputError
+from hushbid.errors import InputError, NotFound
 
 router = APIRouter(include_in_schema=False)
 _C = CampaignState
@@ -166,8 +166,11 @@ async def audit(request: Request, campaign: str) -> Response:
     visit = await staff(request)
     found, service = require_id(campaign), visit.shell.service
     view = await visit.shell.run(lambda: service.campaign(visit.who, found))
-    decided = view.state.is_decided and view.allocated_at is not None
-    checks = await visit.shell.compute(lambda: verified(service, visit.who, view)) if decided else ()
+    try:
+        checks = await visit.shell.compute(lambda: verified(service, visit.who, view))
+    except NotFound:
+        checks = ()
+    decided = bool(checks)
     attacking, attacks = _attacks(request).found(view)
     return visit.page(
         "staff/audit.html",
@@ -187,7 +190,7 @@ async def attack(request: Request, campaign: str) -> Response:
     await visit.form()
     found, service = require_id(campaign), visit.shell.service
     view = await visit.shell.run(lambda: service.campaign(visit.who, found))
-    if view.state.is_decided and view.allocated_at is not None:
+    if view.total_payment is not None:
         _attacks(request).begin(visit.shell, visit.who, view)
     return visit.go(f"/campaigns/{found}/audit#attack")
 
