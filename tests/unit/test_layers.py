@@ -38,6 +38,7 @@ OUTSIDE = {
     "httpx": {"campaign", "client"},
     "itsdangerous": {"campaign"},
     "jinja2": {"campaign", "report"},
+    "markupsafe": {"campaign"},
     "matplotlib": {"report"},
     "opendp": {"disclosure"},
     "pandas": {"engine"},

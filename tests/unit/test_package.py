@@ -5,9 +5,12 @@ import importlib.metadata
 import inspect
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tomllib
+import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -123,7 +126,8 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_and_no_tests(whee
     names = set(zipfile.ZipFile(wheel).namelist())
     files = (path for path in (ROOT / "src" / "hushbid").rglob("*") if path.is_file() and path.suffix != ".pyc")
     source = {str(path.relative_to(ROOT / "src")) for path in files}
-    assert {"hushbid/py.typed", "hushbid/report/page.css"} <= source
+    pages = {f"hushbid/campaign/pages/{name}" for name in ("texts/de.toml", "templates/base.html", "static/pages.css")}
+    assert {"hushbid/py.typed", "hushbid/report/page.css", *pages} <= source
     assert source <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.partition("/")[0] for name in names} == {"hushbid", f"hushbid-{hushbid.__version__}.dist-info"}
@@ -139,6 +143,45 @@ print(json.dumps({"home": hushbid.__file__, "objective": float(allocation.object
     assert Path(told["home"]).is_relative_to(clean.parent)
     expected = hushbid.allocate(hushbid.Uniform(1, 2).virtual_cost([1.2, 1.4, 1.7])).objective
     assert told["objective"] == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def with_server(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel and every package of this one but the source tree; its bin folder."""
+    home = tmp_path_factory.mktemp("with-server")
+    venv.create(home, symlinks=True, with_pip=False)
+    python = home / "bin" / "python"
+    run("uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--python", python, wheel, env=tools())
+    (site,) = home.glob("lib/python*/site-packages")
+    packages = Path(str(importlib.metadata.distribution("fastapi").locate_file("")))
+    (site / "others.pth").write_text(f"{packages}\n")  # the folder only: not what its own .pth files name
+    return home / "bin"
+
+
+def test_the_server_finds_its_templates_scripts_and_migrations_in_the_wheel(with_server: Path, tmp_path: Path) -> None:
+    command = [str(with_server / "hushbid"), "serve", "--port", "0", "--home", "home"]
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with subprocess.Popen(command, cwd=tmp_path, env=inherited, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://[\d.:]+", server.stdout.readline())
+            assert found is not None
+            for path, expected in {
+                "/": "What is your privacy worth to you?",
+                "/login?lang=de": "Anmelden",
+                "/p/other": "/static/enter.js?v=",
+                "/static/pages.css": "--paper:",
+                "/static/privatize.js": "crypto.getRandomValues",
+                "/api/v1/health": '"ok"',
+            }.items():
+                with urllib.request.urlopen(found[0] + path, timeout=60) as answer:
+                    assert expected in answer.read().decode(), path
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(timeout=60)
+    assert (tmp_path / "home" / "hushbid.sqlite3").exists()
+    where = run(with_server / "python", "-I", "-c", "import hushbid; print(hushbid.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(with_server.parent)
 
 
 def test_every_public_name_is_there_with_the_core_alone(clean: Path, tmp_path: Path) -> None:

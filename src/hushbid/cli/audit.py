@@ -33,7 +33,7 @@ def command(
     promised, and for errors larger than stated, on made-up data only. What it finds is proof; that it finds nothing is
     not, so the power to find a planted fault is told too. The exit status is 1 if a fault was found.
     """
-    from hushbid.cli.audits import audits_of, lines_of
+    from hushbid.report.attacks import audits_of, lines_of
 
     chosen = checks or CHECKS
     with Steps(1 + len(chosen)) as step:

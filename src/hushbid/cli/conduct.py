@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.cli.audits import audits_of, lines_of
 from hushbid.cli.campaign_file import Campaign
 from hushbid.cli.frame import plain
 from hushbid.cli.people import read_data, read_people, rows_of
@@ -27,6 +26,7 @@ from hushbid.errors import AlreadyReleased, MissingExtra
 from hushbid.mechanism.publish import plan_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
+from hushbid.report.attacks import audits_of, lines_of
 from hushbid.report.formats import interval
 
 CLAIMS = "claims"

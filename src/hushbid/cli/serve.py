@@ -1,6 +1,5 @@
 """``hushbid serve``: the campaign server."""
 
-import logging
 import math
 import sys
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from hushbid.cli.frame import command as make_command
+from hushbid.cli.serve_demo import log_to_stderr, refuse_with_demo, serve_demo
 from hushbid.cli.server_options import installation, new_password
 from hushbid.errors import InputError, MissingExtra
 
@@ -53,6 +53,9 @@ def _cap(_: click.Context, parameter: click.Parameter, value: str | None) -> flo
     help="Nobody gives up more than this over all campaigns; none lifts the limit.  [default: as it was]",
 )
 @click.option("--quiet", is_flag=True, help="No line per request.")
+@click.option(
+    "--demo", is_flag=True, help="Campaigns to look at, with bots at work, in a folder that is removed at the end."
+)
 def command(
     home: Path,
     database: str | None,
@@ -62,13 +65,18 @@ def command(
     proxies: Sequence[str],
     privacy_cap: float | None,
     quiet: bool,
+    demo: bool,
 ) -> None:
     """Serve campaigns to analysts, auditors and participants.
 
     On the first start the folder is made, with its keys and, unless --database names PostgreSQL, its database. If there
     is no account yet and somebody is at the terminal, an analyst is made and the password shown once; otherwise use
-    `hushbid users add`. Ctrl-C lets requests finish that have begun.
+    `hushbid users add`. Ctrl-C lets requests finish that have begun. --demo needs no account and no folder.
     """
+    if demo:
+        refuse_with_demo(home, database, url, privacy_cap)
+        serve_demo(host, port)
+        return
     https = _is_https(url, host)
     try:
         from hushbid.campaign.http import create_app
@@ -89,7 +97,7 @@ def command(
             click.echo(f"Hushbid serves {url or here} from {home} (Ctrl-C stops).")
             click.echo(f"Receipts are signed with key {service.keys().newest.public.fingerprint}")
 
-        _log_to_stderr(quiet)
+        log_to_stderr(quiet)
         trusted = list(proxies) or (["127.0.0.1", "::1"] if url is not None else [])
         serve(create_app(service, https=https), listener, proxies=trusted, ready=ready)
     click.echo("Stopped.")
@@ -121,16 +129,3 @@ def _first_account(service: "Service", home: Path) -> None:
     password = new_password()
     service.create_user(_FIRST_USER, "analyst", password)
     click.echo(f"An account was made. It is shown this once:\n  name      {_FIRST_USER}\n  password  {password}")
-
-
-def _log_to_stderr(quiet: bool) -> None:
-    """Our own lines, and what uvicorn warns of; nothing of either holds anything of a request."""
-    shown = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
-    for name, level in (("hushbid", logging.INFO), ("uvicorn", logging.WARNING)):
-        logger = logging.getLogger(name)
-        logger.addHandler(shown)
-        logger.setLevel(level)
-        logger.propagate = False
-    if quiet:
-        logging.getLogger("hushbid.access").setLevel(logging.WARNING)

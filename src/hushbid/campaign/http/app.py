@@ -17,6 +17,7 @@ from hushbid.campaign.http.problems import handle_problems, log_fault
 from hushbid.campaign.http.public import router as public
 from hushbid.campaign.http.session import router as session
 from hushbid.campaign.http.shell import PREFIX, Shell
+from hushbid.campaign.pages import add_pages
 from hushbid.campaign.service import Service
 
 _TICK_SECONDS = 2.0
@@ -51,7 +52,8 @@ def create_app(service: Service, *, https: bool = True) -> FastAPI:
     handle_problems(app)
     for part in (participation, public, session, campaigns, conducting):  # the busiest first
         app.include_router(part)
-    app.add_middleware(Frame, https=https)
+    as_page = add_pages(app)
+    app.add_middleware(Frame, https=https, as_page=as_page)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app
 

@@ -52,11 +52,11 @@ def payments_csv(rows: Iterable[PaymentRow]) -> str:
             due += f".{row.due % 10**row.decimals:0{row.decimals}d}"
         paid_at = "" if row.paid_at is None else row.paid_at.isoformat()
         numbers = (row.payment, row.fee, row.paid, row.due)
-        writer.writerow((row.id, _harmless(row.label or ""), *numbers, row.currency, row.decimals, due, paid_at))
+        writer.writerow((row.id, harmless(row.label or ""), *numbers, row.currency, row.decimals, due, paid_at))
     return text.getvalue()
 
 
-def _harmless(label: str) -> str:
+def harmless(label: str) -> str:
     """A label that no spreadsheet takes for a formula; telephone numbers stay as they are."""
     if label[:1] in ("=", "@", "\t", "\r") or (label[:1] in ("+", "-") and not label[1:].replace(" ", "").isdigit()):
         return f"'{label}"

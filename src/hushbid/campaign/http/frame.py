@@ -7,7 +7,7 @@ tell who answered when; that is why a proxy in front should not log participants
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,13 +33,16 @@ SECURITY_HEADERS: Mapping[str, str] = {
 """On every response, unless a handler set its own."""
 
 _STRICT_TRANSPORT = "max-age=31536000"
+AsPage = Callable[[Scope, int], ASGIApp | None]
+"""A refusal as a page, if somebody is looking at it in a browser."""
 
 
 class Frame:
     """An ASGI application around the real one."""
 
-    def __init__(self, app: ASGIApp, *, https: bool) -> None:
+    def __init__(self, app: ASGIApp, *, https: bool, as_page: AsPage = lambda scope, status: None) -> None:
         self._app = app
+        self._as_page = as_page
         named = {**SECURITY_HEADERS, **({"Strict-Transport-Security": _STRICT_TRANSPORT} if https else {})}
         self._headers = [(name.lower().encode(), value.encode()) for name, value in named.items()]
 
@@ -62,14 +65,15 @@ class Frame:
         body = _Body(scope, receive)
         try:
             if body.declared > body.limit:
-                await body.refusal()(scope, receive, framed)
+                await (self._as_page(scope, 413) or body.refusal())(scope, receive, framed)
             else:
                 await self._app(scope, body.receive, framed)
         except Exception as error:  # noqa: BLE001 - the outermost place; whoever is above would log the message
             if status:
                 log_fault(error, template(scope))
             else:
-                await fault(error, template(scope))(scope, receive, framed)
+                answer = fault(error, template(scope))
+                await (self._as_page(scope, 500) or answer)(scope, receive, framed)
         finally:
             if _access.isEnabledFor(logging.INFO):
                 milliseconds = 1e3 * (time.perf_counter() - began)

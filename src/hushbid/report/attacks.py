@@ -13,8 +13,8 @@ from hushbid.disclosure import ReleasePlan, central, local
 from hushbid.errors import MissingExtra
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Empirical, Grouped
-from hushbid.report import AuditLine
 from hushbid.report.audits import audit_lines
+from hushbid.report.model import AuditLine
 
 CHECKS = ("incentives", "privacy", "accuracy")
 _CELLS = 10_000_000

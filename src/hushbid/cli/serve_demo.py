@@ -1,0 +1,72 @@
+"""``hushbid serve --demo``: a server to look at, gone when it is stopped."""
+
+import logging
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from hushbid.cli.server_options import HOME
+from hushbid.errors import InputError, MissingExtra
+
+
+def serve_demo(host: str, port: int) -> None:
+    """Serve campaigns with bots at work until somebody stops it, in a temporary folder."""
+    try:
+        from hushbid.campaign.demo import ANALYST, AUDITOR, Demo, Invited, demo_service
+        from hushbid.campaign.http import create_app
+        from hushbid.campaign.http.server import is_loopback, listen, serve
+    except ImportError as missing:
+        raise MissingExtra(
+            f"The server needs the package {missing.name}: install it with pip install 'hushbid[server,release]'."
+        ) from None
+    if not is_loopback(host):
+        raise InputError(f"--demo serves this machine only: host must be a loopback address, got {host!r}.")
+    with TemporaryDirectory(prefix="hushbid-demo-") as folder, listen(host, port) as listener:
+        service, password = demo_service(Path(folder))
+        with service:
+            here = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+
+            def told(invited: Invited) -> None:
+                click.echo(
+                    f"Ready.\n\n  Analyst      {here}/login\n               name {ANALYST} (or {AUDITOR}, who only"
+                    f" reads), password {password}\n  Participant  {invited.naming}\n               names a price\n"
+                    f"  Participant  {invited.giving}\n               gives a value, to which the browser adds noise\n"
+                )
+
+            demo = Demo(
+                here,
+                service.create_api_token(ANALYST, "demo"),
+                ready=told,
+                failed=lambda sentence: click.echo(f"The demo stopped: {sentence}", err=True),
+            )
+
+            def ready() -> None:
+                click.echo(f"Hushbid serves a demo at {here} (Ctrl-C stops and removes it).")
+                click.echo("Bots are playing some campaigns: a few seconds …")
+                demo.start()
+
+            log_to_stderr(quiet=True)
+            serve(create_app(service, https=False), listener, ready=ready)
+            demo.stop()
+    click.echo("Stopped, and removed.")
+
+
+def refuse_with_demo(home: Path, database: str | None, url: str | None, privacy_cap: float | None) -> None:
+    """A demo is nobody's real server."""
+    if home != Path(HOME) or database is not None or url is not None or privacy_cap is not None:
+        raise InputError("--demo cannot be combined with --home, --database, --url or --privacy-cap.")
+
+
+def log_to_stderr(quiet: bool) -> None:
+    """Our own lines, and what uvicorn warns of; nothing of either holds anything of a request."""
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    for name, level in (("hushbid", logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.addHandler(shown)
+        logger.setLevel(level)
+        logger.propagate = False
+    if quiet:
+        logging.getLogger("hushbid.access").setLevel(logging.WARNING)

@@ -1,0 +1,113 @@
+"""A browser that notices everything, a visitor without one, and where pictures are kept."""
+
+import html
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from playwright.sync_api import Browser, BrowserContext, Page, Request
+
+FLAGS = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+DESK, PHONE = {"width": 1180, "height": 900}, {"width": 360, "height": 780}
+PICTURES = Path(os.environ.get("HUSHBID_SCREENSHOTS", Path(__file__).parents[3] / "out" / "pages"))
+PAGE_HEADERS = {"Accept": "text/html,application/xhtml+xml", "Accept-Language": "en"}
+
+
+@dataclass
+class Watched:
+    """A browser context, and everything it asked for or complained about."""
+
+    url: str
+    context: BrowserContext
+    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    """Method, address and body of each request, with all headers behind the body."""
+
+    complaints: list[str] = field(default_factory=list)
+    """What the console said: refused by the policy, failed to load, thrown by a script."""
+
+    def page(self) -> Page:
+        page = self.context.new_page()
+        page.on("console", lambda said: self.hear(said.type, said.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        return page
+
+    def hear(self, kind: str, text: str) -> None:
+        """Note what the console says, but not that a page came with the status of a refusal."""
+        if kind == "error" and not text.startswith("Failed to load resource: the server responded with a status of 4"):
+            self.complaints.append(text)
+
+    def note(self, request: Request) -> None:
+        headers = "\n".join(f"{name}: {value}" for name, value in request.headers.items())
+        self.asked.append((request.method, request.url, f"{request.post_data or ''}\n{headers}"))
+
+    def strangers(self) -> list[str]:
+        """Addresses on any other host."""
+        return [address for _, address, _ in self.asked if not address.startswith((self.url, "data:", "blob:"))]
+
+
+@contextmanager
+def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
+    """A browser that has never been here; complaints and requests to other hosts fail the test."""
+    options = {"viewport": DESK, "locale": "en", "accept_downloads": True, **options}
+    with browser.new_context(**options) as context:
+        found = Watched(url, context)
+        context.on("request", found.note)
+        yield found
+        assert found.strangers() == []
+
+
+def keep(page: Page, name: str, *, full: bool = True) -> None:
+    """Keep a picture for people to look at."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=full)
+
+
+def too_wide(page: Page) -> int:
+    """By how much a page is wider than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+class Visitor:
+    """Somebody without a browser who fills in forms as they come, or as they should not."""
+
+    def __init__(self, url: str, **headers: str) -> None:
+        self.client = httpx.Client(base_url=url, headers={**PAGE_HEADERS, **headers}, timeout=60.0)
+
+    def __enter__(self) -> "Visitor":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+
+    def get(self, path: str) -> httpx.Response:
+        return self.client.get(path)
+
+    def csrf(self, path: str) -> str:
+        """The token in the forms of a page."""
+        found = re.search(r'name="csrf" value="([^"]+)"', self.get(path).text)
+        assert found is not None, path
+        return found[1]
+
+    def send(self, path: str, page: str, **fields: Any) -> httpx.Response:
+        """Fill in the form of a page."""
+        return self.client.post(path, data={"csrf": self.csrf(page), **fields})
+
+    def log_in(self, name: str, password: str) -> None:
+        assert self.send("/login", "/login", name=name, password=password).status_code == 303
+
+    def come_in(self, token: str) -> None:
+        assert self.send("/p/enter", "/p/other", link=f"https://example.org/p#{token}").status_code == 303
+
+
+def words(response: httpx.Response) -> str:
+    """A page as text."""
+    plain = re.sub(r"<(script|style)[^>]*>.*?</\1>", " ", response.text, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", plain)).split())
