@@ -652,3 +652,12 @@ def test_what_the_page_withholds_is_not_in_the_object_either(setting: str, cap: 
 
 def test_few_drop_outs_are_not_counted_in_the_object_either(report: Report) -> None:
     assert report.estimate.dropped_out is None
+
+
+@pytest.mark.parametrize(("setting", "told"), [("central", True), ("local", False)])
+def test_how_many_promises_were_checked_does_not_tell_how_many_dropped_out(setting: str, told: bool) -> None:
+    """Centrally everybody's promise is checked, locally the messages that came."""
+    outcome = bought(setting=setting)
+    report = build_report(outcome, released(outcome), comparison="omit")
+    assert (report.privacy.checked is not None) == told
+    assert ("checked in whole-number arithmetic" in words(render_report(report))) == told

@@ -200,10 +200,15 @@ def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> Pr
         withheld=""
         if enough
         else f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported.",
-        checked=None
-        if release is None
-        else (release.check.people, release.check.people_in_fractions, release.check.people_mapped),
+        checked=_checked(release),
     )
+
+
+def _checked(release: Release | None) -> tuple[int, int, int] | None:
+    """For how many people the promise was verified. Locally that tells who delivered, to be withheld if few did not."""
+    if release is None or (release.setting == "local" and 0 < len(release.dropped_out) < SMALLEST_CHART):
+        return None
+    return release.check.people, release.check.people_in_fractions, release.check.people_mapped
 
 
 def _groups(outcome: Outcome, groups: Groups | None) -> tuple[GroupRow, ...] | None:

@@ -147,7 +147,10 @@ class PrivacyFacts:
     """Why charts are missing; empty if none is."""
 
     checked: tuple[int, int, int] | None
-    """For how many people the promise was verified before release: in integers, in fractions, by the sampler."""
+    """For how many people the promise was verified before release: in integers, in fractions, by the sampler.
+
+    None before a release, and where it would tell how many of few did not deliver.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
