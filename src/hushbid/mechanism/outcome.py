@@ -221,4 +221,4 @@ def _text(value: float) -> float | str:
 
 
 def _texts(column: FloatArray) -> list[float | str]:
-    return [_text(value) for value in column.tolist()]
+    return column.tolist() if np.isfinite(column).all() else [_text(value) for value in column.tolist()]
