@@ -294,7 +294,7 @@ def test_a_plan_says_in_words_what_to_do_and_how_sure_it_is():
     ("fields", "arguments", "words"),
     [
         ({}, {"target_mse": 0.01, "n": 3}, "target_mse must be above 0.0833333, the least possible with 3 people"),
-        ({"max_privacy_loss": 0.1}, {"target_mse": 0.5, "n": 30}, "the least possible with 30 people"),
+        ({"max_privacy_loss": 0.1}, {"target_mse": 0.23, "n": 30}, "the least possible with 30 people"),
         ({"user_weight": 1.0, "variance": 0.01}, {"budget": 1e-3, "n": 10}, "even if the buyer does not care"),
         ({}, {"target_mse": 1e-9}, "however many people there are"),
         ({}, {"budget": 1e-9}, "however many people there are"),
@@ -312,7 +312,7 @@ def test_the_least_that_any_number_of_people_can_give_is_nearly_reached_by_many(
     least = 2 / total**2 if kind == "target_mse" else total
     with pytest.raises(MarketError, match="however many"):
         made.plan(**{kind: least * 0.999}, rng=generator(), repetitions=10)
-    plan = made.plan(**{kind: least * 1.25}, rng=generator(), repetitions=10)
+    plan = made.plan(**{kind: least * 1.1}, rng=generator(), repetitions=20)
     assert plan.n > 3
 
 
