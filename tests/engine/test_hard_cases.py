@@ -125,7 +125,7 @@ def test_people_above_the_support_are_idle_whatever_they_report() -> None:
 
 def test_heavy_tails_need_no_tuning() -> None:
     prior = LogNormal(0, 3)
-    priced = check(Market(prior=prior, variance=0.25, tolerance=1e-7), prior.sample(200, rng=RNG), gather=5)
+    priced = check(Market(prior=prior, variance=0.25, tolerance=1e-7), prior.sample(400, rng=RNG), gather=5)
     assert priced.summary.passes <= 3
 
 
