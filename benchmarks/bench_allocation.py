@@ -40,7 +40,8 @@ def small() -> Iterator[Row]:
                 against="np.sort",
                 theirs=sort(costs),
                 limit=50.0,
-                calls=2000,
+                repeats=1000,
+                calls=10,
             )
 
 

@@ -1,17 +1,20 @@
-"""Pricing tables against DuckDB's own bucketed group-by of the same file.
+"""Pricing tables on every engine, against DuckDB's own bucketed group-by of the same file.
 
-``HUSHBID_BENCH_ROWS`` sets the size (10^7 unless told). ``python -m benchmarks.bench_engine ROWS ENGINE`` prices one
-file in a process of its own and prints its seconds, passes and peak memory: how the figures for 10^8 rows are taken.
+Every engine runs in a process of its own, so that its memory is its own: ``python -m benchmarks.bench_engine PATH
+ENGINE`` prints what it found as JSON. ``HUSHBID_BENCH_ROWS`` sets the size for all engines (10^7 unless told), and
+``HUSHBID_BENCH_LARGEST=1e8`` lets the default engine go on to that size; TMPDIR says where the files go.
 """
 
+import json
 import os
 import resource
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -27,44 +30,126 @@ from hushbid.mechanism import Market
 from hushbid.priors import Exponential, LogNormal, Prior, Uniform
 
 ROWS = int(float(os.environ.get("HUSHBID_BENCH_ROWS", "1e7")))
+LARGEST = int(float(os.environ.get("HUSHBID_BENCH_LARGEST", "0")))
+ENGINES = ("auto", "memory", "polars", "duckdb", "spark:local[2]")
+ARRAY = "array"
+"""Not an engine: ``Market.acquire`` on the column as one array."""
+
 MARKET = Market(prior=Uniform(1.0, 2.0), variance=0.25)
 PRIORS: dict[str, Prior] = {"uniform": Uniform(1, 2), "exponential": Exponential(1), "log-normal": LogNormal(0, 1)}
+GIB = 1 << 30
+_ALLOWED = 2 * GIB
+_MOST_PASSES = 3
 _CHUNK = 1 << 20
+_REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one process measured, in seconds and bytes."""
+
+    rows: int
+    engine: str
+    decided: float
+    written: float
+    """To price and write everybody after that."""
+
+    processor: float
+    """Processor time of this process for both: what other work on the machine changes little."""
+
+    passes: int
+    active: int
+    peak: int
+    """The most memory that the process had, what it wrote included; of Spark, only that of the driver's Python."""
+
+    first_pass: float
+    """The quickest of a few; so is the next."""
+
+    group_by: float
 
 
 def run() -> list[Row]:
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        path = str(people(Path(folder) / "people.parquet", ROWS))
-        return [*passes(path), *virtual_costs(), *whole(path)]
+        path = people(Path(folder) / "people.parquet", ROWS)
+        found = {engine: measured(path, engine) for engine in (*ENGINES, ARRAY)}
+        path.unlink()
+        rows += [row for one in found.values() for row in compared(one)]
+        rows += virtual_costs()
+        before = found["auto"]
+        for size in [ROWS // 10, *([LARGEST] if LARGEST > ROWS else [])]:
+            path = people(Path(folder) / "people.parquet", size)
+            other = measured(path, "auto")
+            path.unlink()
+            small, large = sorted((before, other), key=lambda one: one.rows)
+            rows += [*compared(other), growth(small, large)]
+    return rows
 
 
 def people(path: Path, rows: int) -> Path:
     """A file of ids and reports, drawn from a uniform prior chunk by chunk."""
     rng = np.random.default_rng(1)
     schema = pa.schema([("id", pa.int64()), ("sensitivity", pa.float64())])
-    with pq.ParquetWriter(path, schema) as writer:
+    with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
         for start in range(0, rows, _CHUNK):
             ids = np.arange(start, min(start + _CHUNK, rows))
             writer.write_table(pa.table({"id": ids, "sensitivity": 1.0 + rng.random(ids.size)}, schema=schema))
     return path
 
 
-def passes(path: str) -> Iterator[Row]:
-    """One solving pass, virtual costs included, on every engine that reads the file here."""
-    who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": Uniform(1, 2)}, tie_seed=b"")
-    for engine in ("auto", "memory", "polars", "duckdb"):
+def measured(path: Path, engine: str) -> Found:
+    """Measure in another process."""
+    print(f"  {engine}, {path.stat().st_size / GIB:.2f} GiB, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
+    command = [sys.executable, "-m", "benchmarks.bench_engine", str(path), engine]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return Found(**json.loads(done.stdout))
+
+
+def measure(path: Path, engine: str) -> Found:
+    """Decide and write in this process; then compare single passes with the group-by."""
+    out = path.with_name("priced.parquet")
+    rows = pq.ParquetFile(path).metadata.num_rows
+    if engine != ARRAY:  # what loading libraries and starting Spark take is not what pricing takes
+        few = people(path.with_name("few.parquet"), 1000)
+        price(few, MARKET, engine=engine).write_parquet(out, force=True)
+    start, busy = time.perf_counter(), time.process_time()
+    if engine == ARRAY:
+        outcome = MARKET.acquire(pq.read_table(path, columns=["sensitivity"])["sensitivity"].to_numpy())
+        decided, written, passes, active, first = time.perf_counter() - start, 0.0, 1, outcome.active, [0.0]
+    else:
+        priced = price(path, MARKET, engine=engine)
+        decided, passes, active = time.perf_counter() - start, priced.summary.passes, priced.summary.active
+        priced.write_parquet(out, force=True)
+        written = time.perf_counter() - start - decided
+    busy = time.process_time() - busy
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) << 10
+    theirs = group_by(path)
+    if engine != ARRAY:
+        who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": Uniform(1, 2)}, tie_seed=b"")
         opened = open_engine(path, engine)
-        yield time_ratio(
-            f"first solving pass, {engine}, {ROWS:.0e} rows",
-            lambda opened=opened: opened.reduce(CensusKernel(who), Census()),  # type: ignore[misc]
-            against="DuckDB group-by",
-            theirs=group_by(path),
-            limit=4.0 if engine == "auto" else None,
-            repeats=3,
-        )
+        pairs = [
+            (_seconds(lambda: opened.reduce(CensusKernel(who), Census())), _seconds(theirs)) for _ in range(_REPEATS)
+        ]
+        first, others = [mine for mine, _ in pairs], [other for _, other in pairs]
+    else:
+        others = [_seconds(theirs) for _ in range(_REPEATS)]
+    return Found(
+        rows=rows,
+        engine=engine,
+        decided=decided,
+        written=written,
+        processor=busy,
+        passes=passes,
+        active=active,
+        peak=peak,
+        first_pass=min(first),
+        group_by=min(others),
+    )
 
 
-def group_by(path: str) -> Callable[[], object]:
+def group_by(path: Path) -> Callable[[], object]:
     """Count, sum and sum of squares in a few thousand buckets."""
     query = (
         "SELECT CAST(floor((sensitivity - 1) * 4096) AS INT) AS bucket, count(*), sum(sensitivity),"
@@ -73,12 +158,59 @@ def group_by(path: str) -> Callable[[], object]:
     return lambda: duckdb.sql(query).fetchall()
 
 
+def compared(found: Found) -> Iterator[Row]:
+    """One process's figures: a pass and the whole against the group-by, passes and memory against what is allowed."""
+    size = f"{found.engine}, {found.rows:.0e} rows".replace("e+0", "e")
+    theirs = f"{found.group_by:.3g} s"
+    is_default = found.engine == "auto"
+
+    def row(what: str, seconds: float, limit: float | None = None) -> Row:
+        ratio, ours = seconds / found.group_by, f"{seconds:.3g} s"
+        return Row(what=what, against="DuckDB group-by", ratio=ratio, limit=limit, ours=ours, theirs=theirs)
+
+    if found.engine == ARRAY:
+        yield row(f"Market.acquire in memory, {size}", found.decided)
+        return
+    yield row(f"one solving pass, {size}", found.first_pass, 4.0 if is_default else None)
+    yield row(f"decide, {size}, {found.active} active", found.decided)
+    yield row(f"price and write, {size}", found.written)
+    if is_default:
+        yield Row(
+            what=f"passes to decide, {size}",
+            against="passes allowed",
+            ratio=found.passes / _MOST_PASSES,
+            limit=1.0,
+            ours=str(found.passes),
+            theirs=str(_MOST_PASSES),
+        )
+        yield Row(
+            what=f"peak memory, all of it, {size}",
+            against="memory allowed",
+            ratio=found.peak / _ALLOWED,
+            limit=1.0,
+            ours=f"{found.peak / GIB:.2f} GiB",
+            theirs=f"{_ALLOWED / GIB:.0f} GiB",
+        )
+
+
+def growth(small: Found, large: Found) -> Row:
+    """Whether work grows faster than the rows, a further pass included."""
+    times = [one.processor / one.rows * 1e6 for one in (large, small)]
+    return Row(
+        what=f"decide and write, processor time per row, {large.rows:.0e} rows".replace("e+0", "e"),
+        against=f"{small.rows:.0e} rows".replace("e+0", "e"),
+        ratio=times[0] / times[1],
+        ours=f"{times[0]:.2f} µs",
+        theirs=f"{times[1]:.2f} µs",
+    )
+
+
 def virtual_costs() -> Iterator[Row]:
     """What evaluating virtual costs takes, apart from everything else."""
     for name, prior in PRIORS.items():
         reports = prior.sample(10**6, rng=np.random.default_rng(2))
         yield time_ratio(
-            f"virtual costs, {name}, 1e+06 rows",
+            f"virtual costs, {name}, 1e6 rows",
             lambda prior=prior, reports=reports: prior.virtual_cost(reports),  # type: ignore[misc]
             against="np.sort",
             theirs=lambda reports=reports: np.sort(reports),  # type: ignore[misc]
@@ -86,47 +218,11 @@ def virtual_costs() -> Iterator[Row]:
         )
 
 
-def whole(path: str) -> Iterator[Row]:
-    """Decide and write, against the same group-by."""
-    for engine in ("auto", "memory", "polars", "duckdb"):
-        yield time_ratio(
-            f"decide and write, {engine}, {ROWS:.0e} rows",
-            lambda engine=engine: write(path, engine),  # type: ignore[misc]
-            against="DuckDB group-by",
-            theirs=group_by(path),
-            repeats=1,
-        )
-
-
-def write(path: str, engine: str) -> Any:
-    priced = price(path, MARKET, engine=engine)
-    priced.write_parquet(Path(path).with_name("priced.parquet"), force=True)
-    return priced
-
-
-def main(rows: int, engine: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(people(Path(folder) / "people.parquet", rows))
-        start = time.perf_counter()
-        group_by(path)()
-        theirs = time.perf_counter() - start
-        print(f"{rows:.0e} rows, {engine}: DuckDB group-by in {theirs:.1f} s, peak {peak():.2f} GiB", flush=True)
-        start = time.perf_counter()
-        priced = price(path, MARKET, engine=engine)
-        decided, summary = time.perf_counter() - start, priced.summary
-        print(
-            f"decided in {decided:.1f} s: {summary.passes} passes, {summary.method}, {summary.active} active,"
-            f" peak {peak():.2f} GiB",
-            flush=True,
-        )
-        priced.write_parquet(Path(folder) / "priced.parquet")
-        print(f"written after {time.perf_counter() - start:.1f} s, peak {peak():.2f} GiB", flush=True)
-
-
-def peak() -> float:
-    """The most memory this process has had so far, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+def _seconds(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":
-    main(int(float(sys.argv[1])), sys.argv[2] if len(sys.argv) > 2 else "auto")
+    print(json.dumps(asdict(measure(Path(sys.argv[1]), sys.argv[2]))))

@@ -8,7 +8,6 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +45,17 @@ def time_ratio(
     against: str,
     theirs: Callable[[], object],
     limit: float | None = None,
-    repeats: int = 5,
+    repeats: int = 7,
     calls: int = 1,
 ) -> Row:
-    """Time two functions in turn and divide the medians.
+    """Time two functions in turn, many times, and divide the least times of both.
 
-    Taking turns exposes both to the same disturbances. ``calls`` repeats a quick function within one measurement.
+    Other work on the machine only ever adds time, and taking turns exposes both to it alike. ``calls`` repeats a quick
+    function within one measurement.
     """
+    gc.collect()
     pairs = [(_seconds(ours, calls), _seconds(theirs, calls)) for _ in range(repeats + 1)][1:]  # the first one warms up
-    mine, other = (median(column) for column in zip(*pairs, strict=True))
+    mine, other = (min(column) for column in zip(*pairs, strict=True))
     return Row(
         what=what,
         against=against,
@@ -89,7 +90,6 @@ def memory_ratio(
 
 
 def _seconds(function: Callable[[], object], calls: int) -> float:
-    gc.collect()
     start = time.perf_counter()
     for _ in range(calls):
         function()

@@ -5,7 +5,7 @@ Run from the root of the repository: ``python experiments/disturbances.py``; ``h
 
 from hushbid.report.figures import write_figures
 
-FIGURES = ["schedule", "cap", "wrong-prior", "collusion", "identities"]
+FIGURES = ["cap", "wrong-prior", "collusion", "identities"]
 
 if __name__ == "__main__":
     for path in write_figures(FIGURES, "out/figures", force=True, begin=lambda name: print(f"{name} ...")):

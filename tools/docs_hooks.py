@@ -1,7 +1,8 @@
-"""What the documentation's builder does beyond Markdown: the API page, written from the docstrings.
+"""What the documentation's builder does beyond Markdown: the API page, written from the docstrings, and formulas.
 
 MkDocs calls the functions whose names begin with ``on_``. The page docs/reference/api.md holds a line ``<!-- api -->``,
-which is replaced by every public name of the package: its signature, what it says about itself, and its fields.
+which is replaced by every public name of the package: its signature, what it says about itself, and its fields. On all
+pages ``n^{5/6}`` and ``ε_i`` outside code are set as they are meant, raised and lowered.
 """
 
 import ast
@@ -37,6 +38,19 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return markdown
     assert markdown.count(MARK) == 1, f"{PAGE} must hold {MARK} once"
     return markdown.replace(MARK, api())
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Raise exponents and lower indices, everywhere but in code."""
+    parts = re.split(r"(<pre\b.*?</pre>|<code\b.*?</code>|<[^>]*>)", html, flags=re.DOTALL)
+    return "".join(part if part.startswith("<") else raised_and_lowered(part) for part in parts)
+
+
+def raised_and_lowered(text: str) -> str:
+    """``x^{2/3}`` and ``x_{k+1}``, also ``x^2``, ``x_i`` and ``ψ_min`` after a single letter or a bracket, as HTML."""
+    text = re.sub(r"\^\{([^}]+)\}|\^(\([^)\s]+\))", lambda found: f"<sup>{found[1] or found[2]}</sup>", text)
+    lowered = r"(?<![A-Za-z0-9_])([^\W\d_]\u0304?'{0,2})_(?:\{([^}]+)\}|([A-Za-z]{1,3}|\d+)(?!\.?[A-Za-z0-9_]))"
+    return re.sub(lowered, lambda found: f"{found[1]}<sub>{found[2] or found[3]}</sub>", text)
 
 
 def api() -> str:

@@ -11,9 +11,9 @@ Names are loaded when they are first used: ``import hushbid`` itself costs next 
     []
 """
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False  # type checkers take it for true; to import it would take longer than all the rest of this file
 
 # To publish a name, add it to both lists, here and below; tests/unit/test_package.py compares them.
 if TYPE_CHECKING:

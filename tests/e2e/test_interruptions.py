@@ -82,6 +82,28 @@ def test_an_interrupt_while_reading_says_so_and_writes_nothing(home: Path) -> No
     assert not (home / "sleep").exists()
 
 
+STOP_WHILE_LOADING = """
+import os, signal, sys
+where = sys.argv.pop(1)
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == where:
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Stop())
+from hushbid.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "click.types", "numpy", "hushbid.mechanism"])
+def test_an_interrupt_while_modules_are_loaded_is_told_in_a_line(module: str, home: Path) -> None:
+    command = [sys.executable, "-c", STOP_WHILE_LOADING, module, "price", "reports.csv", *MARKET]
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "\nInterrupted: nothing is left half written.\n"
+
+
 # -- a terminal --------------------------------------------------------------------------------------------------------
 
 

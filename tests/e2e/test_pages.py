@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -21,7 +24,7 @@ BY_CHANCE = ("Estimate of ", "Everything that can be checked")
 def without_chance(line: str) -> str:
     """A line of output; one that noise decides keeps its words and loses its numbers."""
     if line.startswith(BY_CHANCE):
-        return re.sub(r"\b[0-9a-f]{64}\b|-?\d+(\.\d+)?", "#", line.replace("95 %", "95%"))
+        return re.sub(r"\b[0-9a-f]{64}\b|[-−]?\d+(\.\d+)?", "#", line.replace("95 %", "95%"))
     line = re.sub(r"[\d,.]+ at the very worst", "# at the very worst", line)  # a bound, which may become sharper
     return re.sub(r"(\d\.\d{6})\d+", r"\1", line)  # the last digits differ between processors
 
@@ -72,9 +75,26 @@ def play(page: Path, folder: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("page", ["tutorials/first-campaign.md", "reference/campaign-file.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "tutorials/first-campaign.md",
+        "reference/campaign-file.md",
+        "how-to/choose-a-setting.md",
+        "how-to/set-weights-and-cap.md",
+        "how-to/without-trusting-the-platform.md",
+    ],
+)
 def test_the_page_shows_what_happens(page: str, tmp_path: Path) -> None:
     wrong = play(DOCS / page, tmp_path)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_page_about_clusters_shows_what_happens(tmp_path: Path) -> None:
+    # The people that the page's own example makes up.
+    people = {"id": np.arange(200_000), "sensitivity": np.random.default_rng(1).uniform(100, 200, 200_000)}
+    pq.write_table(pa.table(people), tmp_path / "people.parquet")
+    wrong = play(DOCS / "how-to" / "run-on-a-cluster.md", tmp_path)
     assert not wrong, "\n".join(wrong)
 
 

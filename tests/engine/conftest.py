@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 CUTS = np.random.default_rng(20)
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Java: do not compile at length what runs for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +54,19 @@ def folder(table: pa.Table, path: Path) -> Path:
 def spark_session(require: Callable[[str], Path]) -> Iterator[Any]:
     """A local session: two threads, no web page, bound to this machine."""
     require("java")
-    yield from start_spark("local[2]")
-
-
-def start_spark(master: str) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     session = (
-        SparkSession.builder.master(master)
+        SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
+        .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from hushbid.engine import price
 from hushbid.engine.money import NO_CURRENCY
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
+from tests.engine.conftest import SHORT_LIVED
 
 N = 2000
 JOB = """
@@ -27,10 +31,8 @@ from hushbid.priors import Uniform
 
 people, out = sys.argv[1:]
 options = ["--prior", "uniform:1,2", "--variance", "0.25", "--user-weight", "1", "--people-may-owe-money"]
-main(
-    ["price", people, *options, "--spark-master", "local-cluster[2,1,1024]", "--out", out],
-    standalone_mode=False,
-)
+options += ["--check-ids", "off", "--spark-master", "local-cluster[2,1,1024]"]
+main(["price", people, *options, "--out", out], standalone_mode=False)
 priced = price(people, Market(prior=Uniform(1, 2), variance=0.25), engine="spark", gather=100, window=50)
 found = priced.frame.toArrow().sort_by("id")
 print(json.dumps([priced.summary.objective.hex(), [t.hex() for t in found["payment"].to_pylist()]]))
@@ -63,7 +65,12 @@ def test_separate_processes_decide_the_same_to_the_last_bit(require: Callable[[s
         text=True,
         check=False,
         cwd=home,
-        env={**os.environ, "SPARK_HOME": str(spark_home(tmp_path / "spark")), "SPARK_SCALA_VERSION": "2.13"},
+        env={
+            **os.environ,
+            "SPARK_HOME": str(spark_home(tmp_path / "spark")),
+            "SPARK_SCALA_VERSION": "2.13",
+            "JDK_JAVA_OPTIONS": SHORT_LIVED,
+        },
     )
     assert done.returncode == 0, done.stderr[-2000:]
     told, _, last = done.stdout.strip().rpartition("\n")
@@ -76,3 +83,17 @@ def test_separate_processes_decide_the_same_to_the_last_bit(require: Callable[[s
     written = pq.read_table(out).sort_by("id")["payment_minor"].to_pylist()
     assert written == NO_CURRENCY.minor_units(market.acquire(reports).payments).tolist()
     assert list(home.iterdir()) == []  # nothing is left where it was started
+    shutil.rmtree(tmp_path / "spark")  # what the workers kept
+
+
+def test_the_job_in_the_documentation_runs(spark_session: object, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "run-on-a-cluster.md").read_text(encoding="utf-8")
+    job = re.search(r'```python title="job.py"\n(.*?)```', page, flags=re.DOTALL)
+    assert job is not None
+    people = pa.table({"id": np.arange(300), "sensitivity": np.linspace(1, 2, 300)})
+    (tmp_path / "people").mkdir()
+    pq.write_table(people, tmp_path / "people" / "part.parquet")
+    exec(job[1].replace("s3a://bucket", tmp_path.as_uri()), {})
+    found = pq.read_table(tmp_path / "priced").sort_by("id")
+    expected = Market(prior=Uniform(1, 2), variance=0.25).acquire(people["sensitivity"].to_numpy())
+    assert found["payment"].to_numpy() == pytest.approx(expected.payments, abs=1e-9)

@@ -30,6 +30,7 @@ def profiles(seed: int) -> list[np.ndarray]:
     n = int(rng.integers(1, 60))
     shapes = [rng.uniform(0, 1, n), rng.uniform(0, 1, n) ** 6, np.full(n, rng.uniform(0.01, 1)), rng.uniform(0, 1, n)]
     shapes[3][: n // 2] *= 1e-3
+    shapes.append(rng.uniform(0, 0.02, min(n, 5)))  # so little that two coins can hardly be told apart
     return [np.sort(shape) for shape in shapes]
 
 

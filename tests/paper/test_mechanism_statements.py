@@ -196,9 +196,10 @@ def test_proposition_4_a_fine_enough_grid_is_within_any_factor_of_the_local_opti
         assert excess[2] <= excess[0]
 
 
+@pytest.mark.parametrize("n", [12, 500])
 @pytest.mark.parametrize("seed", range(8))
-def test_claim_1_everybody_but_the_last_is_at_her_high_root(seed: int) -> None:
-    costs = random_costs(seed, 12) * 0.02
+def test_claim_1_everybody_but_the_last_is_at_her_high_root(seed: int, n: int) -> None:
+    costs = random_costs(seed, n) * 0.02
     found = allocate(costs, setting="local", variance=VARIANCE)
     active = found.privacy_loss > 0
     assert active.sum() >= 2

@@ -243,10 +243,17 @@ def test_the_mesh_method_cuts_an_endless_tail_where_its_lemma_says():
     prior, accuracy = ExponentialReports(), 1e-2
     reports = np.array([0.05, 0.2, 1.0])
 
+    asked = []
+
     def rule(virtual_costs):
+        asked.append(virtual_costs[0])
         return allocate(virtual_costs, setting="central", variance=0.25)
 
     mesh = mesh_payments(reports, prior=prior, rule=rule, variance=0.25, accuracy=accuracy, rows=[0])
+    # The last report asked about is the one above which M·(1 − F)/F is half of the accuracy, M the cost without her.
+    without_her = allocate([np.inf, *prior.virtual_cost(reports[1:])], setting="central", variance=0.25).objective
+    last = prior.quantile(without_her / (without_her + accuracy / 2))
+    assert max(cost for cost in asked if cost < np.inf) == pytest.approx(prior.virtual_cost(np.array([last]))[0])
     nodes = np.linspace(reports[0], 8.0, 4001)  # at 8 the virtual cost is 2988: she is not bought from
     losses = [rule(prior.virtual_cost(np.array([z, *reports[1:]]))).privacy_loss[0] for z in nodes]
     assert losses[-1] == 0

@@ -72,6 +72,19 @@ def test_every_row_names_tests_that_exist() -> None:
         assert set(tests) <= known, (statement, set(tests) - known)
 
 
+def test_every_row_has_a_test_that_bears_the_statements_name() -> None:
+    plurals = {"theorem": "theorems", "corollary": "corollaries"}
+    for statement, _, _, tests in rows():
+        wanted = statement.lower().replace("′", " prime").split()
+        found = [
+            name
+            for name in tests
+            if all(word in name.split("_") or plurals.get(word) in name.split("_") for word in wanted)
+            and ("prime" in name.split("_")) == ("prime" in wanted)
+        ]
+        assert found, statement
+
+
 def test_every_test_of_a_statement_is_in_the_table() -> None:
     named = {test for *_, tests in rows() for test in tests}
     there = names_in(HERE / "test_estimation_statements.py") | names_in(HERE / "test_mechanism_statements.py")

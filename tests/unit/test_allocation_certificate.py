@@ -255,12 +255,29 @@ def test_h_falls_exactly_where_the_gain_is_below_three_cube_roots() -> None:
     assert checked > 1000
 
 
+def test_plain_numbers_find_what_arrays_find_or_leave_it_to_them() -> None:
+    rng = np.random.default_rng(18)
+    settled = 0
+    for case in range(600):
+        n = int(rng.integers(1, 90))
+        costs = np.sort(some_costs(rng, n)) if case >= len(RIVALS) else np.sort(RIVALS[case])
+        costs = costs * 10.0 ** rng.uniform(-4, 1) + 1e-12
+        few = central._best_of_few(costs[0], costs - costs[0])
+        if few is not None:
+            many = central.best_of_pieces(costs[0], costs - costs[0])
+            assert few.value == pytest.approx(many.value, rel=1e-13)
+            assert (few.mass, few.base) == (many.mass, many.base)
+            assert few.level == pytest.approx(many.level, rel=1e-9)
+            settled += 1
+    assert 200 < settled < 600  # some have more minima than one, or too many people
+
+
 def test_at_the_optimum_the_gain_is_three_roots_and_every_group_bounds_the_level() -> None:
     rng = np.random.default_rng(9)
     for _ in range(200):
         n = int(rng.integers(2, 30))
         costs, mass = np.sort(some_costs(rng, n)) + 1e-9, rng.uniform(0.1, 1, n)
-        best = central.best_of_pieces(costs, mass)
+        best = central.best_of_pieces(costs[0], costs - costs[0], mass)
         level = best.base + best.level
         if np.count_nonzero(costs < level) > np.count_nonzero(costs == costs[0]):
             gain, a, g = curve(costs, mass, level)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -49,6 +50,7 @@ def raising(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
         (MemoryError(), 2, "Error: There is not enough memory for so many people.\n"),
         (KeyError("4.2"), 70, "Error: a fault in hushbid (KeyError); --debug shows where.\n"),
         (KeyboardInterrupt(), 130, "\nInterrupted: nothing is left half written.\n"),
+        (click.Abort(), 130, "\nInterrupted: nothing is left half written.\n"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )

@@ -4,6 +4,7 @@ Each child process replaces one step of ``hushbid.disclosure.claims`` by its own
 catch), so that the library itself needs no hook for it.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.disclosure import claims
+from hushbid.disclosure import ReleasePlan, claims, privatize, release_plan
 from hushbid.errors import ReleaseError
 
 RELEASE = """
@@ -194,6 +195,46 @@ def test_a_folder_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ReleaseError, match="cannot be used"):
         claims.drawn_once(tmp_path / "file", "name", lambda: {"estimate": 1.0})
+
+
+@pytest.mark.parametrize("below", ["", "sub"])
+def test_a_file_where_the_folder_should_be_is_a_clear_error_and_nothing_is_drawn(below: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    plan = ReleasePlan.of([1.0, 2.0], setting="central", bounds=(0.0, 1.0), label=f"file for a folder {below}")
+    with pytest.raises(ReleaseError, match=r"cannot be used: it is a file, or lies in one\.$"):
+        release_plan(plan, [0.1, 0.2], claims=tmp_path / "file" / below)
+    with pytest.raises(ReleaseError, match=r"cannot be used: it is a file, or lies in one\.$"):
+        privatize(0.5, 1.0, (0, 1), store=tmp_path / "file" / below / "mine")
+    assert release_plan(plan, [0.1, 0.2], claims=tmp_path / "claims").key == plan.key
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [
+        ("open", errno.EACCES),
+        ("open", errno.EROFS),
+        ("write", errno.ENOSPC),
+        ("fsync", errno.EIO),
+        ("mkdir", errno.EROFS),
+    ],
+)
+def test_whatever_the_system_refuses_is_told_and_a_later_attempt_draws(
+    call: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read-only folder, a full or a broken disk. (Simulated: the tests may run as a user who may do everything.)"""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    plan = ReleasePlan.of([1.0, 2.0], setting="central", bounds=(0.0, 1.0), label=f"refused {call} {number}")
+    folder = tmp_path / "claims"
+    with monkeypatch.context() as broken:
+        broken.setattr(os, call, refuse)
+        with pytest.raises(ReleaseError, match=f"cannot be used: {os.strerror(number)}") as told:
+            release_plan(plan, [0.1, 0.2], claims=folder)
+    assert str(told.value).startswith(f"The folder {folder}")
+    first = release_plan(plan, [0.1, 0.2], claims=folder)
+    assert release_plan(plan, [0.9, 0.9], claims=folder).estimate == first.estimate
 
 
 def test_a_failed_link_is_reported_and_the_draft_is_used_next_time(

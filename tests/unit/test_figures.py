@@ -11,6 +11,7 @@ import pytest
 from hushbid.allocation import allocate
 from hushbid.errors import InputError
 from hushbid.report.figures import FIGURES, PaperFigure, make_figure, picture, write_figures
+from hushbid.report.figures_landscape import CHEAP, CROWD, CROWD_WEIGHT, DEAR, PAIR_WEIGHT, cost_of_share
 from hushbid.report.figures_theory import central_threshold
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +60,30 @@ def test_the_nine_panels_have_the_numbers_of_the_papers_example() -> None:
     assert table["difference_loss"].min() < -0.5
     assert table["difference_loss"].max() > 0.5
     assert ((table["local_loss"] == 0) == (table["c1"] > table["c2"])).all()
+
+
+def test_no_output_is_more_than_exp_of_the_loss_times_as_likely_and_the_limit_is_reached() -> None:
+    table = quick("promise").table
+    for loss in (0.5, 2.0):
+        ratio = np.log(table[f"ratio_{loss:g}"])
+        assert np.abs(ratio).max() == pytest.approx(loss, rel=1e-12)
+        assert ratio.min() == pytest.approx(-loss, rel=1e-12)
+
+
+def test_the_landscapes_lowest_points_are_the_optima() -> None:
+    for where, dear in DEAR.items():
+        shares = np.linspace(0, 0.6, 60_001)
+        costs = cost_of_share(shares, dear)
+        found = allocate([CHEAP, dear], variance=0.25, error_weight=PAIR_WEIGHT)
+        assert costs.min() == pytest.approx(found.objective, rel=1e-9)
+        if where != "at":
+            assert shares[np.argmin(costs)] == pytest.approx(found.weights[1], abs=1e-5)
+            assert (found.active == 2) == (where == "below")
+    table = committed("landscape")
+    assert table["cost_at"].min() == pytest.approx(table["cost_at"][0], rel=1e-5)  # two valleys of one depth
+    found = allocate(2 * np.linspace(1, 2, CROWD) - 1, setting="local", variance=0.25, error_weight=CROWD_WEIGHT)
+    assert table["cost_local"].min() == pytest.approx(found.objective, rel=1e-6)
+    assert table["people"][np.argmin(table["cost_local"])] == found.active
 
 
 def test_the_band_lies_between_the_two_thresholds_for_every_n_from_ten_to_a_million() -> None:
@@ -180,4 +205,7 @@ def test_an_experiment_only_calls_the_figures(script: Path) -> None:
     wanted = names["FIGURES"]
     assert isinstance(wanted, list)
     assert set(wanted) <= set(FIGURES)
+    # And every figure is in one of them.
+    together = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "experiments").glob("*.py"))
+    assert all(f'"{name}"' in together for name in FIGURES)
     assert len(script.read_text(encoding="utf-8").splitlines()) <= 20

@@ -4,6 +4,7 @@ The golden records in tests/vectors were written by version 0.1.0. They must sta
 """
 
 import copy
+import dataclasses
 import gzip
 import hashlib
 import re
@@ -129,8 +130,21 @@ def test_an_existing_file_is_replaced_only_on_demand(record: Record, tmp_path: P
 def test_a_folder_that_is_not_there_is_a_clear_error(record: Record, tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"cannot be written: No such file or directory\.$"):
         record.write(tmp_path / "nowhere" / "record.json")
-    with pytest.raises(RecordError, match=r"cannot be read: FileNotFoundError\.$"):
+    with pytest.raises(RecordError, match=r"cannot be read: No such file or directory\.$"):
         read(tmp_path / "nowhere.json")
+    with pytest.raises(RecordError, match=r"cannot be read: Is a directory\.$"):
+        read(tmp_path)
+    (tmp_path / "torn.json.gz").write_bytes(b"{}")
+    with pytest.raises(RecordError, match=r"not a complete gzip file\.$"):
+        read(tmp_path / "torn.json.gz")
+
+
+def test_what_is_written_is_the_canonical_form_whether_the_record_was_made_or_read(record: Record) -> None:
+    expected = canonical(record.to_dict()) + b"\n"
+    assert record.to_bytes() == expected
+    assert Record.from_dict(record.to_dict()).to_bytes() == expected
+    other = {**record.content, "notes": ["another"]}
+    assert b"another" in dataclasses.replace(record, content=other).to_bytes()
 
 
 def test_a_release_is_added_once(outcome: Outcome, record: Record) -> None:

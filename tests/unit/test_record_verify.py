@@ -102,6 +102,12 @@ SPECIAL: dict[str, Callable[[], Record]] = {
     "one person whose price has no upper end": lambda: Record.of(
         Market(prior=Exponential(0.1), user_weight=0.0, buyer_weight=0.01).acquire([0.13])
     ),
+    "one person under a prior without an upper end": lambda: Record.of(
+        Market(prior=LogNormal(-3.0, 0.85), setting="local", user_weight=0.0, buyer_weight=9.6).acquire([0.105])
+    ),
+    "one person under such a prior who asks for nothing": lambda: Record.of(
+        Market(prior=LogNormal(4.9, 1.4), user_weight=0.0, buyer_weight=0.01).acquire([0.0])
+    ),
     "people who differ in variance": lambda: Record.of(
         Market(prior=UNIFORM, user_weight=0.0, buyer_weight=80.0, variance=[0.1, 0.2, 0.0, 0.25]).acquire(
             [1.1, 1.2, 1.3, 1.05]
@@ -109,6 +115,9 @@ SPECIAL: dict[str, Callable[[], Record]] = {
     ),
     "data without variance": lambda: Record.of(
         Market(prior=UNIFORM, variance=0.0, setting="local", user_weight=0.0).acquire([1.5, 1.2])
+    ),
+    "two who ask for nothing, of whom one is enough": lambda: Record.of(
+        Market(prior=LogNormal(0.0, 0.5), variance=0.0, setting="local", user_weight=0.0).acquire([0.0, 0.0])
     ),
     "nobody below the top of the prior": lambda: Record.of(Market(prior=UNIFORM, user_weight=0.0).acquire([2.5, 3.0])),
     "somebody above it": lambda: Record.of(Market(prior=UNIFORM, user_weight=0.0).acquire([1.5, 3.0, 1.6])),
@@ -402,7 +411,7 @@ def test_payments_that_are_all_one_per_cent_off_are_noticed(which: tuple[str, st
 def with_release(record: Record, **changes: Any) -> Verification:
     assert record.release is not None
     content = {**record.content, "release": dataclasses.replace(record.release, **changes).to_dict()}
-    return verify(Record.of_content(content), people=1)
+    return verify(Record.from_dict({**content, "hash": content_hash(content)}), people=1)
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -126,12 +126,13 @@ def report(outcome: Outcome) -> Report:
 
 
 def test_the_parts_of_the_payment_add_up_to_what_is_paid(outcome: Outcome, report: Report) -> None:
-    cost = report.cost
-    assert cost.compensation + cost.rent == pytest.approx(outcome.total_payment)
-    assert cost.rent == pytest.approx(outcome.information_rent.sum())
-    assert cost.error_term == 0.0
-    assert cost.rounding is not None
-    assert 0.0 <= cost.rounding < 0.01 * outcome.active
+    cost, parts = report.cost, report.cost.parts
+    assert parts is not None
+    assert parts.compensation + parts.rent == pytest.approx(outcome.total_payment)
+    assert parts.rent == pytest.approx(outcome.information_rent.sum())
+    assert parts.error_term == 0.0
+    assert parts.rounding is not None
+    assert 0.0 <= parts.rounding < 0.01 * outcome.active
     assert cost.paid * 100 == pytest.approx(np.ceil(outcome.payments * 100).sum())
     assert cost.incentive_error == pytest.approx(outcome.incentive_error + 0.01)
 
@@ -140,8 +141,9 @@ def test_what_people_pay_for_the_estimate_is_a_part_of_its_own() -> None:
     outcome = bought(user_weight=1.0, buyer_weight=1.0, variance=0.25)
     cost = build_report(outcome).cost
     assert cost.payers > 0
-    assert cost.error_term == pytest.approx((outcome.mse - 0.25) * N)
-    assert cost.total == pytest.approx(cost.compensation + cost.rent + cost.error_term)
+    assert cost.parts is not None
+    assert cost.parts.error_term == pytest.approx((outcome.mse - 0.25) * N)
+    assert cost.paid == pytest.approx(cost.parts.compensation + cost.parts.rent + cost.parts.error_term)
     assert "pay for an estimate they value" in words(page_of(outcome))
 
 
@@ -582,7 +584,7 @@ def test_a_picture_of_nothing_or_too_much_is_refused(sample: list[float], priors
 def test_the_rivals_of_a_report_are_those_of_the_comparison(outcome: Outcome, report: Report) -> None:
     found = compare(outcome.market, outcome.reports)
     ours, *others = report.rivals.rows
-    assert ours.payment == pytest.approx(report.cost.total)
+    assert ours.payment == pytest.approx(outcome.total_payment)
     assert ours.standard_error == pytest.approx(math.sqrt(outcome.mse))
     assert [row.name for row in others] == [row.name for row in found.rivals]
     assert [row.payment for row in others] == [row.payment_for_same_error for row in found.rivals]
@@ -623,3 +625,30 @@ def test_of_fewer_than_five_people_only_the_total_is_told() -> None:
     for told in (compensation, compensation / outcome.privacy_loss.sum(), float(outcome.information_rent.sum())):
         assert f"{told:.3f}" not in text
     assert "Everybody gives up some privacy." in text
+
+
+def numbers_in(values: Any) -> Iterator[float]:
+    if isinstance(values, dict | list | tuple):
+        for value in values.values() if isinstance(values, dict) else values:
+            yield from numbers_in(value)
+    elif isinstance(values, int | float):
+        yield float(values)
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize("cap", [None, 0.3])
+def test_what_the_page_withholds_is_not_in_the_object_either(setting: str, cap: float | None) -> None:
+    outcome = bought(3, prior=Uniform(1, 3), setting=setting, max_privacy_loss=cap)
+    report = build_report(outcome, currency="KWD")
+    assert (report.cost.parts, report.selection, report.comparison.settings) == (None, None, ())
+    assert (report.cap.capped, report.cap.uncapped, report.rivals.rows) == (None, None, ())
+    paying = outcome.privacy_loss > 0
+    compensation = float((outcome.reports * outcome.privacy_loss)[paying].sum())
+    secret = [*outcome.reports, *outcome.payments, *outcome.privacy_loss, compensation, outcome.objective]
+    secret += [float(outcome.information_rent.sum()), float(outcome.privacy_loss.sum()), outcome.total_payment]
+    told = list(numbers_in(dataclasses.asdict(report)))
+    assert not [one for one in secret if one not in (0.0, cap) and any(one == pytest.approx(x, rel=1e-9) for x in told)]
+
+
+def test_few_drop_outs_are_not_counted_in_the_object_either(report: Report) -> None:
+    assert report.estimate.dropped_out is None

@@ -310,6 +310,23 @@ def test_a_rival_that_cannot_be_paid_for_says_why() -> None:
         FixedAccuracy.best(market, 1)
 
 
+def test_the_papers_cap_puts_our_accuracy_out_of_reach_and_the_comparison_says_so() -> None:
+    market = Market(prior=Uniform(1, 8), user_weight=0.0, buyer_weight=10_000.0)
+    reports = 1 + 7 * (np.arange(100) + 0.5) / 100
+    row = compare(market, reports, rivals=(NearOptimal,)).rivals[0]
+    assert row.payment_for_same_error == math.inf
+    assert "cap" in row.note
+    # However much is bought, all are used alike in the end: (2 + V)/n. Just before, the error is a little less, and
+    # that is found.
+    errors = [NearOptimal.best(market, 100, error_weight=weight).error(reports) for weight in (5.6e4, 1e5, 1e7)]
+    assert errors[1:] == pytest.approx([0.0225, 0.0225], rel=1e-9)
+    assert errors[0] == pytest.approx(0.0215, abs=1e-4)
+    between = compare(replace(market, buyer_weight=1640.0), reports, rivals=(NearOptimal,))
+    assert 0.0215 < between.ours.mse < 0.0225
+    assert math.isfinite(between.rivals[0].payment_for_same_error)
+    assert between.rivals[0].note == ""
+
+
 def test_groups_with_priors_of_their_own_are_compared_too() -> None:
     prior = Grouped({"calm": Uniform(0.5, 1), "careful": Uniform(1, 4)}, ["calm"] * 10 + ["careful"] * 10)
     market = replace(BUYER, prior=prior)

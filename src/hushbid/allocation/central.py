@@ -33,6 +33,8 @@ _SELECT_ABOVE = 1 << 15
 """Above this many people the expensive ones are left out before sorting."""
 
 _SAMPLE = 1 << 13
+_FEW = 64
+"""With up to so many people below the level, plain numbers are quicker than arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +100,20 @@ def solve_central(problem: Problem) -> Allocation:
         return _solve(problem, unit, np.minimum(unit / variance, 1.0))
 
 
-def best_of_pieces(costs: FloatArray, mass: FloatArray | None = None, *, closed: bool = False) -> Optimum:
-    """The global minimum of ``h`` for ``costs`` sorted ascending, in normal form (``mass`` 1 each if not given).
+def best_of_pieces(base: float, offset: FloatArray, mass: FloatArray | None = None, *, closed: bool = False) -> Optimum:
+    """The global minimum of ``h`` for costs ``base + offset`` sorted ascending, in normal form; ``mass`` 1 by default.
 
     With ``closed`` the last cost only ends the last piece; the value is infinite if no minimum lies before it.
     """
-    sums = Sums.of(costs, mass)
-    base, last = sums.base, costs.size - 1
+    sums = Sums.of(base, offset, mass)
+    last = offset.size - 1
     falling = sums.falling()
     pieces: list[int] = (falling[:-1] > falling[1:]).nonzero()[0].tolist()
     if falling[last] and not closed:
         pieces.append(last)
     value, count, with_noise = math.inf, 0, True
     if base == 0.0:  # a = 0: no noise, everything on the people whose privacy costs nothing
-        count, with_noise = int(np.searchsorted(costs, 0.0, side="right")), False
+        count, with_noise = int(np.searchsorted(offset, 0.0, side="right")), False
         value = 1.0 / float(sums.total[count - 1])
     for k in pieces:
         h = sums.best_inside(k)
@@ -125,7 +127,46 @@ def best_of_pieces(costs: FloatArray, mass: FloatArray | None = None, *, closed:
             value, count, with_noise = h, k + 1, True
     if count == 0:
         return Optimum(math.inf, base, math.inf, 0.0, 0.0, 0.0)
-    return _polished(sums.offset[:count], None if mass is None else mass[:count], base, with_noise=with_noise)
+    return _polished(offset[:count], None if mass is None else mass[:count], base, with_noise=with_noise)
+
+
+def _best_of_few(base: float, offset: FloatArray) -> Optimum | None:
+    """The same in plain numbers, if the first few people settle it, as they do in most calls of a simulation.
+
+    A piece that starts beyond ``κ·G = 3·√(h/κ)``, for an attained ``h``, holds nothing better. Before that, pieces at
+    whose ends ``h`` rises hold nothing either if ``a`` is already past a quarter of their largest mean.
+    """
+    first = second = leftmost = 0.0
+    value, stop, falling = math.inf, math.inf, True
+    some = offset[:_FEW].tolist()
+    some.append(math.nan)
+    for count, x in enumerate(some):
+        gain = count * x - first
+        if gain > stop:
+            break
+        scaled, square = x * first - second + base * gain, gain * gain
+        if _SLOPE * square * square <= scaled:
+            falling = True
+        elif falling:  # also at the end, which is not a number
+            falling = False
+            mean = first / count
+            spread = max(second - first * mean, 0.0)
+            root, h = _inside(base + mean, spread, float(count))
+            leftmost = leftmost or scaled / gain
+            if h < value:
+                value, active, best, exact = h, count, (mean, spread, root), spread > 0.02 * second
+                stop = 3.0 * math.sqrt(h / KAPPA) / KAPPA
+        if count < offset.size:
+            first += x
+            second += x * x
+    else:
+        if offset.size > _FEW:
+            return None
+    if leftmost < 0.25 * (base + first / count) or not value < math.inf:
+        return None
+    if not exact:
+        return _polished(offset[:active], None, base, with_noise=True)
+    return Optimum(value, base, float(active), *best)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,10 +181,8 @@ class Sums:
     gain: FloatArray
 
     @classmethod
-    def of(cls, costs: FloatArray, mass: FloatArray | None) -> "Sums":
-        """The sums for ``costs`` sorted ascending."""
-        base = float(costs[0])
-        offset = costs - base
+    def of(cls, base: float, offset: FloatArray, mass: FloatArray | None) -> "Sums":
+        """The sums for costs ``base + offset`` sorted ascending; the first offset is 0."""
         if mass is None:
             total, weighted = np.arange(1.0, offset.size + 1.0), offset
         else:
@@ -221,17 +260,21 @@ def _inside(mean: float, spread: float, mass: float) -> tuple[float, float]:
 
 
 def _polished(offset: FloatArray, mass: FloatArray | None, base: float, *, with_noise: bool) -> Optimum:
-    """The optimum for a known set of active people, with moments centred in a second pass."""
+    """The optimum for a known set of active people, with moments centred in a second pass.
+
+    NumPy's sums, not BLAS's, which for so little would wait for its threads.
+    """
     if mass is None:
         total = float(offset.size)
         mean = float(offset.sum()) / total
         deviation = offset - mean
-        spread = float(deviation.dot(deviation))
+        deviation *= deviation
+        spread = float(deviation.sum())
     else:
         total = float(mass.sum())
-        mean = float(mass.dot(offset)) / total
+        mean = float((mass * offset).sum()) / total
         deviation = offset - mean
-        spread = float(mass.dot(deviation * deviation))
+        spread = float((mass * deviation * deviation).sum())
     if not with_noise:
         return Optimum(1.0 / total, base, total, mean, spread, 0.0)
     root, value = _inside(base + mean, spread, total)
@@ -243,22 +286,28 @@ def _solve(problem: Problem, unit: float, mass: FloatArray | None) -> Allocation
     scale = problem.scale(unit)
     rows, best = contenders(problem.costs, mass, scale=scale)
     costs = problem.costs if rows is None else problem.costs[rows]
-    share = best.weights(costs / scale - best.base, 1.0 if mass is None else mass if rows is None else mass[rows])
+    offsets = costs - problem.cheapest
+    offsets /= scale
+    share = best.weights(offsets, 1.0 if mass is None else mass if rows is None else mass[rows])
     return _allocation(problem, unit, best, share, rows)
 
 
 def _sort_and_solve(costs: FloatArray, mass: FloatArray | None, scale: float) -> Optimum:
     if mass is None:
-        ordered = costs / scale
-        ordered.sort()
+        offset = costs.copy()
+        offset.sort()
     else:
         order = np.argsort(costs, kind="stable")
-        ordered, mass = costs[order] / scale, mass[order]
-    base = float(ordered[0])
-    if float(ordered[-1]) - base > 1e3 * (1.0 + base ** (1.0 / 3.0)):
-        count = int(np.searchsorted(ordered, _highest_level(ordered, mass), side="right"))
-        ordered, mass = ordered[:count], None if mass is None else mass[:count]
-    return best_of_pieces(ordered, mass)
+        offset, mass = costs[order], mass[order]
+    cheapest = float(offset[0])
+    offset -= cheapest  # before dividing, so that close costs stay apart
+    offset /= scale
+    base = cheapest / scale
+    if float(offset[-1]) > 1e3 * (1.0 + base ** (1.0 / 3.0)):
+        count = int(np.searchsorted(offset, _highest_level(base + offset, mass) - base, side="right"))
+        offset, mass = offset[:count], None if mass is None else mass[:count]
+    found = _best_of_few(base, offset) if mass is None and base > 0.0 else None
+    return found or best_of_pieces(base, offset, mass)
 
 
 def _highest_level(costs: FloatArray, mass: FloatArray | None) -> float:
@@ -392,7 +441,8 @@ def _solve_with_certain(problem: Problem, variance: FloatArray) -> Allocation:
     if ordinary.size:
         order = np.argsort(below, kind="stable")
         ended = np.append(below[order], end) if end < math.inf else below[order]
-        best = best_of_pieces(ended, np.append(mass[order], 0.0)[: ended.size], closed=end < math.inf)
+        base = float(ended[0])
+        best = best_of_pieces(base, ended - base, np.append(mass[order], 0.0)[: ended.size], closed=end < math.inf)
         if best.value <= value:
             value, root, share = best.value, best.root, best.weights(below - best.base, mass)
     weights = np.zeros(costs.size)

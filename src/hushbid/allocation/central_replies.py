@@ -10,12 +10,13 @@ of every pair is looked at instead.
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
 from hushbid.allocation.replies import Replies, Rows
 from hushbid.allocation.solution import FloatArray
 
-_CHUNK = 1 << 13
+_CHUNK = 1 << 14
 _DENSE = 1 << 20
 _FEW = 48
 _SLOPE = (KAPPA / 3.0) ** 3
@@ -31,45 +32,54 @@ class CentralReplies:
         self._variance = variance
         self._error_weight = error_weight
         self._scale = error_weight * self._unit**1.5
-        self._costs = costs
-        self._order, self._highest = self._contenders()
-        self._sorted, self._sorted_mass = self._own(self._order), self._mass(self._order)
+        self._costs, self._cheapest = costs, float(costs.min())
+        self._base = self._cheapest / self._scale
         self._everybody = False
         with np.errstate(over="ignore"):
-            self._sums = Sums.of(self._sorted, self._sorted_mass)
-            self._best = best_of_pieces(self._sorted, self._sorted_mass)
+            self._order, self._highest = self._contenders()
+            self._sorted, self._sorted_mass = costs[self._order], self._mass(self._order)
+            offset = self._offset(self._sorted)
+            self._sums = Sums.of(self._base, offset, self._sorted_mass)
+            self._best = best_of_pieces(self._base, offset, self._sorted_mass)
             self._window = self._only_basin()
 
-    def _own(self, rows: Rows) -> FloatArray:
-        with np.errstate(over="ignore"):
-            own: FloatArray = self._costs[rows] / self._scale
-        return own
+    def _offset(self, costs: FloatArray) -> FloatArray:
+        """How far costs are above the cheapest, in normal form; subtracting first keeps close costs apart."""
+        offset = costs - self._cheapest
+        offset /= self._scale
+        return np.minimum(offset, _BEYOND, out=offset)
 
     def _mass(self, rows: Rows) -> FloatArray:
         return np.ones(rows.size) if isinstance(self._variance, float) else self._unit / self._variance[rows]
 
     def at(self, rows: Rows, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        with np.errstate(over="ignore"):
-            moved = costs / self._scale
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
+        solve = self._follow if self._window is not None else self._all_or_all_others if self._everybody else None
         dense = max(_DENSE // (self._sorted.size + 1), 1)
-        for start in range(0, rows.size, _CHUNK):
-            part = np.arange(start, min(start + _CHUNK, rows.size))
-            if self._window is not None or self._everybody:
-                quick = costs[part] >= self._costs[rows[part]]
-                solve = self._all_or_all_others if self._window is None else self._follow
-                some = part if quick.all() else part[quick]
-                value[some], loss[some], mse[some] = solve(rows[some], moved[some])
-                part = part[:0] if quick.all() else part[~quick]
-            for first in range(0, part.size, dense):
-                some = part[first : first + dense]
-                value[some], loss[some], mse[some] = self._everywhere(rows[some], moved[some])
-        return Replies(
-            value * (self._error_weight * self._unit),
-            loss / math.sqrt(self._unit),
-            np.maximum(mse, 0.0) * self._unit,
-        )
+        with np.errstate(over="ignore"):
+            for start in range(0, rows.size, _CHUNK):
+                chunk = slice(start, start + _CHUNK)
+                who, moved = rows[chunk], costs[chunk]
+                own = self._costs[who]
+                slow = np.arange(who.size) if solve is None else np.flatnonzero(moved < own)
+                if solve is not None and slow.size == 0:
+                    value[chunk], loss[chunk], mse[chunk] = solve(who, own, moved)
+                elif solve is not None:
+                    quick = np.flatnonzero(moved >= own)
+                    value[start + quick], loss[start + quick], mse[start + quick] = solve(
+                        who[quick], own[quick], moved[quick]
+                    )
+                for first in range(0, slow.size, dense):
+                    some = slow[first : first + dense]
+                    value[start + some], loss[start + some], mse[start + some] = self._everywhere(
+                        who[some], moved[some]
+                    )
+        value *= self._error_weight * self._unit
+        loss /= math.sqrt(self._unit)
+        np.maximum(mse, 0.0, out=mse)
+        mse *= self._unit
+        return Replies(value, loss, mse)
 
     # -- who can matter ------------------------------------------------------------------------------------------------
 
@@ -83,7 +93,7 @@ class CentralReplies:
         mass = None if isinstance(self._variance, float) else self._unit / self._variance
         chosen, best = contenders(self._costs, mass, scale=self._scale)
         active = np.arange(self._costs.size) if chosen is None else chosen
-        share = float(best.weights(self._own(active) - best.base, self._mass(active)).max())
+        share = float(best.weights(self._offset(self._costs[active]), self._mass(active)).max())
         part = (1.0 if mass is None else float(mass.max())) / best.mass
         level = self._second_highest_level()
         if share < 0.5 and part < 0.5 and best.root > 0.0:
@@ -99,9 +109,13 @@ class CentralReplies:
 
         As for `central.highest_level`: each person alone bounds the level, and so does the better of any two.
         """
-        costs, mass = self._own(np.arange(self._costs.size)), self._mass(np.arange(self._costs.size))
-        if costs.size < 2:
+        if self._costs.size < 2:
             return math.inf
+        if isinstance(self._variance, float):  # the second cheapest gives the second least of both
+            cheapest, second = (float(cost) / self._scale for cost in np.partition(self._costs, 1)[:2])
+            root = math.sqrt((1.0 + KAPPA * second ** (2.0 / 3.0)) / KAPPA)
+            return float(second + 3.0 * root / KAPPA - cheapest)
+        costs, mass = self._costs / self._scale, self._unit / self._variance
         alone = np.partition(1.0 / mass + KAPPA * np.square(np.cbrt(costs)), 1)[1]
         level = np.partition(costs + 3.0 * math.sqrt(alone / KAPPA) / (KAPPA * mass), 1)[1]
         return float(level - costs.min())
@@ -148,21 +162,30 @@ class CentralReplies:
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
-    def _follow(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _follow(self, rows: Rows, own: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The one minimum of each pair, by active-set iteration from the present optimum."""
         assert self._window is not None
-        base = self._sums.base
-        own, mass = self._own(rows) - base, self._mass(rows)
-        return follow(self._sums, self._window, self._best, own, mass, moved - base, highest=self._highest)
+        mass = None if isinstance(self._variance, float) else self._mass(rows)
+        return follow(
+            self._sums,
+            self._window,
+            self._best,
+            self._offset(own),
+            mass,
+            self._offset(moved),
+            highest=self._highest,
+        )
 
-    def _all_or_all_others(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _all_or_all_others(
+        self, rows: Rows, own: FloatArray, moved: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Where ``h`` falls at everybody's cost, all others are active: the better of all with and without the person.
 
         Nothing lies below; the piece up to her cost and the one beyond it may each hold a minimum.
         """
         sums = self._sums
-        own, mass = self._own(rows) - sums.base, self._mass(rows)
-        to = np.minimum(moved - sums.base, self._highest)
+        own, mass = self._offset(own), self._mass(rows)
+        to = np.minimum(self._offset(moved), self._highest)
         gone = mass * (own <= sums.offset[-1])  # nobody dearer than the contenders is in the sums
         best = np.full(rows.size, np.inf), np.zeros(rows.size), np.zeros(rows.size)
         for there in (0.0, 1.0):
@@ -181,15 +204,17 @@ class CentralReplies:
         """The best over all pieces of each pair; a matrix row is the sorted population with one cost replaced."""
         people, mass, own_mass = self._populations(rows, moved)
         lowest = people[:, :1]
+        base = lowest / self._scale
         with np.errstate(invalid="ignore"):
-            offset = np.where(people < np.inf, np.minimum(people - lowest, _BEYOND), 0.0)
-        pair, piece = _pieces_with_a_minimum(people, offset, mass)
+            offset = np.where(people < np.inf, np.minimum((people - lowest) / self._scale, _BEYOND), 0.0)
+            to = np.where(moved < np.inf, np.minimum((moved - lowest[:, 0]) / self._scale, 1e300), 1e300)
+        pair, piece = _pieces_with_a_minimum(base, people < np.inf, offset, mass)
         inside = np.arange(people.shape[1]) <= piece[:, None]
         weight, place = np.where(inside, mass[pair], 0.0), offset[pair]
         total = weight.sum(axis=1)
         mean = (weight * place).sum(axis=1) / total
         spread = (weight * (place - mean[:, None]) ** 2).sum(axis=1)
-        found = _piece(lowest[pair, 0], total, mean, spread)
+        found = _piece(base[pair, 0], total, mean, spread)
         best = np.lexsort((found[0], pair))
         best = best[np.flatnonzero(np.diff(pair[best], prepend=-1))]  # the first of each pair is its least
         value, root, level = np.full(rows.size, np.inf), np.zeros(rows.size), np.zeros(rows.size)
@@ -197,7 +222,7 @@ class CentralReplies:
         free = np.where(people == 0.0, mass, 0.0).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             silent = 1.0 / free < value
-            share = own_mass * np.maximum(level - np.minimum(moved - lowest[:, 0], 1e300), 0.0)
+            share = own_mass * np.maximum(level - to, 0.0)
             loss = share * (KAPPA / 3.0) / root * (CUBE_ROOT_4 / root)
             mse = value - (2.0 * KAPPA / 3.0) * root * root
             value = np.where(silent, 1.0 / free, value)
@@ -222,46 +247,58 @@ def follow(
     window: tuple[int, int],
     start: Optimum,
     own: FloatArray,
-    mass: FloatArray,
+    mass: FloatArray | None,
     moved: FloatArray,
     *,
     highest: float = 0.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Value, loss and error when ``mass`` moves from ``own`` to ``moved`` (offsets from the base), for every entry.
+    """Value, loss and error when ``mass`` (1 if None) moves from ``own`` to ``moved``, offsets from the base.
 
     The level must be known to stay between the costs of the people ``window``, or, where that ends with the dearest,
     below ``highest``.
     """
     value, loss, mse = np.empty(own.size), np.empty(own.size), np.empty(own.size)
-    pending = np.arange(own.size)
+    pending: Rows | slice = slice(None)
     first_one = window[0]
     near_level = sums.offset[first_one : window[1]]
     to = np.minimum(moved, 1e300)
-    level, root = np.full(own.size, start.level), np.full(own.size, start.root)
+    level: FloatArray | float = start.level  # one level for all to begin with
+    root = np.full(own.size, start.root)
     for round_ in range(10):
         if round_ == 9:  # the few that go to and fro between two neighbouring pieces
-            level = _level(sums, window, own, mass, to, highest)
+            level = _level(sums, window, own, np.ones(own.size) if mass is None else mass, to, highest)
         count = near_level.searchsorted(level, side="right")
         present = to < level
-        index, removed, added = count + (first_one - 1), mass * (own <= level), mass * present
+        index, removed, added = count + (first_one - 1), (own <= level).astype(float), present.astype(float)
+        if mass is not None:
+            removed *= mass
+            added *= mass
         near = np.where(present, to, 0.0)
-        total = sums.total[index] - removed + added
-        first = sums.first[index] - removed * own + added * near
+        out, into = removed * own, added * near
+        total = (sums.total[index] - removed) + added
+        first = (sums.first[index] - out) + into
         mean = first / total
-        spread = sums.second[index] - removed * own * own + added * near * near - first * mean
+        out *= own
+        into *= near
+        spread = (sums.second[index] - out) + into
+        spread -= first * mean
         np.maximum(spread, 0.0, out=spread)
         root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)
         level = mean + (3.0 / KAPPA) * root / total
-        done = (near_level.searchsorted(level, side="right") == count) & ((to < level) == present) | (round_ == 9)
-        square, which = root * root, pending[done]
+        done = (near_level.searchsorted(level, side="right") == count) & ((to < level) == present)
+        square = root * root
         best = 1.0 / total + (KAPPA * KAPPA / 9.0) * spread / square + KAPPA * square
-        share = added * np.maximum(level - near, 0.0) * (KAPPA / 3.0) / root
-        value[which], loss[which] = best[done], (share * CUBE_ROOT_4 / root)[done]
-        mse[which] = (best - (2.0 * KAPPA / 3.0) * square)[done]
-        if which.size == pending.size:
+        lost = added * np.maximum(level - near, 0.0) * (KAPPA * CUBE_ROOT_4 / 3.0) / square
+        error = best - (2.0 * KAPPA / 3.0) * square
+        if round_ == 9 or done.all():
+            value[pending], loss[pending], mse[pending] = best, lost, error
             break
-        left = ~done
-        pending, own, mass, to, level, root = (x[left] for x in (pending, own, mass, to, level, root))
+        everybody = np.arange(value.size)[pending]
+        which, left = everybody[done], ~done
+        value[which], loss[which], mse[which] = best[done], lost[done], error[done]
+        pending = everybody[left]
+        own, to, level, root = own[left], to[left], np.asarray(level)[left], root[left]
+        mass = None if mass is None else mass[left]
     return value, loss, mse
 
 
@@ -284,9 +321,11 @@ def _level(
     return middle
 
 
-def _pieces_with_a_minimum(people: FloatArray, offset: FloatArray, mass: FloatArray) -> tuple[Rows, Rows]:
+def _pieces_with_a_minimum(
+    lowest: FloatArray, there: NDArray[np.bool_], offset: FloatArray, mass: FloatArray
+) -> tuple[Rows, Rows]:
     """Row and number of every piece that holds a minimum, or a hump that may; see :mod:`hushbid.allocation.central`."""
-    base = np.where(people[:, :1] < np.inf, people[:, :1], 0.0)
+    base = np.where(lowest < np.inf, lowest, 0.0)
     total = mass.cumsum(axis=1)
     weighted = mass * offset
     first = weighted.cumsum(axis=1)
@@ -294,7 +333,6 @@ def _pieces_with_a_minimum(people: FloatArray, offset: FloatArray, mass: FloatAr
     gain = total * offset - first
     scaled = base * gain
     scaled[:, 1:] += offset[:, 1:] * first[:, :-1] - second[:, :-1]
-    there = people < np.inf
     falling = there & (_SLOPE * np.square(np.square(gain)) <= scaled)
     after = np.zeros_like(falling)
     after[:, :-1] = falling[:, 1:]
@@ -331,7 +369,11 @@ def _larger_root(mean: FloatArray, constant: FloatArray, start: FloatArray) -> F
     for _ in range(80):
         cube = b * b * b
         slope = 4.0 * cube - mean
-        step = np.where(slope > 0.0, (b * (cube - mean) + constant) / slope, 0.0)
+        step = b * (cube - mean) + constant
+        if slope.min(initial=1.0) > 0.0:
+            step /= slope
+        else:
+            step = np.where(slope > 0.0, step / np.where(slope > 0.0, slope, 1.0), 0.0)
         b -= step
         if not (np.abs(step) > 1e-13 * b).any():  # the next step would be its square
             break

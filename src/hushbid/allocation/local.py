@@ -16,6 +16,7 @@ branch, so a low and a high root. [F] Thm. 4 and Algorithm 2 search both on a gr
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,7 +34,16 @@ WORTHWHILE: float = 1.0 / (2.0 * math.sqrt(2.0))
 """Somebody is worth her cost at price ``P`` exactly if ``ψ ≤ P`` times this, the largest ``q(y)/y``."""
 
 _S = 2.0 * math.sqrt(8.0 / 3.0)
+_CLOSE = 4e-6
+_TWO_THIRDS, _FIRST, _SECOND, _HALF_OF_HERS = 2.0 / 3.0, 0.3665, 0.1252, 0.25
+"""``1 − q`` is within 0.008 of ``_FIRST·r + _SECOND·r²``, r being ψ over the last worthwhile cost, to the power 2/3.
+
+Somebody just worthwhile supplies a half; for a guess she counts with half of that."""
+
 _FEW = 24
+_SMALL = 1 << 10
+"""Up to so many people, sorting rows is quicker than finding the rows of the cheapest afterwards."""
+
 _SELECT_ABOVE = 1 << 15
 _SAMPLE = 1 << 13
 
@@ -62,7 +72,7 @@ class Balance:
     price: float
     """``P_k``."""
 
-    losses: FloatArray
+    losses: FloatArray | list[float]
     """Their ``y``, in the order of their costs."""
 
 
@@ -73,13 +83,18 @@ def solve_local(problem: Problem) -> Allocation:
     if variance == 0.0 or problem.only_noise_counts(variance):
         return _without_variance(problem)
     scale = problem.scale(variance)
+    if problem.costs.size <= _SMALL and problem.tie_key is None:
+        rows = problem.costs.argsort(kind="stable")
+        best = best_count(_normal(problem.costs[rows], scale))
+        return _allocation(problem, variance, best, rows[: best.count])
     ordered = _cheap_ones(problem.costs, scale)
     best = best_count(_normal(ordered, scale))
     while best.count + 1 >= ordered.size < problem.costs.size:
         more = min(8 * ordered.size, problem.costs.size) - 1
         ordered = np.sort(np.partition(problem.costs, more)[: more + 1])
         best = best_count(_normal(ordered, scale))
-    return _allocation(problem, variance, best, _rows(problem, best.count, float(ordered[best.count - 1])))
+    rows = _rows(problem, best.count, float(ordered[best.count - 1]))
+    return _allocation(problem, variance, best, rows[problem.costs[rows].argsort(kind="stable")])
 
 
 def _normal(ordered: FloatArray, scale: float) -> FloatArray:
@@ -92,48 +107,56 @@ def _normal(ordered: FloatArray, scale: float) -> FloatArray:
 
 def best_count(costs: FloatArray) -> Balance:
     """The best number of active people and their balance, for ``costs`` sorted ascending, in normal form."""
-    alone = _alone(float(costs[0]))
-    fewest, most = 2, int(costs.searchsorted(math.inf)) if costs[-1] == math.inf else costs.size
-    count, price = _first_guess(costs[:most])
-    solved: dict[int, Balance] = {}
+    few = costs[:_FEW].tolist()
+    fewest, most = 2, costs.size if costs[-1] < math.inf else int(costs.searchsorted(math.inf))
+    count, price = _first_guess(costs[:most], few[:most])
+    best, solved = _alone(few[0]), {1}
     while fewest <= most:
         count = min(max(count, fewest), most)
         if count in solved:
             break
-        here = balance(costs, count, price)
+        neighbour = best.count > 1 and abs(best.count - count) == 1
+        here = balance(costs, count, price, few, beat=best.value if neighbour else math.inf)
+        if here is None and neighbour:  # J is convex in k
+            break
         if here is None:  # even at the least price so many would supply too much
             most, count = count - 1, (fewest + count) // 2
             continue
-        solved[count], price = here, here.price
-        worthwhile = int(costs.searchsorted(price * WORTHWHILE, side="right"))
-        if worthwhile >= count:
+        solved.add(count)
+        price = here.price
+        if here.value < best.value:
+            best = here
+        worthwhile = bisect_right(few, price * WORTHWHILE)
+        if worthwhile == _FEW:
+            worthwhile = int(costs.searchsorted(price * WORTHWHILE, side="right"))
+        if worthwhile == count:
+            break
+        if worthwhile > count:
             fewest = count
-        if worthwhile <= count:
+        else:
             most = count
-        # P falls as people join, so the truth lies between; past the first steps halve what is left.
-        near = (count + worthwhile) // 2 if abs(worthwhile - count) > 2 else worthwhile
-        count = near if fewest <= near <= most and near not in solved else (fewest + most + 1) // 2
+        # P falls as people join, so the truth lies between, near to here if few are active; then halve what is left.
+        gap = worthwhile - count
+        near = count + (gap // 2 if abs(gap) > _FEW else (gap > 0) - (gap < 0))
+        before, count = count, near if fewest <= near <= most and near not in solved else (fewest + most + 1) // 2
         if fewest + 1 >= most:
             count = most if fewest in solved else fewest
-    best = alone
-    for found in solved.values():
-        if found.value < best.value:
-            best = found
+        if abs(count - before) == 1:  # about half of one person's supply comes or goes
+            price /= 1.0 + 0.5 * (count - before) * math.sqrt(price)
     return best
 
 
-def _first_guess(costs: FloatArray) -> tuple[int, float]:
-    """How many are worthwhile, and at what price, if ``1 − q`` goes with a power of ``ψ``, as it nearly does."""
-    powers, price = 0.0, 1.0
-    for count, cost in enumerate(costs[:_FEW].tolist(), 1):
-        power = cost**0.78
-        supply = count - 0.5 * (powers + power) / (power + 1e-300)
-        if count > 1 and cost * supply * supply > WORTHWHILE:
-            for _ in range(2):  # the last is not just worthwhile but a little better
-                price = max(count - 1 - 0.5 * powers * (WORTHWHILE * price) ** -0.78, 0.1) ** -2.0
-            return count - 1, price
+def _first_guess(costs: FloatArray, few: list[float]) -> tuple[int, float]:
+    """How many are worthwhile, and at what price, if ``1 − q`` is a sum of two powers of ``ψ/P``, as it nearly is."""
+    powers = squares = 0.0
+    for count, cost in enumerate(few):
+        power = cost**_TWO_THIRDS
+        if count > 0 and power > 0.0:  # at the price that makes her just worthwhile, are there enough without her?
+            supply = count + _HALF_OF_HERS - (_FIRST * powers + _SECOND * squares / power) / power
+            if cost * supply * supply > WORTHWHILE:
+                return count, _likely_price(count, powers, squares, few[count - 1])
         powers += power
-        price = 1.0 / (supply * supply)
+        squares += power * power
     power = np.cbrt(costs)
     power *= power
     supply = np.arange(1.0, costs.size + 1.0)
@@ -142,43 +165,65 @@ def _first_guess(costs: FloatArray) -> tuple[int, float]:
     return count, float(supply[count - 1]) ** -2.0
 
 
-def balance(costs: FloatArray, count: int, guess: float) -> Balance | None:
-    """Where the cheapest ``count`` people, all at their high root, supply ``Λ = P^{-1/2}``; None if nowhere."""
+def _likely_price(count: int, powers: float, squares: float, last: float) -> float:
+    """Where so many would supply ``P^{-1/2}``, by Newton's method for the logarithms, from the sums of two powers."""
+    price = max(1.0 / (count * count), last / WORTHWHILE)
+    for _ in range(3):
+        one = (WORTHWHILE * price) ** -_TWO_THIRDS
+        first, second = _FIRST * powers * one, _SECOND * squares * one * one
+        supply = max(count - first - second, 0.25 * count)
+        rate = _TWO_THIRDS * (first + 2.0 * second) / supply
+        price *= (supply * math.sqrt(price)) ** (-1.0 / (0.5 + rate))
+    return price
+
+
+def balance(
+    costs: FloatArray, count: int, guess: float, cheapest: list[float], *, beat: float = math.inf
+) -> Balance | None:
+    """Where the cheapest ``count`` people, all at their high root, supply ``Λ = P^{-1/2}``; None if nowhere.
+
+    ``cheapest`` are the first few of ``costs`` once more. None also as soon as the value is seen to be at least
+    ``beat``: at every price, ``2√P + Σ (ψ_j y_j − P q_j)`` is a lower bound on it.
+    """
     last = float(costs[count - 1])
     if last == math.inf:
         return None
-    free = int(np.searchsorted(costs[:count], 0.0, side="right")) if costs[0] == 0.0 else 0
-    paid = costs[free:count]
-    if paid.size == 0:
-        return Balance(count, 1.0 / count, 1.0 / (count * count), np.full(count, np.inf))
-    few = paid.tolist() if paid.size <= _FEW else None
+    free = int(np.searchsorted(costs[:count], 0.0, side="right")) if cheapest[0] == 0.0 else 0
+    if free == count:
+        return Balance(count, 1.0 / count, 1.0 / (count * count), [math.inf] * count)
+    paid, few = costs[free:count], cheapest[free:count] if count <= _FEW else None
     least = last / STEEPEST * (1.0 + 1e-14)
     price = max(guess, least)
     low, high = 0.0, math.inf
     for _ in range(100):
+        found: FloatArray | list[float]
         supply, spent, slope, found = _replies(paid, price) if few is None else _replies_of_few(few, price)
         supply += free
         target = price**-0.5
         excess = supply - target
+        value = 2.0 / target + spent - price * supply
+        if value >= beat:
+            return None
         if excess <= 0.0:
             low = price
         elif price > least:
             high = price
         else:
             return None
-        move = -excess / (slope + 0.5 * target)
-        if abs(move) < 1e-7 and abs(excess) < 1e-7 * target:  # where q' peaks a small move is no sign of balance
+        # Newton for the logarithms, which are nearly linear in one another.
+        move = math.log(target / supply) / (slope / supply + 0.5)
+        if abs(move) < _CLOSE and abs(excess) < _CLOSE * target:  # where q' peaks a small move is no sign of balance
             break
         proposed = max(price * math.exp(min(max(move, -3.0), 3.0)), least)
         price = proposed if low < proposed < high else math.sqrt(low * high)
-    # Newton converges quadratically: after one more move, to first order in y too, the error is below rounding.
-    y = np.array(found)
-    if abs(move) > 1e-16:
-        square = y * y
-        y *= 1.0 + move * (square + 2.0) / (3.0 * square - 2.0 + 1e-9)
-    price *= math.exp(move)
-    value = 2.0 * math.sqrt(price) + spent - price * supply
-    return Balance(count, value, price, np.concatenate([np.full(free, np.inf), y]) if free else y)
+    # One more move: the bound, whose slope in P is the excess, is then right to third order, and y to second.
+    after = price * math.exp(move)
+    value -= 0.5 * excess * (after - price)
+    if isinstance(found, list):
+        y = [one * (1.0 + move * (one * one + 2.0) / (3.0 * one * one - 2.0 + 1e-9)) for one in found]
+        return Balance(count, value, after, [math.inf] * free + y)
+    found *= 1.0 + move * (found * found + 2.0) / (3.0 * found * found - 2.0 + 1e-9)
+    return Balance(count, value, after, np.concatenate([np.full(free, np.inf), found]) if free else found)
 
 
 def _replies(costs: FloatArray, price: float) -> tuple[float, float, float, FloatArray]:
@@ -213,9 +258,10 @@ def _replies_of_few(costs: Sequence[float], price: float) -> tuple[float, float,
 def _alone(cost: float) -> Balance:
     """Only the cheapest: ``1 + 2/y² + ψ·y`` at ``y = (4/ψ)^{1/3}``."""
     if cost == 0.0:
-        return Balance(1, 1.0, 1.0, np.array([np.inf]))
+        return Balance(1, 1.0, 1.0, [math.inf])
     y = (4.0 / cost) ** (1.0 / 3.0)
-    return Balance(1, 1.0 + 2.0 / (y * y) + cost * y, (1.0 + 2.0 / (y * y)) ** 2, np.array([y]))
+    error = 1.0 + 2.0 / y / y
+    return Balance(1, error + cost * y, error * error, [y])
 
 
 def _cheap_ones(costs: FloatArray, scale: float) -> FloatArray:
@@ -243,39 +289,44 @@ def _rows(problem: Problem, count: int, margin: float) -> NDArray[np.intp]:
 
 
 def _allocation(problem: Problem, unit: float, best: Balance, rows: NDArray[np.intp]) -> Allocation:
-    """Back from normal form to the caller's units and order."""
-    y = best.losses
-    square = y * y
-    precision = 1.0 / (1.0 + 2.0 / square) if problem.cheapest == 0.0 else square / (square + 2.0)
-    supply = float(precision.sum())
+    """Back from normal form to the caller's units and order; ``rows`` are those of the active, cheapest first."""
+    y, root = best.losses, math.sqrt(unit)
+    losses: FloatArray | list[float]
+    share: FloatArray | list[float]
+    if isinstance(y, list):
+        precision = [1.0 / (1.0 + 2.0 / one / one) for one in y]
+        supply = sum(precision)
+        losses, share = [one / root for one in y], [one / supply for one in precision]
+    else:
+        precisions = 1.0 / (1.0 + 2.0 / y / y)
+        supply = float(precisions.sum())
+        losses, share = y / root, precisions / supply
     # J = 1/Λ + Σ ψ·y and J = best.value: what is not error is spent.
-    spent = best.value - 1.0 / supply
-    rows = rows[problem.costs[rows].argsort(kind="stable")]
-    return _spread_out(
-        problem, rows, y / math.sqrt(unit), precision, unit, problem.error_weight * unit * max(spent, 0.0)
-    )
+    spent = max(best.value - 1.0 / supply, 0.0)
+    return _spread_out(problem, rows, losses, share, unit / supply, problem.error_weight * unit * spent)
 
 
 def _without_variance(problem: Problem) -> Allocation:
     """No sampling variance, or none that could be seen: ``Σψy ≥ ψ_1·√(Σy²)``, so only the cheapest is bought from."""
     rows = _rows(problem, 1, problem.cheapest)
     if problem.cheapest == 0.0:
-        return _spread_out(problem, rows, np.array([np.inf]), np.array([np.inf]), 1.0, 0.0)
+        return _spread_out(problem, rows, [math.inf], [1.0], 0.0, 0.0)
     y = (4.0 * problem.error_weight / problem.cheapest) ** (1.0 / 3.0)
     assert isinstance(problem.variance, float)
-    precision = 1.0 / (problem.variance + 2.0 / y / y)
-    return _spread_out(problem, rows, np.array([y]), np.array([precision]), 1.0, problem.cheapest * y)
+    return _spread_out(problem, rows, [y], [1.0], problem.variance + 2.0 / y / y, problem.cheapest * y)
 
 
 def _spread_out(
-    problem: Problem, rows: NDArray[np.intp], losses: FloatArray, precision: FloatArray, unit: float, spent: float
+    problem: Problem,
+    rows: NDArray[np.intp],
+    losses: FloatArray | list[float],
+    share: FloatArray | list[float],
+    mse: float,
+    spent: float,
 ) -> Allocation:
-    supply = float(precision.sum())
+    """Everybody's figures from those of the active."""
     weights, privacy_loss = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
-    weights[rows] = precision / supply if supply < math.inf else 1.0
-    privacy_loss[rows] = losses
-    mse = unit / supply
-    assert isinstance(problem.variance, float)
+    weights[rows], privacy_loss[rows] = share, losses
     return Allocation(
         privacy_loss=privacy_loss,
         weights=weights,

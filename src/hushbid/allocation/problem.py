@@ -74,7 +74,9 @@ class Problem:
 
     def certifying(self, bound: Callable[[FloatArray, Any, float], float]) -> Callable[[], float]:
         """The lower bound of this problem, to be computed later: large arrays are not copied but watched."""
-        watched = slice(None, None, self.costs.size // 4096) if self.costs.size > _COPIED_UP_TO else slice(0)
+        if self.costs.size <= _COPIED_UP_TO:
+            return partial(bound, self.costs, self.variance, self.error_weight)
+        watched = slice(None, None, self.costs.size // 4096)
         return partial(_bound_if_unchanged, self, bound, watched, self.costs[watched].copy())
 
     def first(self, rows: NDArray[np.intp], how_many: int) -> NDArray[np.intp]:
@@ -108,7 +110,7 @@ def as_problem(
     n = costs.size
     if n == 0:
         raise InputError("virtual_costs must not be empty: there must be at least one person.")
-    cheapest = float(costs.min())
+    cheapest = float(np.minimum.reduce(costs))
     if not 0.0 <= cheapest < math.inf:
         _refuse_costs(costs, cheapest)
     weight = float(n + 1) if error_weight is None else _scalar(error_weight, "error_weight")
@@ -147,6 +149,8 @@ def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
     if values is None:
         raise InputError(f"{name} must be numbers, got None.")
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):

@@ -322,7 +322,7 @@ class SummedReplies:
             (1, self._sums.offset.size),
             self._best,
             self._own[rows],
-            np.ones(rows.size),
+            None,
             costs / self._scale - self._sums.base,
         )
         return Replies(

@@ -17,6 +17,7 @@ reports: this is hindsight, not a mechanism.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ _CLOSE = 1e-7
 
 _FAR = 1e3
 _REACH, _STEPS = 16.0, 30
+_CLOSE_REACH, _CLOSE_STEPS = 2.0**0.25, 120
+"""For the paper's estimators: because of their cap, the error can be least at some weight and rise again beyond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +242,11 @@ def _compared(kind: type[Rival], market: Market, populations: list[FloatArray], 
     cheaper = _at_same_error(kind, market, populations, ours.mse)
     richer = _at_same_payment(kind, market, populations, ours.payment)
     nothing = isinstance(rival, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
+    note = "Guessing the middle of the range beats every price." if nothing else ""
+    if cheaper is None and kind is NearOptimal:
+        note = "Its cap on losses keeps the error above ours, however much is bought."
     return replace(
-        _row(kind, market, found, note="Guessing the middle of the range beats every price." if nothing else ""),
+        _row(kind, market, found, note=note),
         payment_for_same_error=math.inf if cheaper is None else _measure(cheaper, populations).payment,
         error_for_same_payment=math.inf if richer is None else _measure(richer, populations).mse,
     )
@@ -254,8 +260,9 @@ def _at_same_error(kind: type[Rival], market: Market, populations: list[FloatArr
         mean = float(np.mean([rival.error(reports) for reports in populations])) * width**2
         return math.log(mean / target) if math.isfinite(mean) else _FAR
 
-    start = market.error_weight(n)
-    found = _solve(lambda weight: kind.best(market, n, error_weight=weight), missing, start, 0.0, enough=True)
+    start, reach = market.error_weight(n), _CLOSE_REACH if kind is NearOptimal else _REACH
+    family = partial(_at_weight, kind, market, n)
+    found = _solve(family, missing, start, 0.0, enough=True, reach=reach)
     return None if found.missing > _CLOSE else found.rival
 
 
@@ -270,8 +277,12 @@ def _at_same_payment(kind: type[Rival], market: Market, populations: list[FloatA
         return _FAR if not math.isfinite(paid) else 0.0 if scale == 0 else (target - paid) / scale
 
     least = start - market.buyer_weight  # with less the buyer would pay for a larger error
-    found = _solve(lambda weight: kind.best(market, n, error_weight=weight), missing, start, least, enough=False)
+    found = _solve(partial(_at_weight, kind, market, n), missing, start, least, enough=False)
     return None if found.missing < -_CLOSE else found.rival
+
+
+def _at_weight(kind: type[Rival], market: Market, people: int, weight: float) -> Rival:
+    return kind.best(market, people, error_weight=weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +298,7 @@ def _solve(
     least: float,
     *,
     enough: bool,
+    reach: float = _REACH,
 ) -> _Found:
     """The member of a family at which nothing is missing.
 
@@ -298,7 +310,7 @@ def _solve(
     value = missing(family(start))
     if abs(value) <= _CLOSE:
         return _Found(family(start), value)
-    ends = _bracket(family, missing, start, value, least)
+    ends = _bracket(family, missing, start, value, least, reach)
     if ends is None:
         return _Found(None, value)
     low, high = ends
@@ -323,7 +335,12 @@ def _solve(
 
 
 def _bracket(
-    family: Callable[[float], Rival], missing: Callable[[Rival], float], start: float, value: float, least: float
+    family: Callable[[float], Rival],
+    missing: Callable[[Rival], float],
+    start: float,
+    value: float,
+    least: float,
+    reach: float,
 ) -> tuple[float, float] | None:
     """Two error weights, with too little and with too much bought; twice the least if that buys too much already."""
     floor = max(least, start * _REACH**-_STEPS)
@@ -334,8 +351,8 @@ def _bracket(
                 return low, low
             low, high = max(low / _REACH, floor), low
         return low, high
-    for _ in range(_STEPS):
-        low, high = high, high * _REACH
+    for _ in range(_STEPS if reach == _REACH else _CLOSE_STEPS):
+        low, high = high, high * reach
         if missing(family(high)) <= 0:
             return low, high
     return None

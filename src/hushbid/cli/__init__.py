@@ -4,10 +4,12 @@ To add a command, write ``hushbid/cli/NAME.py`` with a click command called ``co
 At the top of such a file stand light imports only: the shell loads every command to complete a name.
 
 Exit status: 0 if all went well; 1 if a verification or an audit failed; 2 if something was refused, in one sentence and
-without a traceback (``--debug`` shows it); 70 for a fault of the program; 130 and 143 if it was interrupted.
+without a traceback (``--debug`` shows it); 70 for a fault of the program; 130 and 143 if it was interrupted, 141 if
+whoever read its output left early.
 """
 
 import errno
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -42,7 +44,7 @@ COMMANDS = {
     "completion": "Print the completions for a shell.",
 }
 DEBUG = "hushbid.debug"
-_FAULT, _INTERRUPTED, _TERMINATED = 70, 130, 143
+_FAULT, _INTERRUPTED, _UNREAD, _TERMINATED = 70, 130, 141, 143
 
 
 class _Refused(click.ClickException):
@@ -79,20 +81,27 @@ class _LateGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except KeyboardInterrupt:
+            _leave()
+
     def invoke(self, ctx: click.Context) -> Any:
         with _termination_raises():
             try:
                 return super().invoke(ctx)
-            except (click.ClickException, click.Abort, click.exceptions.Exit):
+            except (click.ClickException, click.exceptions.Exit):
                 raise
-            except KeyboardInterrupt:
-                click.echo("\nInterrupted: nothing is left half written.", err=True)
-                ctx.exit(_INTERRUPTED)
+            except (KeyboardInterrupt, click.Abort):  # the latter from a question
+                _leave()
             except HushbidError as error:
                 _refuse(ctx, str(error), error)
             except OSError as error:
                 if error.errno == errno.EPIPE:
-                    raise  # whoever read our output has gone; click ends quietly
+                    _end_quietly()
                 _refuse(ctx, f"{error.filename or 'The system'}: {error.strerror or type(error).__name__}.", error)
             except MemoryError as error:
                 _refuse(ctx, "There is not enough memory for so many people.", error)
@@ -101,6 +110,18 @@ class _LateGroup(click.Group):
                 # Its message may hold somebody's datum, so only its kind is told.
                 click.echo(f"Error: a fault in hushbid ({type(error).__name__}); --debug shows where.", err=True)
                 ctx.exit(_FAULT)
+
+
+def _leave() -> NoReturn:
+    click.echo("\nInterrupted: nothing is left half written.", err=True)
+    sys.exit(_INTERRUPTED)
+
+
+def _end_quietly() -> NoReturn:
+    """Whoever read our output has gone; what is still to be flushed at the end goes nowhere."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    sys.exit(_UNREAD)
 
 
 def _refuse(ctx: click.Context, sentence: str, error: Exception) -> NoReturn:

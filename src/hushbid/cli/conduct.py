@@ -227,7 +227,7 @@ def interval_text(
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )
-    gone = f" {dropped_out:,} people did not deliver; the interval allows for it."
+    gone = f" {dropped_out:,} {'person' if dropped_out == 1 else 'people'} did not deliver; the interval allows for it."
     return sentence + gone * (dropped_out > 0)
 
 

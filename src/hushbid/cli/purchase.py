@@ -16,7 +16,6 @@ from hushbid.engine.money import Currency
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market, Outcome, Simulation
 from hushbid.record import Money, Record
-from hushbid.record.canonical import canonical
 
 _SIMULATED_REPORTS = 2_000_000
 _FORECAST_TOLERANCE = 1e-3
@@ -151,7 +150,7 @@ def record_of(purchase: Purchase, origin: Mapping[str, Any], release: Release | 
 
 def record_writer(record: Record) -> Write:
     """A function that writes a record to an open file."""
-    return lambda file: file.write(canonical(record.to_dict()) + b"\n")
+    return lambda file: file.write(record.to_bytes())
 
 
 def refuse_above_ceiling(purchase: Purchase, ceiling: float | None) -> None:

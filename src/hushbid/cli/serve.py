@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _FIRST_USER = "analyst"
 
 
-class _Cap(click.ParamType[float]):
-    """A limit, or the word for having none."""
-
-    name = "loss"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Infinity stands for no limit."""
-        return math.inf if value == "none" else click.FLOAT.convert(value, param, ctx)
+def _cap(_: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """A limit; infinity stands for having none."""
+    if value is None or value == "none":
+        return None if value is None else math.inf
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a number nor none.", param=parameter) from None
 
 
 @make_command("serve", results=False)
@@ -48,7 +48,7 @@ class _Cap(click.ParamType[float]):
 )
 @click.option(
     "--privacy-cap",
-    type=_Cap(),
+    callback=_cap,
     metavar="LOSS",
     help="Nobody gives up more than this over all campaigns; none lifts the limit.  [default: as it was]",
 )

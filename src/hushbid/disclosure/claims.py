@@ -31,6 +31,41 @@ _TAIL = b"}\n"
 
 def stored(folder: Path, name: str) -> dict[str, Any] | None:
     """What was drawn under this name, or None."""
+    with _usable(folder):
+        return _stored(folder, name)
+
+
+def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """What was drawn under this name; if nothing was, draw it, store it durably, and only then return it."""
+    with _usable(folder):
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _sync(folder.parent)
+        with _claimed(folder, name):
+            found = _stored(folder, name)
+            if found is None:
+                _store(folder, name, draw)
+                found = _stored(folder, name)
+    if found is None:
+        raise ReleaseError(f"{folder / name}.json vanished while it was being stored.")
+    return found
+
+
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    """A folder that is a file, may not be read or written, or is full, is told in a sentence."""
+    if "\0" in str(folder):
+        raise ReleaseError("The name of a folder must not hold a zero character.")
+    try:
+        yield
+    except NotADirectoryError as problem:
+        raise ReleaseError(f"The folder {folder} cannot be used: it is a file, or lies in one.") from problem
+    except OSError as problem:
+        why = problem.strerror or type(problem).__name__
+        raise ReleaseError(f"The folder {folder} cannot be used: {why}.") from problem
+
+
+def _stored(folder: Path, name: str) -> dict[str, Any] | None:
     path = folder / f"{name}.json"
     try:
         content = path.read_bytes()
@@ -40,24 +75,6 @@ def stored(folder: Path, name: str) -> dict[str, Any] | None:
     if drawing is None:
         raise ReleaseError(f"{path} is damaged; it is neither returned nor drawn again.")
     return drawing
-
-
-def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-    """What was drawn under this name; if nothing was, draw it, store it durably, and only then return it."""
-    try:
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _sync(folder.parent)
-        with _claimed(folder, name):
-            found = stored(folder, name)
-            if found is None:
-                _store(folder, name, draw)
-                found = stored(folder, name)
-    except OSError as problem:
-        raise ReleaseError(f"The claims folder {folder} cannot be used: {problem.strerror}.") from problem
-    if found is None:
-        raise ReleaseError(f"{folder / name}.json vanished while it was being stored.")
-    return found
 
 
 @contextmanager

@@ -39,7 +39,8 @@ class Fields:
 
     def integers(self, name: str) -> list[int]:
         """A list of integers."""
-        return [_integer(value, f"{self._what}: {name}") for value in self._list(name)]
+        found, where = self._list(name), f"{self._what}: {name}"
+        return found if set(map(type, found)) == {int} else [_integer(value, where) for value in found]
 
     def text(self, name: str) -> str:
         """A text."""
@@ -56,7 +57,9 @@ class Fields:
         """A list of texts, one per person if ``size`` is given, in which case there may be none."""
         if self._values[name] is None and size is not None:
             return None
-        found = [_text(value, f"{self._what}: {name}") for value in self._list(name)]
+        found, where = self._list(name), f"{self._what}: {name}"
+        if set(map(type, found)) != {str}:
+            found = [_text(value, where) for value in found]
         if size not in (None, len(found)):
             raise RecordError(f"{self._what}: {name} must have one entry per person ({size}), got {len(found)}.")
         return found

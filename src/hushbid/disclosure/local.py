@@ -54,6 +54,8 @@ def privatize(
     if store is None:
         return _drawn(value, loss, bounds)
     path = Path(store)
+    if not path.name:
+        raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.")
     terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
 
     def draw() -> dict[str, Any]:

@@ -114,7 +114,7 @@ class Release:
             "key": self.key,
             "setting": self.setting,
             "bounds": list(self.bounds),
-            "privacy_loss": [_plain(loss) for loss in self.privacy_loss.tolist()],
+            "privacy_loss": _plain_list(self.privacy_loss),
             "error": _plain_dict(self.error),
             "planned_error": _plain_dict(self.planned_error),
             "grid": _plain_dict(self.grid),
@@ -157,6 +157,11 @@ class Release:
 def _plain(value: Any) -> Any:
     """JSON knows no infinity; everything else is its own plain form."""
     return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _plain_list(values: FloatArray) -> list[Any]:
+    found: list[Any] = values.tolist()
+    return found if np.isfinite(values).all() else [_plain(value) for value in found]
 
 
 def _plain_dict(values: ErrorModel | Grid | PromiseCheck) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Polars frames, lazy and eager."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,11 @@ class PolarsEngine:
 
     def write(self, frame: Any, path: str) -> None:
         """Write to one Parquet file."""
-        frame.lazy().sink_parquet(path, maintain_order=True)
+        try:
+            frame.lazy().sink_parquet(path, maintain_order=True)
+        except KeyboardInterrupt:
+            time.sleep(0)  # Polars raises it at once and Python a moment later: let that be here, not in a clean-up
+            raise
 
 
 class _Appended:

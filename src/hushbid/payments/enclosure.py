@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hushbid.payments.ladder import PSI_ERROR, Ladder
 from hushbid.payments.rule import ROUNDING, FloatArray, Rows, RuleWithPotential
 
-_PEOPLE = 512
-"""How many people are worked on together, so that their intervals stay in the processor's cache."""
+_PEOPLE = 1024
+"""How many people are worked on together: few calls of NumPy each, and intervals that stay in the processor's cache."""
 
 _PIECES = 256
 _FINEST = 1e-8
@@ -99,25 +99,36 @@ class Enclosures:
     def _settle(self, parts: _Parts, allowed: float, sums: FloatArray, first: int) -> None:
         """Add up the enclosures of the people from ``first`` on, splitting until each one's gap is allowed."""
         size = sums.shape[1]
-        for round_ in range(40):
+        for round_ in range(41):
             who = parts.who - first
-            *bounds, slack = self._enclose(parts)
-            gap = bounds[1] - bounds[0]
-            total = np.bincount(who, gap, size)
-            # Splitting in m divides a gap by m²; for the fewest pieces in all, m goes with its cube root.
-            share = np.cbrt(np.minimum(gap, 1e300))
-            factor = np.sqrt(np.bincount(who, share, size) * (1.04 / max(allowed, 1e-300)))
-            pieces = np.ceil(share * np.where(total <= allowed, 0.0, factor)[who])
-            # Every piece has the slack that the whole has: m² must not be bought with more than it saves.
-            worth = np.cbrt(np.divide(2.0 * gap, slack, out=np.full(gap.size, np.inf), where=slack > 0.0))
-            pieces = np.minimum(np.minimum(pieces, np.floor(worth)), np.minimum(parts.last - parts.first, _PIECES))
-            again = (pieces > 1) if round_ < 39 else np.zeros(pieces.size, dtype=bool)
-            done = slice(None) if not again.any() else ~again
-            for row, bound in zip(sums, bounds, strict=True):
-                row += np.bincount(who[done], bound[done], size)
-            if not again.any():
+            low, high, best, slack = self._enclose(parts)
+            totals = [np.bincount(who, low, size), np.bincount(who, high, size)]
+            wide = totals[1] - totals[0] > allowed
+            split = np.flatnonzero(wide[who]) if round_ < 40 and wide.any() else np.zeros(0, dtype=np.intp)
+            if split.size:
+                pieces = self._pieces(parts.take(split), (high - low)[split], slack[split], who[split], size, allowed)
+                split, pieces = split[pieces > 1], pieces[pieces > 1]
+            if split.size == 0:
+                sums += [*totals, np.bincount(who, best, size)]
                 return
-            parts = self._split(parts.take(again), pieces[again].astype(np.intp))
+            done = np.ones(who.size, dtype=bool)
+            done[split] = False
+            for row, bound in zip(sums, (low, high, best), strict=True):
+                row += np.bincount(who[done], bound[done], size)
+            parts = self._split(parts.take(split), pieces)
+
+    @staticmethod
+    def _pieces(parts: _Parts, gap: FloatArray, slack: FloatArray, who: Rows, size: int, allowed: float) -> Rows:
+        """Into how many pieces to split each of these intervals of people whose gap is too wide."""
+        # Splitting in m divides a gap by m²; for the fewest pieces in all, m goes with its cube root.
+        share = np.cbrt(np.minimum(gap, 1e300))
+        factor = np.sqrt(np.bincount(who, share, size) * (1.04 / max(allowed, 1e-300)))
+        pieces = np.ceil(share * factor[who])
+        # Every piece has the slack that the whole has: m² must not be bought with more than it saves.
+        worth = np.divide(2.0 * gap, slack, out=np.full(gap.size, np.inf), where=slack > 0.0)
+        pieces = np.minimum(pieces, np.floor(np.cbrt(worth)))
+        whole: Rows = np.minimum(np.minimum(pieces, _PIECES), parts.last - parts.first).astype(np.intp)
+        return whole
 
     def _at(self, who: Rows, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
         self.evaluations += who.size
@@ -144,15 +155,19 @@ class Enclosures:
         node = parts.first[which] + (parts.last - parts.first)[which] * number // pieces[which]
         x = self.ladder.x[node]
         loss, value = self._at(parts.who[which], x)
-        places = np.arange(which.size) + 2 * which + 1
-        starts = np.cumsum(inner + 2) - inner - 2
-        ends = starts + inner + 1
+        ends = np.cumsum(pieces) - 1
+        starts = ends - inner
+        inside = np.ones(int(pieces.sum()), dtype=bool)
+        inside[starts] = False
 
         def strung(first: NDArray[Any], middle: NDArray[Any], last: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-            """Start, inner points and end of every interval in a row; then the left and right end of every piece."""
-            string = np.empty(which.size + 2 * pieces.size, dtype=middle.dtype)
-            string[starts], string[places], string[ends] = first, middle, last
-            return np.delete(string, ends), np.delete(string, starts)
+            """The left and the right end of every piece, from start, inner points and end of every interval."""
+            left = np.empty(inside.size, dtype=middle.dtype)
+            left[starts], left[inside] = first, middle
+            right = np.empty_like(left)
+            right[:-1] = left[1:]
+            right[ends] = last
+            return left, right
 
         nodes = strung(parts.first, node, parts.last)
         ends_of = [
@@ -169,33 +184,69 @@ class Enclosures:
     def _enclose(self, part: _Parts) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Lower bound, upper bound and estimate of ``∫ε dz`` over each interval, and what of it is due to rounding."""
         dz, dx = part.z1 - part.z0, part.x1 - part.x0
+        endless = np.isinf(part.e0)
+        convex, excess = self.ladder.shape(part.first, part.last)
+        usable = (excess < 0.25) & (part.e0 > part.e1) & (dx > 0.0)
+        if usable.all() and not endless.any():
+            return self._enclose_by_shape(part, dz, dx, convex, excess)
         some = dz > 0.0
         low, high = np.where(some, part.e1, 0.0) * dz, np.where(some, part.e0, 0.0) * dz
-        best = 0.5 * (low + np.minimum(high, 1e300))
-        convex, concave = self.ladder.shape(part.first, part.last)
-        usable = (convex | concave) & (part.e0 > part.e1) & (dx > 0.0)
-        slack = np.zeros(dz.size)
-        if not usable.any():
-            return low, high, best, slack
-        k: slice | NDArray[np.bool_] = slice(None) if usable.all() else usable
-        area, drop = np.maximum(part.v1[k] - part.v0[k], 0.0), part.e0[k] - part.e1[k]
-        chebyshev = area * dz[k] / dx[k]
-        with np.errstate(invalid="ignore"):
-            turn = np.clip(part.x0[k] + (area - part.e1[k] * dx[k]) / drop, part.x0[k], part.x1[k])
-        chord, beyond = self.ladder.inverse(turn)
-        bend = np.where(convex[k], np.maximum(chord, beyond), np.minimum(chord, beyond))
-        bend = np.clip(bend, part.z0[k], part.z1[k])
-        with np.errstate(invalid="ignore"):
-            step = part.e0[k] * (bend - part.z0[k]) + part.e1[k] * (part.z1[k] - bend)
-        endless = np.isinf(part.e0[k])
-        # From an infinite loss the potential still bounds the integral: dz/dx is at most its value at the start.
-        steepest = self.ladder.slope[np.minimum(part.first[k], self.ladder.slope.size - 1)]
-        step = np.where(endless, area * np.maximum(steepest, dz[k] / dx[k]), step)
-        slack[k] = (ROUNDING * np.abs(part.v1[k]) + PSI_ERROR * area * part.x1[k] / dx[k]) * dz[k] / dx[k]
-        bounds = np.where(convex[k], chebyshev, step), np.where(convex[k], step, chebyshev)
-        lowest = np.maximum(np.minimum(*bounds) - slack[k], low[k])
-        highest = np.minimum(np.maximum(*bounds) + slack[k], high[k])
-        # For linear ε and dz/dx the truth lies two thirds of the way from Chebyshev's bound to the other.
-        best[k] = np.clip(chebyshev + (2.0 / 3.0) * (step - chebyshev), lowest, np.maximum(highest, lowest))
-        low[k], high[k] = lowest, np.maximum(highest, lowest)
+        best, slack = 0.5 * (low + np.minimum(high, 1e300)), np.zeros(dz.size)
+        convex, excess = np.broadcast_to(convex, dz.shape), np.broadcast_to(excess, dz.shape)
+        k = np.flatnonzero(usable & ~endless)
+        if k.size:
+            found = self._enclose_by_shape(part.take(k), dz[k], dx[k], convex[k], excess[k])
+            low[k], high[k], best[k], slack[k] = found
+        k = np.flatnonzero(endless & (dx > 0.0))
+        if k.size:
+            low[k], high[k], best[k] = _from_zero(part.take(k), convex[k], excess[k])
         return low, high, best, slack
+
+    def _enclose_by_shape(
+        self,
+        part: _Parts,
+        dz: FloatArray,
+        dx: FloatArray,
+        convex: NDArray[np.bool_],
+        excess: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The same where ε falls from a finite value and ψ is nearly convex or nearly concave."""
+        area, drop = np.maximum(part.v1 - part.v0, 0.0), part.e0 - part.e1
+        slope = dz / dx
+        chebyshev = area * slope
+        turn = part.x0 + (area - part.e1 * dx) / drop
+        np.maximum(turn, part.x0, out=turn)
+        np.minimum(turn, part.x1, out=turn)
+        chord, beyond = self.ladder.inverse(turn)
+        bend = np.where(convex, np.maximum(chord, beyond), np.minimum(chord, beyond))
+        np.maximum(bend, part.z0, out=bend)
+        np.minimum(bend, part.z1, out=bend)
+        step = part.e0 * (bend - part.z0) + part.e1 * (part.z1 - bend)
+        slack = (ROUNDING * np.abs(part.v1) + PSI_ERROR * area * part.x1 / dx) * slope
+        low = np.maximum(np.minimum(chebyshev, step) * (1.0 - 2.0 * excess) - slack, part.e1 * dz)
+        high = np.minimum(np.maximum(chebyshev, step) * (1.0 + 4.0 * excess) + slack, part.e0 * dz)
+        np.maximum(high, low, out=high)
+        # For linear ε and dz/dx the truth lies two thirds of the way from Chebyshev's bound to the other.
+        best = chebyshev + (2.0 / 3.0) * (step - chebyshev)
+        np.maximum(best, low, out=best)
+        np.minimum(best, high, out=best)
+        return low, high, best, slack
+
+
+def _from_zero(
+    part: _Parts, convex: NDArray[np.bool_], excess: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bounds and an estimate for intervals that start with an infinite loss, so with a report and a cost of zero.
+
+    A virtual cost is never below the report: ``z ≤ x``. So by parts, twice, the integral ``ε₁z₁ + ∫z d(−ε)`` is at most
+    ``ε₁z₁ + ∫x d(−ε) = area − ε₁(x₁ − z₁)``. Chebyshev's inequality holds as elsewhere.
+    """
+    area = np.maximum(part.v1 - part.v0, 0.0)
+    slack = ROUNDING * np.abs(part.v1) + PSI_ERROR * area
+    low, high = part.e1 * part.z1, area - part.e1 * (part.x1 - part.z1) + slack
+    chebyshev = area * part.z1 / part.x1
+    known = excess < 0.25
+    low = np.where(known & convex, np.maximum(low, chebyshev * (1.0 - 2.0 * excess) - slack), low)
+    high = np.where(known & ~convex, np.minimum(high, chebyshev * (1.0 + 4.0 * excess) + slack), high)
+    high = np.maximum(high, low)
+    return low, high, np.clip(chebyshev, low, high)

@@ -12,11 +12,17 @@ _NODES = 4096
 _FAR = 1e100
 """Virtual costs are followed up to here; what is bought beyond is bounded by a formula."""
 
+_NEAR_ZERO = 1e-18
+"""Where the loss grows without bound, like ``z^{-1/3}``, reports are followed down to this part of the whole."""
+
 _EDGES = 64
 """Up to so many ends of flat parts, reports close to them are looked at closely."""
 
 PSI_ERROR = 2e-12
-"""Virtual costs are taken to be right to this relative error when the shape of ψ is read off a table of them."""
+"""Virtual costs are taken to be right to this relative error."""
+
+_APART = 1e-9
+"""Nodes whose virtual costs differ by less than this part say nothing about the shape of ψ."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,12 +31,17 @@ class Ladder:
 
     z: FloatArray
     x: FloatArray
-    not_convex: NDArray[np.int64]
-    """How many interior nodes up to each show ψ not convex there."""
-
-    not_concave: NDArray[np.int64]
     slope: FloatArray
     """``Δz/Δx`` of each cell; 0 where ψ is constant."""
+
+    rises: FloatArray
+    """By how much the logarithm of the slope has risen at the interior nodes up to each, the falls not counted."""
+
+    falls: FloatArray
+    """By how much it has fallen, the rises not counted."""
+
+    flats: NDArray[np.int64]
+    """How many of those nodes are ends of cells where ψ is constant."""
 
     @classmethod
     def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> "Ladder":
@@ -38,7 +49,8 @@ class Ladder:
         low, high = float(reports.min()), _end_of_buying(rule, prior, rows, reports)
         z = np.linspace(low, high, _NODES + 1)
         if high - low > 1e3 * max(low, 1e-12 * high):
-            z = np.concatenate([z, low + np.geomspace(1e-9, 1.0, _NODES) * (high - low)])
+            near = 1e-9 if low > 0.0 else _NEAR_ZERO
+            z = np.concatenate([z, low + np.geomspace(near, 1.0, _NODES) * (high - low)])
         least = max(float(prior.virtual_cost(low)), 1e-9 * float(prior.virtual_cost(prior.quantile(0.5))))
         most = float(prior.virtual_cost(high))
         if most > 1e20 * least:  # one person who sells at every report: even steps in the logarithm of the cost
@@ -70,25 +82,29 @@ class Ladder:
 
     @classmethod
     def _of(cls, z: FloatArray, x: FloatArray) -> "Ladder":
+        z, x = _without_noise(z, x)
         dx, dz = np.diff(x), np.diff(z)
-        slope = np.divide(dz, dx, out=np.zeros_like(dz), where=dx > 0.0)
-        noise = 1.0 + PSI_ERROR * np.divide(x[1:], dx, out=np.zeros_like(dx), where=dx > 0.0)
         flat = dx <= 0.0
-        rises = np.ones(z.size, dtype=bool)
-        falls = np.ones(z.size, dtype=bool)
-        band = noise[1:] * noise[:-1]
-        rises[1:-1] = (slope[1:] > slope[:-1] * band) | flat[1:] | flat[:-1]
-        falls[1:-1] = (slope[1:] * band < slope[:-1]) | flat[1:] | flat[:-1]
-        rises[0] = falls[0] = rises[-1] = falls[-1] = False
-        return cls(z, x, np.cumsum(rises), np.cumsum(falls), slope)
+        slope = np.divide(dz, dx, out=np.zeros_like(dz), where=~flat)
+        change, end = np.zeros(z.size), np.zeros(z.size, dtype=bool)
+        end[1:-1] = flat[1:] | flat[:-1]
+        change[1:-1] = np.diff(np.log(np.where(flat, 1.0, slope)))
+        change[end] = 0.0
+        rises, falls = np.cumsum(np.maximum(change, 0.0)), np.cumsum(np.maximum(-change, 0.0))
+        return cls(z, x, slope, rises, falls, np.cumsum(end))
 
-    def shape(self, first: Rows, last: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether ψ is convex, and concave, from node ``first`` to node ``last``, one cell to either side included."""
-        left = np.maximum(first - 1, 0)
-        right = np.minimum(last, self.z.size - 1)
-        convex = self.not_convex[right] == np.where(first > 0, self.not_convex[left], 0)
-        concave = self.not_concave[right] == np.where(first > 0, self.not_concave[left], 0)
-        return convex, concave
+    def shape(self, first: Rows, last: Rows) -> tuple[NDArray[np.bool_], FloatArray]:
+        """Whether ψ is convex rather than concave from node ``first`` to ``last``, one cell to either side included.
+
+        And by how much it is not, 1 at most: ``dz/dx`` is a monotone function times one from 1 to ``exp`` of that. One
+        answer for all where ψ has the same shape throughout.
+        """
+        if self.flats[-1] == 0 and min(self.rises[-1], self.falls[-1]) == 0.0:  # the same shape throughout
+            return np.asarray(self.rises[-1] == 0.0), np.zeros(())
+        before, last = np.maximum(first - 1, 0), np.minimum(last, self.z.size - 1)
+        rise, fall = self.rises[last] - self.rises[before], self.falls[last] - self.falls[before]
+        some = self.flats[last] > self.flats[before]
+        return rise <= fall, np.where(some, 1.0, np.minimum(np.minimum(rise, fall), 1.0))
 
     def inverse(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """For each ``x``: ``z`` on the chord of its cell, and on the nearer of the neighbouring chords, extended.
@@ -102,6 +118,26 @@ class Ladder:
         from_right = self.z[cell + 1] - self.slope[after] * (self.x[cell + 1] - x)
         nearer = np.abs(from_left - chord) <= np.abs(from_right - chord)
         return chord, np.where((nearer & (cell > 0)) | (cell == after), from_left, from_right)
+
+
+def _without_noise(z: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The nodes but for those so close to a neighbour that only rounding tells their virtual costs apart.
+
+    Ends of flat parts stay, and so do the first and the last node.
+    """
+    for round_ in range(24):
+        dx = np.diff(x)
+        close, fixed = np.append(False, (dx > 0.0) & (dx < _APART * x[1:])), np.zeros(z.size, dtype=bool)
+        fixed[:-1] |= dx <= 0.0
+        fixed[1:] |= dx <= 0.0
+        fixed[[0, -1]] = True
+        close[:-1] |= close[1:] & fixed[1:]
+        drop = close & ~fixed
+        if not drop.any():
+            break
+        drop[round_ % 2 :: 2] = False  # of neighbours only one at a time
+        z, x = z[~drop], x[~drop]
+    return z, x
 
 
 def tail_of(rule: RuleWithPotential, rows: Rows, ladder: "Ladder", top: float) -> FloatArray:

@@ -199,8 +199,11 @@ class LogNormal(ParametricPrior):
     def _markup(self, c: FloatArray) -> FloatArray:
         z = coarse_standard(self._standardise(c))
         scale = self.sd_log * c
-        # beyond z = 35, Φ(z) is one to the last digit
-        return np.where(z < 35.0, scale * mills(z), times_exp(scale * _ROOT_TWO_PI, 0.5 * z * z))
+        near = z < 35.0
+        if near.all():
+            return scale * mills(z)
+        # beyond, Φ(z) is one to the last digit
+        return np.where(near, scale * mills(z), times_exp(scale * _ROOT_TWO_PI, 0.5 * z * z))
 
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
         """Newton on log ψ as a function of z, which is increasing and convex: from the right it never overshoots."""

@@ -30,7 +30,24 @@ def canonical(content: Mapping[str, Any]) -> bytes:
 
 def content_hash(content: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical form, as hexadecimal text."""
-    return hashlib.sha256(canonical(content)).hexdigest()
+    return hash_of(canonical(content))
+
+
+def hash_of(written: bytes) -> str:
+    """The same of what is in canonical form already."""
+    return hashlib.sha256(written).hexdigest()
+
+
+def with_hash(written: bytes, digest: str) -> bytes:
+    """The canonical form of a record from that of its content: of its keys, only ``format`` comes before ``hash``.
+
+    >>> with_hash(canonical({"format": "f", "version": 1}), "ab") == canonical(
+    ...     {"format": "f", "hash": "ab", "version": 1}
+    ... )
+    True
+    """
+    place = written.index(b",") + 1
+    return b"".join((written[:place], b'"hash":', json.dumps(digest).encode("ascii"), b",", written[place:]))
 
 
 def parsed(text: bytes) -> dict[str, Any]:
@@ -51,8 +68,10 @@ def read_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError, zlib.error) as problem:
-        raise RecordError(f"{path} cannot be read: {type(problem).__name__}.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise RecordError(f"{path} cannot be read: its name ends in .gz, but it is not a complete gzip file.") from None
+    except OSError as problem:
+        raise RecordError(f"{path} cannot be read: {problem.strerror or type(problem).__name__}.") from None
 
 
 def write_bytes(path: Path, content: bytes, *, overwrite: bool) -> None:

@@ -4,7 +4,8 @@ In normal form (costs divided by ``A·v^{3/2}``, losses times ``v^{1/2}``, ``u =
 ``u_i (τ − ψ_i)⁺/G`` with ``G = Σ u_i (τ − ψ_i)⁺``; they cost ``a = Σ ψ_i w_i`` and have the squares ``g = Σ w_i²/u_i``.
 ``G`` and ``a`` rise with ``τ``, ``g`` falls, and ``h = g + κ·a^{2/3}`` falls exactly where ``κ·G < 3·a^{1/3}``
 (docs/explanation/algorithms.md). So for an interval of levels the values at its ends may say that ``h`` falls
-throughout, XX what is left are points: every local minimum that can be the global one. No equation is solved; the
+throughout, rises throughout, or exceeds the best value seen so far throughout. Such an interval is thrown away; others
+are cut, until what is left are points: every local minimum that can be the global one. No equation is solved; the
 solver, in contrast, solves one on every piece between two costs.
 
 One person's cost is replaced by taking her out of the sums and putting her back elsewhere, for many (person, cost)

@@ -20,7 +20,7 @@ All of it is confidential: a loss or a payment tells what somebody reported.
 import math
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from hushbid.disclosure import Release
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism.publish import outcome_key
-from hushbid.record.canonical import canonical, content_hash, parsed, read_bytes, write_bytes
+from hushbid.record.canonical import canonical, content_hash, hash_of, parsed, read_bytes, with_hash, write_bytes
 from hushbid.record.money import Money
 from hushbid.record.reading import FORMAT, VERSION, check_version, fields_of
 
@@ -90,6 +90,9 @@ class Record:
     content: Mapping[str, Any]
     """Everything but the hash as the plain values that were hashed."""
 
+    _written: tuple[Mapping[str, Any], bytes] | None = field(default=None, repr=False)
+    """The content and its canonical form, kept from hashing to writing: for a million people it takes a while."""
+
     @classmethod
     def of(
         cls,
@@ -105,8 +108,8 @@ class Record:
     ) -> "Record":
         """The record of an outcome, and of its release if there is one.
 
-        With ``currency``, payments are also rounded to
-        whole minor units, of which ``10**decimals`` make one unit of the market's money, in the participant's favour.
+        With ``currency``, payments are also rounded to whole minor units, of which ``10**decimals`` make one unit of
+        the market's money, in the participant's favour.
         """
         n = outcome.reports.size
         money = None
@@ -117,12 +120,11 @@ class Record:
             "groups": _texts(groups, "groups", n),
         }
         bound = lower_bound(outcome.market, outcome.virtual_costs)
-        decided = outcome.to_dict()
-        content = {
+        content: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,
-            "outcome": decided,
-            "outcome_key": key_of(decided),
+            "outcome": outcome.to_dict(),
+            "outcome_key": outcome_key(outcome),
             "lower_bound": bound if math.isfinite(bound) else str(bound),
             "totals": totals(outcome),
             "people": people,
@@ -132,14 +134,14 @@ class Record:
             "notes": _texts(notes, "notes", None),
             "versions": _versions(),
         }
-        return cls._read(content, content_hash(content), outcome)
+        return cls._made(content, outcome=outcome, money=money, release=release)
 
     def with_release(self, release: Release) -> "Record":
         """The same record with the release that was drawn later; a record has one release at most."""
         if self.release is not None:
             raise RecordError("A record holds one release, and this one has it already.")
         content = {**self.content, "release": release.to_dict()}
-        return self._read(content, content_hash(content), self.outcome)
+        return self._made(content, outcome=self.outcome, money=self.money, release=release)
 
     @property
     def incentive_error(self) -> float:
@@ -167,8 +169,14 @@ class Record:
         An existing file is replaced only with ``overwrite``.
         """
         place = Path(path)
-        write_bytes(place, canonical(self.to_dict()) + b"\n", overwrite=overwrite)
+        write_bytes(place, self.to_bytes(), overwrite=overwrite)
         return place
+
+    def to_bytes(self) -> bytes:
+        """What a file holds: the record in its canonical form, and a line break."""
+        if self._written is not None and self._written[0] is self.content:
+            return with_hash(self._written[1], self.hash) + b"\n"
+        return canonical(self.to_dict()) + b"\n"
 
     @classmethod
     def read(cls, path: str | Path) -> "Record":
@@ -179,15 +187,27 @@ class Record:
         released = "released" if self.release is not None else "not released"
         return f"Record(people={self.outcome.reports.size}, {released}, hash={self.hash[:12]!r})"
 
-    @classmethod
-    def of_content(cls, content: Mapping[str, Any]) -> "Record":
-        """The record with that content, all its fields read again; its hash is whatever the content has."""
-        return cls._read(content, content_hash(content))
+    def read_again(self) -> "Record":
+        """The record with the same content and hash, all other fields read from the content."""
+        return self._read(self.content, self.hash)
 
     @classmethod
-    def _read(cls, content: Mapping[str, Any], digest: str, outcome: Outcome | None = None) -> "Record":
+    def _made(
+        cls, content: Mapping[str, Any], *, outcome: Outcome, money: Money | None, release: Release | None
+    ) -> "Record":
+        """A record whose large parts are at hand and need not be read from its content."""
+        written = canonical(content)
         try:
-            return cls(**fields_of(content, outcome), hash=digest, content=content)
+            known = {"outcome": outcome, "money": money, "release": release}
+            fields = fields_of(content, known)
+        except HushbidError as problem:
+            raise RecordError(f"There is no such record: {problem}") from None
+        return cls(**fields, hash=hash_of(written), content=content, _written=(content, written))
+
+    @classmethod
+    def _read(cls, content: Mapping[str, Any], digest: str) -> "Record":
+        try:
+            return cls(**fields_of(content), hash=digest, content=content)
         except HushbidError as problem:
             raise RecordError(f"The record cannot be read: {problem}") from None
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
@@ -226,17 +246,12 @@ def totals(outcome: Outcome) -> dict[str, float]:
     return {**sums, "bought_from": outcome.active}
 
 
-def key_of(outcome: Mapping[str, Any]) -> str:
-    """The key under which an outcome's release is claimed, from the outcome's dict."""
-    return outcome_key(Outcome.from_dict(outcome))
-
-
 def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] | None:
     """A list of texts, ``n`` of them if given; ids must differ."""
     if values is None:
         return None
     found = [values] if isinstance(values, str) and n is None else list(values)
-    if not all(isinstance(text, str) for text in found):
+    if not all(issubclass(kind, str) for kind in set(map(type, found))):
         raise InputError(f"{name} must be texts, got something else.")
     if n is not None and len(found) != n:
         raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.")

@@ -5,7 +5,9 @@ integrated over reports: a finite sum where ψ is a step function, and otherwise
 person's report to where nothing is bought from her any more. The rule has kinks (somebody else enters or leaves) and
 jumps: an interval is cut, at its largest jump if it has one and else in quarters, until the sum over the parts agrees
 with the sum over the whole, and the values at its ends with those inside. The variable is the cube root of the distance
-from the report, because a loss that starts at infinity falls like the inverse cube root of the cost.
+from the report, because a loss that starts at infinity falls like the inverse cube root of the cost. Beyond the prior's
+median the range is first cut geometrically: from somebody who is alone something is bought at any price, however far in
+the tail of the prior.
 """
 
 import math
@@ -37,6 +39,7 @@ _PIECES = 4
 _SECTIONS = 16
 _ACCURACY = 1e-8
 _MOST_INTERVALS = 200_000
+_GROWTH = 16.0
 _SMALL = 1e-12
 """A first step away from a report of 0, relative to the top of the support."""
 
@@ -76,9 +79,16 @@ def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap:
         capped = np.flatnonzero(loss(np.arange(rows.size), reports) > cap)
         first[capped] = _last_report(lambda who, z: loss(capped[who], z) > cap, reports[capped], top)
         at_cap = cap * (first - reports)
-    breaks = sorted({end for part in steps for end in part[:2]})
-    rest = _Quadrature(lambda who, z: np.minimum(loss(who, z), cap), first, last, np.array(breaks), floor).run()
+    breaks = np.unique([*(end for part in steps for end in part[:2]), *_powers(prior, float(last.max()))])
+    rest = _Quadrature(lambda who, z: np.minimum(loss(who, z), cap), first, last, breaks, floor).run()
     return Integrals(at_cap + rest.rent, rest.error)
+
+
+def _powers(prior: Prior, end: float) -> FloatArray:
+    """The median times 16, 256, … up to ``end``."""
+    median = float(prior.quantile(0.5))
+    count = int(math.log(end / median, _GROWTH)) if 0.0 < median < end else 0
+    return median * _GROWTH ** np.arange(1.0, count + 1.0)
 
 
 def is_step_function(prior: Prior) -> bool:
@@ -261,7 +271,8 @@ class _Quadrature:
         s = left[:, None] + half[:, None] * (1.0 + _NODES[None, :])
         z = start[:, None] + length[:, None] * s**3
         found = self._loss(np.repeat(who, _NODES.size), z.ravel()).reshape(z.shape)
-        value = np.where(s > 0.0, np.where(s > 0.0, found, 0.0) * (3.0 * s * s), 0.0) * (half * length)[:, None]
+        counts = (s > 0.0) & (length > 0.0)[:, None]  # a loss may be infinite at the report, where nothing is added up
+        value = np.where(counts, found, 0.0) * (3.0 * s * s) * (half * length)[:, None]
         inner = value[:, 1:-1]
         edges = np.abs(value[:, -1] - inner @ _TO_RIGHT_END) + np.abs(value[:, 0] - inner @ _TO_RIGHT_END[::-1])
         ends, drop = (found[:, 0], found[:, -1]), (found[:, :-1] - found[:, 1:]).max(axis=1)

@@ -33,12 +33,18 @@ def check_version(values: Any) -> None:
         raise RecordError(f"A record must have format {FORMAT!r} and version {VERSION}, got {stated!r}.")
 
 
-def fields_of(content: Mapping[str, Any], outcome: Outcome | None) -> dict[str, Any]:
-    """Every field of a record but the hash; ``outcome`` is what they were made from, if that is at hand."""
+def fields_of(content: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Every field of a record but the hash; ``known`` are outcome, money and release, if they need not be read."""
     given = Fields(content, "record", _FIELDS)
-    if outcome is None:
-        outcome = _outcome(content["outcome"])
+    outcome: Outcome = _outcome(content["outcome"]) if known is None else known["outcome"]
     n = outcome.reports.size
+    if known is None:
+        money = None if content["money"] is None else Money.from_dict(content["money"], n)
+        release = None if content["release"] is None else _release(content["release"])
+    else:
+        money, release = known["money"], known["release"]
+    if release is not None and release.privacy_loss.size != n:
+        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.")
     people = Fields(content["people"], "people", ("ids", "groups"))
     groups = people.listed_texts("groups", n)
     if groups is None and isinstance(outcome.market.prior, Grouped):
@@ -53,8 +59,8 @@ def fields_of(content: Mapping[str, Any], outcome: Outcome | None) -> dict[str, 
         "totals": given.named_numbers("totals"),
         "ids": None if ids is None else tuple(ids),
         "groups": None if groups is None else tuple(groups),
-        "money": None if content["money"] is None else Money.from_dict(content["money"], n),
-        "release": None if content["release"] is None else _release(content["release"], n),
+        "money": money,
+        "release": release,
         "stamps": tuple(given.listed_texts("stamps") or ()),
         "notes": tuple(given.listed_texts("notes") or ()),
         "versions": given.texts("versions"),
@@ -78,10 +84,8 @@ def _outcome(values: Any) -> Outcome:
     return outcome
 
 
-def _release(values: Any, n: int) -> Release:
+def _release(values: Any) -> Release:
     release = Release.from_dict(values)
-    if release.privacy_loss.size != n:
-        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.")
     if not _same(values, release.to_dict()):
         raise RecordError("release: every field must be in the form in which it is written.")
     return release

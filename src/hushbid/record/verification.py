@@ -40,7 +40,7 @@ def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
     yield _hash(record)
     try:
         with np.errstate(all="ignore"):
-            record = Record.of_content(record.content)  # what was hashed counts, not what may be in its place
+            record = record.read_again()  # what was hashed counts, not what may be in its place
             facts = Facts.of(record)
     except HushbidError as problem:
         yield judged("content", [str(problem).rstrip(".")], "")

@@ -7,7 +7,8 @@ A privacy loss or a payment tells what somebody reported, so a report that leave
    a quantile has as many on either side.
 3. A group has at least `SMALLEST_CHART` people; smaller ones are pooled, together with the smallest large one if the
    pool would be too small. Amounts of a group in which fewer than `SMALLEST_CELL` people were bought from are
-   withheld, and those of a second group if the first could be had by subtraction.
+   withheld, and those of a second group if the first could be had by subtraction. The same holds for all people
+   together, of whom only the total of payments is told then.
 """
 
 import math
@@ -28,6 +29,8 @@ SMALLEST_CHART = 20
 
 SMALLEST_CELL = 5
 """No bar and no group's amount is shown that fewer people are behind."""
+
+FEW = f"Fewer than {SMALLEST_CELL} people were bought from, so this could show what one of them reported."
 
 NOT_STATED = "Not stated"
 _LONGEST_POOL = 40
@@ -89,6 +92,11 @@ class Labels:
 
     codes: NDArray[np.intp]
     """For each person the place of her group among the names."""
+
+
+def too_few(bought_from: int) -> bool:
+    """Whether sums over those bought from would tell what one of them reported."""
+    return 0 < bought_from < SMALLEST_CELL
 
 
 def histogram(values: FloatArray) -> Histogram | None:
@@ -196,7 +204,7 @@ def _row(outcome: Outcome, name: str, inside: NDArray[np.bool_], total: float) -
 
 def _withheld(rows: list[GroupRow]) -> list[GroupRow]:
     """The rows without the amounts that too few people are behind, directly or by subtraction."""
-    hidden = {index for index, row in enumerate(rows) if 0 < row.bought_from < SMALLEST_CELL}
+    hidden = {index for index, row in enumerate(rows) if too_few(row.bought_from)}
     buying = sorted((row.bought_from, index) for index, row in enumerate(rows) if row.bought_from)
     for _, index in buying:
         if not hidden or (len(hidden) > 1 and sum(rows[one].bought_from for one in hidden) >= SMALLEST_CELL):

@@ -15,7 +15,16 @@ from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, Menu, Outcome
 from hushbid.priors import Grouped
 from hushbid.record.money import Money
-from hushbid.report.aggregates import SMALLEST_CHART, GroupRow, as_labels, group_rows, histogram, quantiles
+from hushbid.report.aggregates import (
+    SMALLEST_CELL,
+    SMALLEST_CHART,
+    GroupRow,
+    as_labels,
+    group_rows,
+    histogram,
+    quantiles,
+    too_few,
+)
 from hushbid.report.assumptions import assumptions_of, prior_words
 from hushbid.report.audits import audit_lines
 from hushbid.report.caps import cap_curve
@@ -26,6 +35,7 @@ from hushbid.report.model import (
     CapFacts,
     ComparisonFacts,
     CostFacts,
+    CostParts,
     EstimateFacts,
     PrivacyFacts,
     Report,
@@ -38,6 +48,9 @@ from hushbid.report.selection import selection_facts
 Groups = Sequence[object] | NDArray[np.generic]
 _BANDS = (0.5, 0.8)
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
+_FEW_EITHER_WAY = (
+    f"One way, fewer than {SMALLEST_CELL} people are bought from: this could show what one of them reported."
+)
 
 
 def build_report(
@@ -123,6 +136,7 @@ def _estimate(outcome: Outcome, release: Release | None, error: ErrorModel | Non
         half_width, deviation = error.half_width(level), math.sqrt(error.mse)
         bands = tuple((band, error.half_width(band)) for band in _BANDS if band < level)
         noise = 1.0 - error.sampling_variance / error.mse if 0.0 < error.mse < math.inf else 0.0
+    missing = 0 if release is None else len(release.dropped_out)
     return EstimateFacts(
         value=None if release is None else release.estimate,
         bounds=outcome.market.bounds,
@@ -131,7 +145,7 @@ def _estimate(outcome: Outcome, release: Release | None, error: ErrorModel | Non
         bands=bands,
         standard_error=deviation,
         noise_share=min(max(noise, 0.0), 1.0),
-        dropped_out=0 if release is None else len(release.dropped_out),
+        dropped_out=None if 0 < missing < SMALLEST_CHART else missing,
     )
 
 
@@ -144,16 +158,20 @@ def _cost(outcome: Outcome, currency: Currency | None, ceiling: float | None) ->
     if currency is not None and math.isfinite(total):
         paid = Money.of(outcome.payments, incentive_error, currency=currency.code, decimals=currency.decimals)
         rounding, incentive_error = max(paid.total / currency.per_unit - total, 0.0), paid.incentive_error
-    return CostFacts(
+    parts = CostParts(
         total=total,
         compensation=compensation,
         rent=rent,
         error_term=total - compensation - rent if weighted else 0.0,
         rounding=rounding,
-        payers=int(np.count_nonzero(outcome.payments < 0.0)),
         total_loss=float(outcome.privacy_loss.sum()),
         objective=outcome.objective,
         lower_bound=_lower_bound(outcome),
+    )
+    return CostFacts(
+        paid=total + (rounding or 0.0),
+        parts=None if too_few(outcome.active) else parts,
+        payers=int(np.count_nonzero(outcome.payments < 0.0)),
         incentive_error=incentive_error,
         spending_ceiling=ceiling,
     )
@@ -194,12 +212,16 @@ def _groups(outcome: Outcome, groups: Groups | None) -> tuple[GroupRow, ...] | N
     return None if groups is None else group_rows(outcome, as_labels(groups, outcome.reports.size))
 
 
-def _selection(outcome: Outcome, half_width: float) -> SelectionFacts:
+def _selection(outcome: Outcome, half_width: float) -> SelectionFacts | None:
+    if too_few(outcome.active):
+        return None
     variance = float(np.mean(outcome.market.stated_variance))
     return selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=half_width)
 
 
 def _comparison(outcome: Outcome, other: Outcome | Literal["compute", "omit"], level: float) -> ComparisonFacts:
+    if too_few(outcome.active):
+        return ComparisonFacts(settings=(), missing=_FEW_EITHER_WAY)
     here = _setting_facts(outcome, outcome.market.setting, level)
     if other == "omit":
         return ComparisonFacts(settings=(here,), missing="The other setting was not computed.")
@@ -215,6 +237,8 @@ def _comparison(outcome: Outcome, other: Outcome | Literal["compute", "omit"], l
     if other.market.max_privacy_loss is not None:
         free = _again(other, max_privacy_loss=None)
         settings.append(_setting_facts(free, f"{other.market.setting}, no cap", level))
+    if any(too_few(one.bought_from) for one in settings):
+        return ComparisonFacts(settings=(here,), missing=_FEW_EITHER_WAY)
     return ComparisonFacts(settings=tuple(settings), missing="")
 
 
@@ -226,7 +250,7 @@ def _again(outcome: Outcome, **changes: object) -> Outcome:
 def _cap(outcome: Outcome, level: float) -> CapFacts:
     curve = cap_curve(outcome)
     cap = outcome.market.max_privacy_loss
-    if cap is None:
+    if cap is None or too_few(outcome.active):
         return CapFacts(capped=None, uncapped=None, reached=0, curve=curve)
     free = _again(outcome, max_privacy_loss=None)
     return CapFacts(

@@ -1,8 +1,8 @@
 """The paper's figures, reproduced and continued: each a picture and the numbers behind it.
 
 A figure is made in two steps. A function of a sibling module (``figures_example``, ``figures_theory``,
-``figures_attacks``, ``figures_rivals``) computes tables and says how to draw them; `write_figures` saves pictures and
-numbers. `FIGURES` lists them all:
+``figures_landscape``, ``figures_attacks``, ``figures_rivals``) computes tables and says how to draw them;
+`write_figures` saves pictures and numbers. `FIGURES` lists them all:
 
     two-users       the nine panels of the paper's example
     worked-example  the paper's estimation example: what each way of weighing people errs by
@@ -16,6 +16,8 @@ numbers. `FIGURES` lists them all:
     rivals          what the same accuracy would cost under other mechanisms
     schedule        what one person faces: her loss and her payment against her report
     odds            what a privacy loss means: how sure somebody can become about a person
+    promise         what a privacy loss limits: how much likelier an output is with one datum than with another
+    landscape       why finding the optimum takes care: valleys that change places
     settings        what trust is worth: error and cost in both settings, as there are more people
 
 Pictures need matplotlib (the extra ``report``); numbers do not.
@@ -48,6 +50,8 @@ FIGURES = {
     "worked-example": "figures_example",
     "schedule": "figures_example",
     "odds": "figures_example",
+    "promise": "figures_example",
+    "landscape": "figures_landscape",
     "band": "figures_theory",
     "minimax": "figures_theory",
     "growth": "figures_theory",

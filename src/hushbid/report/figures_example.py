@@ -30,7 +30,7 @@ from hushbid.report.figures import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["most_sure", "odds", "schedule", "two_users", "worked_example"]
+__all__ = ["most_sure", "odds", "promise", "schedule", "two_users", "worked_example"]
 
 PRIOR, VARIANCE = Uniform(1.0, 2.0), 0.25
 QUANTITIES = {"mse": "mean squared error", "objective": "platform's objective", "loss": "user 1's privacy loss"}
@@ -202,4 +202,46 @@ def odds(quick: bool = False) -> PaperFigure:
         table=table,
         draw=draw,
         size=(7.0, 3.4),
+    )
+
+
+def promise(quick: bool = False) -> PaperFigure:
+    """How likely each output is if a person's datum is at either end of the range, and the ratio of the two."""
+    outputs = np.linspace(-3.0, 4.0, 71 if quick else 281)
+    losses = (0.5, 2.0)
+    table: dict[str, FloatArray] = {"output": outputs}
+    for loss in losses:
+        for end in (0, 1):
+            table[f"end_{end}_loss_{loss:g}"] = loss / 2.0 * np.exp(-loss * np.abs(outputs - end))
+        table[f"ratio_{loss:g}"] = table[f"end_1_loss_{loss:g}"] / table[f"end_0_loss_{loss:g}"]
+
+    def draw(canvas: "Canvas") -> None:
+        panels = canvas.subplots(1, 3, sharex=True)
+        ends: tuple[Look, ...] = ({"color": BLUE, "linestyle": "-"}, {"color": RED, "linestyle": "--"})
+        for panel, loss in zip(panels[:2], losses, strict=True):
+            for end, look in enumerate(ends):
+                panel.plot(outputs, table[f"end_{end}_loss_{loss:g}"], label=f"her datum is {end}", **look)
+            labelled(panel, x="what others see", y="", title=f"how likely it is, ε = {loss:g}")
+            panel.set_ylim(0.0, 1.25)
+            panel.legend(fontsize=7.5)
+        for loss, look in zip(
+            losses, ({"color": GREEN, "linestyle": "-"}, {"color": ORANGE, "linestyle": "-."}), strict=True
+        ):
+            panels[2].plot(outputs, table[f"ratio_{loss:g}"], label=f"ε = {loss:g}", **look)
+            for bound in (-loss, loss):
+                panels[2].axhline(np.exp(bound), linewidth=0.7, linestyle=":", color=look["color"])
+        panels[2].set_yscale("log")
+        panels[2].set_yticks(
+            [np.exp(-2), np.exp(-0.5), 1, np.exp(0.5), np.exp(2)], ["0.14", "0.61", "1", "1.65", "7.4"]
+        )
+        panels[2].minorticks_off()
+        labelled(panels[2], x="what others see", y="", title="how much likelier with 1 than with 0")
+        panels[2].legend(fontsize=7.5)
+
+    return PaperFigure(
+        name="promise",
+        title="Whatever is seen, it is at most exp(ε) times as likely with one datum as with another.",
+        table=table,
+        draw=draw,
+        size=(9.0, 3.2),
     )

@@ -56,7 +56,7 @@ def rivals(quick: bool = False) -> PaperFigure:
             panel.set_xscale("log")
             panel.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
             labelled(panel, x="sensitivities uniform on [1, x]", y="", title=setting)
-            panel.set_ylim(0.6, 2.6)
+            panel.set_ylim(0.5, 2.6)
         panels[0].set_ylabel("payment for our accuracy / our payment")
         panels[0].legend(fontsize=7, loc="upper left")
 

@@ -1,8 +1,8 @@
 """Everything a report shows, as frozen plain values: computing ends here and rendering begins.
 
-Nothing in it belongs to one person (see :mod:`hushbid.report.aggregates`), except that sums over fewer than five people
-do; the page leaves those out. Money is in units of the currency, data in data units. ``dataclasses.asdict(report)`` is
-what a program reads instead of the page.
+Nothing in it belongs to one person (see :mod:`hushbid.report.aggregates`): what the page withholds is not here. Money
+is in units of the currency, data in data units. ``dataclasses.asdict(report)`` is what a program reads instead of the
+page.
 """
 
 from dataclasses import dataclass
@@ -39,13 +39,13 @@ class EstimateFacts:
     noise_share: float
     """The part of the squared error that is noise added for privacy; the rest comes from asking finitely many."""
 
-    dropped_out: int
-    """How many people who were bought from did not deliver."""
+    dropped_out: int | None
+    """How many people who were bought from did not deliver; None if some did not, but too few to be counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostFacts:
-    """What was paid, and for what."""
+class CostParts:
+    """What a payment consists of, and what the purchase minimises."""
 
     total: float
     """The sum of all payments, before they are rounded to coins."""
@@ -62,9 +62,6 @@ class CostFacts:
     rounding: float | None
     """What rounding to coins added; None if unknown."""
 
-    payers: int
-    """How many people pay instead of being paid."""
-
     total_loss: float
     """The sum of all privacy losses."""
 
@@ -74,16 +71,25 @@ class CostFacts:
     lower_bound: float
     """No truthful purchase has a lower objective."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostFacts:
+    """What was paid, and for what."""
+
+    paid: float
+    """What is really paid in all."""
+
+    parts: CostParts | None
+    """What it is for; None if too few people are behind it."""
+
+    payers: int
+    """How many people pay instead of being paid."""
+
     incentive_error: float
     """No misreport gains more than this."""
 
     spending_ceiling: float | None
     """What the campaign was allowed to spend."""
-
-    @property
-    def paid(self) -> float:
-        """What is really paid."""
-        return self.total + (self.rounding or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,8 +355,8 @@ class Report:
     groups: tuple[GroupRow, ...] | None
     """Section 4: None if no groups were given; empty if they are all too small."""
 
-    selection: SelectionFacts
-    """Section 5."""
+    selection: SelectionFacts | None
+    """Section 5: None if too few people are behind it."""
 
     comparison: ComparisonFacts
     """Section 6."""

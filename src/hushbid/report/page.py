@@ -13,7 +13,6 @@ from hushbid.report.sections import (
     cost_section,
     estimate_section,
     privacy_section,
-    too_few,
 )
 from hushbid.report.sections_checks import (
     assumptions_section,
@@ -150,14 +149,11 @@ def _key_figures(report: Report) -> Markup:
         figures.append(("Estimate", with_unit(text, report.unit), f"{low} to {high}"))
     elif math.isfinite(facts.half_width):
         figures.append(("Standard error", with_unit(number(facts.standard_error), report.unit), "expected"))
-    rent = cost.rent / ((cost.compensation + cost.rent) or 1.0)
-    shown = cost.rent > 0.0 and not too_few(report.bought_from)
+    note = f"{people(cost.payers)} pay" if cost.payers else ""
+    if not note and cost.parts is not None and cost.parts.rent > 0.0:
+        note = f"{percent(cost.parts.rent / (cost.parts.compensation + cost.parts.rent))} information rent"
     figures += [
-        (
-            "Paid",
-            money(cost.paid, report.currency),
-            f"{people(cost.payers)} pay" if cost.payers else f"{percent(rent)} information rent" if shown else "",
-        ),
+        ("Paid", money(cost.paid, report.currency), note),
         ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
     ]
     if report.bought_from:

@@ -2,7 +2,7 @@
 
 import math
 
-from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.aggregates import FEW, SMALLEST_CELL, SMALLEST_CHART
 from hushbid.report.charts import (
     Part,
     curve_legend,
@@ -27,7 +27,7 @@ from hushbid.report.formats import (
     with_unit,
 )
 from hushbid.report.html import Child, Markup, element, join
-from hushbid.report.model import Curve, Report
+from hushbid.report.model import CostParts, Curve, Report
 from hushbid.report.svg import Table, figure, plain_table
 
 _TABLE_ROWS = 13
@@ -41,14 +41,6 @@ def paragraph(*words: Child, class_: str | None = None) -> Markup:
 def withheld(reason: str) -> Markup:
     """What stands in the place of a chart that is not shown."""
     return element("p", element("b", "Not shown. "), reason, class_="withheld")
-
-
-def too_few(bought_from: int) -> bool:
-    """Whether sums over those bought from would tell what one of them reported."""
-    return 0 < bought_from < SMALLEST_CELL
-
-
-FEW = f"Fewer than {SMALLEST_CELL} people were bought from, so this could show what one of them reported."
 
 
 def bold(text: str) -> Markup:
@@ -107,9 +99,9 @@ def _bands_caption(report: Report) -> str:
 
 def _dropped_out(report: Report) -> Markup | None:
     missing = report.estimate.dropped_out
-    if not missing:
+    if missing == 0:
         return None
-    told = f"{count(missing)} people" if missing >= SMALLEST_CHART else f"Fewer than {SMALLEST_CHART} people"
+    told = f"Fewer than {SMALLEST_CHART} people" if missing is None else f"{count(missing)} people"
     return paragraph(
         f"{told} who were bought from did not deliver their data. Everything shown about the estimate accounts for"
         " that."
@@ -154,16 +146,19 @@ def cost_section(report: Report) -> Markup:
     cost, currency = report.cost, report.currency
     if report.bought_from == 0:
         return paragraph("Nothing was bought and nobody is paid.")
-    if too_few(report.bought_from):
+    if cost.parts is None:
         return join([paragraph(bold(money(cost.paid, currency)), " in all."), withheld(FEW), _kinds_of_pay(report)])
-    parts: list[Part] = [
-        ("Compensation for privacy given up", cost.compensation, "s1", money(cost.compensation, currency)),
-        ("Information rent", cost.rent, "s2", money(cost.rent, currency)),
+    amounts = [
+        ("Compensation for privacy given up", cost.parts.compensation, "s1"),
+        ("Information rent", cost.parts.rent, "s2"),
+        ("Because people value the estimate too", cost.parts.error_term, "s4"),
+        ("Rounding up to whole coins", cost.parts.rounding or 0.0, "s3"),
     ]
-    if cost.error_term:
-        parts.append(("Because people value the estimate too", cost.error_term, "s4", money(cost.error_term, currency)))
-    if cost.rounding:
-        parts.append(("Rounding up to whole coins", cost.rounding, "s3", money(cost.rounding, currency)))
+    parts: list[Part] = [
+        (name, amount, color, money(amount, currency))
+        for place, (name, amount, color) in enumerate(amounts)
+        if amount or place < 2
+    ]
     listed = ", ".join(f"{name.lower()} {words}" for name, _, _, words in parts)
     chart = figure(
         lambda width: parts_chart(parts, width),
@@ -172,8 +167,8 @@ def cost_section(report: Report) -> Markup:
         description=f"A bar divided into: {listed}.",
         caption=legend(parts),
     )
-    shown = [chart, _kinds_of_pay(report), _signs(report), _prices(report), _not_due(report), _certificate(report)]
-    return join(shown)
+    signs, prices = _signs(report, cost.parts), _prices(report, cost.parts)
+    return join([chart, _kinds_of_pay(report), signs, prices, _not_due(report), _certificate(report, cost.parts)])
 
 
 def _kinds_of_pay(report: Report) -> Markup:
@@ -190,42 +185,42 @@ def _kinds_of_pay(report: Report) -> Markup:
 
 def _not_due(report: Report) -> Markup | None:
     """Amounts after drop-outs would tell, by subtraction, what those few were to be paid."""
-    if not report.estimate.dropped_out:
+    if report.estimate.dropped_out == 0:
         return None
     return paragraph(
         "Amounts are those decided before delivery. Where people who did not deliver are not paid, less is paid out."
     )
 
 
-def _signs(report: Report) -> Markup | None:
-    cost, currency = report.cost, report.currency
-    if cost.error_term >= 0 and not cost.payers:
+def _signs(report: Report, parts: CostParts) -> Markup | None:
+    payers, currency = report.cost.payers, report.currency
+    if parts.error_term >= 0 and not payers:
         return None
-    paying = f"{people(report.cost.payers)} pay instead of being paid. " if cost.payers else ""
+    paying = f"{people(payers)} pay instead of being paid. " if payers else ""
     return paragraph(
         f"{paying}People value the estimate as well, by the weight they were declared to have; over everybody that"
-        f" changes payments by {money(cost.error_term, currency)}. Parts below zero have a bar of their own."
+        f" changes payments by {money(parts.error_term, currency)}. Parts below zero have a bar of their own."
     )
 
 
-def _prices(report: Report) -> Markup:
+def _prices(report: Report, parts: CostParts) -> Markup:
     cost, currency = report.cost, report.currency
-    finite = 0.0 < cost.total_loss < math.inf
+    finite = 0.0 < parts.total_loss < math.inf
     rows = [
         ("Paid in all", money(cost.paid, currency)),
         ("Per person bought from", money(cost.paid / report.bought_from, currency)),
-        ("Per unit of ε, everything included", money(cost.paid / cost.total_loss, currency) if finite else "—"),
-        ("… of which people asked", money(cost.compensation / cost.total_loss, currency) if finite else "—"),
-        ("Rent as a share of compensation and rent", percent(cost.rent / ((cost.compensation + cost.rent) or 1.0))),
+        ("Per unit of ε, everything included", money(cost.paid / parts.total_loss, currency) if finite else "—"),
+        ("… of which people asked", money(parts.compensation / parts.total_loss, currency) if finite else "—"),
+        ("Rent as a share of compensation and rent", percent(parts.rent / ((parts.compensation + parts.rent) or 1.0))),
     ]
     if cost.spending_ceiling is not None:
         rows.insert(1, ("Spending ceiling", money(cost.spending_ceiling, currency)))
     return plain_table(Table(head=("Prices", "Amount"), rows=tuple(rows)), class_="figures")
 
 
-def _certificate(report: Report) -> Markup:
-    cost, currency = report.cost, report.currency
-    gap = (cost.objective - cost.lower_bound) / cost.lower_bound if cost.lower_bound > 0 else 0.0
+def _certificate(report: Report, parts: CostParts) -> Markup:
+    currency, bound = report.currency, parts.lower_bound
+    gap = (parts.objective - bound) / bound if bound > 0 else 0.0
     verdict = "The two agree: nothing cheaper exists." if gap < 1e-6 else f"It is {percent(gap)} above that bound"
     if gap >= 1e-6:
         verdict += ", because of the cap." if report.privacy.cap is not None else "."
@@ -233,9 +228,9 @@ def _certificate(report: Report) -> Markup:
         element("b", "Why these people and not others. "),
         "A unit of somebody's privacy costs the buyer her price and the rent it causes. The purchase minimises that"
         " cost together with the cost of error, as the buyer values it: ",
-        money(cost.objective, currency),
+        money(parts.objective, currency),
         ". A bound that is computed without looking at the answer says that no truthful purchase has less than ",
-        money(cost.lower_bound, currency),
+        money(bound, currency),
         f". {verdict}",
     )
 

@@ -3,17 +3,14 @@
 from collections.abc import Callable
 
 from hushbid import __version__
-from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.aggregates import FEW, SMALLEST_CELL, SMALLEST_CHART, too_few
 from hushbid.report.charts_compare import Measure, audit_chart, cap_chart, settings_chart
 from hushbid.report.formats import NBSP, count, money, number, people, percent, with_unit
 from hushbid.report.html import Markup, element, join
 from hushbid.report.model import AuditLine, Report, SettingFacts
-from hushbid.report.sections import FEW, bold, paragraph, too_few, withheld
+from hushbid.report.sections import bold, paragraph, withheld
 from hushbid.report.svg import Table, figure, plain_table
 
-_FEW_EITHER_WAY = (
-    f"One way, fewer than {SMALLEST_CELL} people are bought from: this could show what one of them reported."
-)
 _VERDICTS = {"failed": "Failed", "clear": "No fault found", "weak": "No fault found, weak test"}
 _SIGNS = {"failed": "✕", "clear": "✓", "weak": "!"}
 
@@ -32,8 +29,6 @@ def comparison_section(report: Report) -> Markup:
         return join([explained, paragraph("Nothing was bought, in either setting.")])
     if len(settings) < 2:
         return join([explained, withheld(report.comparison.missing)])
-    if any(too_few(one.bought_from) for one in settings):
-        return join([explained, withheld(_FEW_EITHER_WAY)])
     chosen, other, *rest = settings
     measures = _measures(report)
     chart = figure(

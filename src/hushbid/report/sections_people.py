@@ -1,12 +1,12 @@
 """The sections of a report about who was bought from and whether that misleads: facts in, elements out."""
 
-from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.aggregates import FEW, SMALLEST_CELL, SMALLEST_CHART
 from hushbid.report.charts import Part, legend
 from hushbid.report.charts_compare import groups_chart, selection_chart
 from hushbid.report.formats import NBSP, count, number, people, percent, with_unit
 from hushbid.report.html import Child, Markup, join
 from hushbid.report.model import Report, SelectionFacts
-from hushbid.report.sections import FEW, bold, paragraph, too_few, withheld
+from hushbid.report.sections import bold, paragraph, withheld
 from hushbid.report.svg import Table, figure, numbers, plain_table, scrolling
 
 
@@ -14,13 +14,16 @@ def groups_section(report: Report) -> Markup:
     """Who was bought from, by group."""
     if report.bought_from == 0:
         return paragraph("Nobody.")
-    equals = number(report.selection.effective_people)
+    precise = "."
+    if report.selection is not None:
+        equals = number(report.selection.effective_people)
+        precise = f": it is as precise as one in which {equals} people count the same."
     opening = paragraph(
         "Data were bought from ",
         bold(f"{count(report.bought_from)} of {people(report.people)}"),
         f" ({percent(report.bought_from / report.people)}). The estimate counts people by how much was bought from"
         " them",
-        "." if too_few(report.bought_from) else f": it is as precise as one in which {equals} people count the same.",
+        precise,
     )
     if report.groups is None:
         return join([opening, paragraph("No groups were recorded, so nothing can be said about who they are.")])
@@ -78,7 +81,7 @@ def selection_section(report: Report) -> Markup:
     facts, unit = report.selection, report.unit
     if report.bought_from == 0:
         return paragraph("Nothing was bought, so nothing can mislead.")
-    if too_few(report.bought_from):
+    if facts is None:
         return withheld(FEW)
     if not facts.shift_per_correlation:
         return paragraph("Everybody has the same weight in the estimate, so prices cannot mislead it.")
