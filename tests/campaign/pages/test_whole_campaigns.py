@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hushbid.client import ParticipantClient
+from hushbid.client import MessageFolder, ParticipantClient
 from hushbid.record import Record, verify
 from hushbid.record.receipt import Receipt
 from hushbid.record.trust import verify_receipt
@@ -216,18 +216,13 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
             ann.come_in()
             (central_delivery if setting == "central" else local_delivery)(ann, hers)
             assert hers.complaints == []
-        with ParticipantClient(site.url, links["cem"].partition("#")[2], keeper=keeper(tmp_path)) as cem:
+        kept = MessageFolder(tmp_path / "messages")
+        with ParticipantClient(site.url, links["cem"].partition("#")[2], keeper=kept) as cem:
             (cem.deliver_value if setting == "central" else cem.deliver_privately)(6.0)
         analyst.step("Release …", "Release it", "released")
         assert "1 dropped out" in " ".join(analyst.page.locator(".legend").inner_text().split())
         after_the_end(analyst, site, browser, links, setting)
         assert staff.complaints == []
-
-
-def keeper(folder: Path) -> object:
-    from hushbid.client import MessageFolder
-
-    return MessageFolder(folder / "messages")
 
 
 def central_delivery(ann: Person, hers: Watched) -> None:
