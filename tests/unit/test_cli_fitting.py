@@ -173,7 +173,7 @@ def test_a_negative_sensitivity_is_named_by_its_row(tmp_path: Path) -> None:
     done = hushbid("fit-prior", path)
     assert done.exit_code == 2
     assert "rows 0, 1, 2 do not" in done.stderr
-    assert "-3" not in done.stderr
+    assert "-3" not in done.stderr.replace(str(path), "")
 
 
 @pytest.mark.parametrize(

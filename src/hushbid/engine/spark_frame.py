@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
@@ -45,8 +46,8 @@ class SparkEngine:
         return int(self._frame.select(_quoted(column)).dropna().distinct().count())
 
     def write(self, frame: Any, path: str) -> None:
-        """Write to a folder of Parquet files."""
-        frame.write.parquet(path)
+        """Write to a folder of Parquet files; a path without a scheme is one of this machine's, from where we are."""
+        frame.write.parquet(path if "://" in path else f"file://{Path(path).absolute()}")
 
 
 def _reducing(kernel: Reducer[Sum], zero: Sum) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
