@@ -5,6 +5,8 @@ whatever the campaign says, `deliver_value` is the only way in which a value lea
 of the other setting, and an offer that does not cover what she said her privacy costs her.
 """
 
+import hashlib
+import secrets
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -192,7 +194,8 @@ class _Participant:
         view, loss = yield from self._promise("local", at_most, offer)
         number = _datum(value)
         message = yield Work(lambda: self._keeper.message(self._token, number, loss, view.bounds))
-        return Participation.from_dict((yield put("/participation/delivery", {"message": message.to_dict()})))
+        content = {"message": message.to_dict(), "nonce": self._nonce()}
+        return Participation.from_dict((yield put("/participation/delivery", content)))
 
     def deliver_value(
         self, value: float, at_most: float | None, offer: Participation | None
@@ -202,7 +205,8 @@ class _Participant:
         low, high = view.bounds
         if not low <= number <= high:
             raise DataError(f"Your value must lie in the public range from {low:g} to {high:g}.")
-        return Participation.from_dict((yield put("/participation/delivery", {"value": number})))
+        content = {"value": number, "nonce": secrets.token_hex(16)}
+        return Participation.from_dict((yield put("/participation/delivery", content)))
 
     def withdraw(self) -> Conversation[Participation]:
         return Participation.from_dict((yield say("/participation/withdrawal")))
@@ -222,6 +226,10 @@ class _Participant:
 
     def ledger(self) -> Conversation[dict[str, Any]]:
         return asking_object(get("/participation/ledger"))
+
+    def _nonce(self) -> str:
+        """The name of her one noisy value's delivery, the same on every call: as random as her secret."""
+        return hashlib.sha256(f"hushbid delivery\n{self._token}".encode()).hexdigest()[:32]
 
     def _promise(
         self, setting: str, at_most: float | None, offer: Participation | None
