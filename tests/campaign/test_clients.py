@@ -34,6 +34,8 @@ SMALL: dict[str, Any] = {
     "max_privacy_loss": 1.0,
     "participation_fee": 150,
 }
+KEPT = MessageMemory()
+"""What everybody's devices keep; by secrets, which no two campaigns share."""
 
 
 @pytest.fixture
@@ -51,13 +53,13 @@ def analyst(service: Service, url: str) -> Iterator[AnalystClient]:
 
 def report_all(invitations: list[Invitation]) -> None:
     for row, one in enumerate(invitations):
-        with ParticipantClient.from_link(one.link) as client:
+        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
             client.report(1.0 + row / (len(invitations) + 1))
 
 
 def deliver_all(invitations: list[Invitation]) -> None:
     for row, one in enumerate(invitations):
-        with ParticipantClient.from_link(one.link, keeper=MessageMemory()) as client:
+        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
             offer = client.participation()
             if offer.wanted and offer.setting == "local":
                 client.deliver_privately(2.0 + row, offer=offer)
@@ -250,7 +252,7 @@ def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path:
             ParticipantClient.from_link(first.link, keeper=MessageMemory()) as elsewhere,
             pytest.raises(Conflict, match="first delivery stands"),
         ):
-            elsewhere.deliver_privately(5.0)
+            elsewhere.deliver_privately(5.0, at_most=SMALL["max_privacy_loss"], bounds=SMALL["bounds"])
         with pytest.raises((Conflict, NotFound)):
             me.receipt()
         analyst.release(campaign)

@@ -218,7 +218,8 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
             assert hers.complaints == []
         kept = MessageFolder(tmp_path / "messages")
         with ParticipantClient(site.url, links["cem"].partition("#")[2], keeper=kept) as cem:
-            (cem.deliver_value if setting == "central" else cem.deliver_privately)(6.0)
+            assert cem.participation().max_privacy_loss == 1.0  # as the pages showed; this device has kept nothing
+            (cem.deliver_value if setting == "central" else cem.deliver_privately)(6.0, at_most=1.0, bounds=(0, 10))
         analyst.step("Release …", "Release it", "released")
         assert "1 dropped out" in " ".join(analyst.page.locator(".legend").inner_text().split())
         after_the_end(analyst, site, browser, links, setting)
