@@ -17,6 +17,7 @@ from hushbid.campaign.http.exports import download
 from hushbid.campaign.http.wire import Delivery, answer, received
 from hushbid.campaign.pages import choice, pictures
 from hushbid.campaign.pages.entry import entry_page
+from hushbid.campaign.pages.estimates import shown_estimate
 from hushbid.campaign.pages.visit import OpenLinkFirst, Visit, anybody, participant
 from hushbid.campaign.pages.writing import Unreadable, sureness
 from hushbid.campaign.service import Service
@@ -89,12 +90,9 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
 
 def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
     """Numbers that several pages show."""
-    picture = None
-    if view.estimate is not None:
-        half = float(view.estimate["planned_half_width"]["value"] or 0.0)
-        picture = pictures.estimate_bar(visit.texts, visit.write, view.estimate["estimate"], half, view.bounds)
     step = choice.step_of(view)
-    return {"step": step, "price": None if view.report is None else view.report * step, "estimate_picture": picture}
+    estimate = shown_estimate(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
+    return {"step": step, "price": None if view.report is None else view.report * step, "estimate": estimate}
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------
