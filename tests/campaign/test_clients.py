@@ -400,8 +400,11 @@ def test_answers_that_get_lost_double_nothing(service: Service, url: str) -> Non
             client.wait(campaign)
         if step == "open":
             for row, one in enumerate(invitations):
-                with ParticipantClient(url, one.token, network=LosesAnswers(1), sleep=lambda seconds: None) as me:
-                    me.report(1.0 + row / 10)
+                network = LosesAnswers(0)
+                with ParticipantClient(url, one.token, keeper=KEPT, network=network, sleep=lambda seconds: None) as me:
+                    shown = me.participation()
+                    network.left = 1
+                    me.report(1.0 + row / 10, offer=shown)
         if step == "close_reporting":
             deliver_all(invitations)
     with losing(0) as client:
@@ -424,7 +427,7 @@ def test_a_client_outlives_a_restart_of_the_server(installation: Installation) -
             service = later.enter_context(installation.start())
             later.enter_context(served(service, int(url.rpartition(":")[2])))
 
-        with ParticipantClient(url, invitations[0].token, sleep=start_again) as me:
+        with ParticipantClient(url, invitations[0].token, keeper=KEPT, sleep=start_again) as me:
             assert me.report(1.25).state == "reported"
 
 

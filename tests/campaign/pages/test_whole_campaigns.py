@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hushbid.client import MessageFolder, ParticipantClient
+from hushbid.client import MessageFolder, MessageMemory, ParticipantClient
 from hushbid.record import Record, verify
 from hushbid.record.receipt import Receipt
 from hushbid.record.trust import verify_receipt
@@ -122,7 +122,7 @@ class Person:
 def prices(site: Live, links: dict[str, str]) -> None:
     """The others' prices, whoever they are; they come over the API, as a program's would."""
     for name, price in (("cem", 1.3), ("doro", 1.4)):
-        with ParticipantClient(site.url, links[name].partition("#")[2]) as person:
+        with ParticipantClient(site.url, links[name].partition("#")[2], keeper=MessageMemory()) as person:
             person.report(price)
 
 
