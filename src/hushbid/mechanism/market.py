@@ -330,7 +330,6 @@ class Market:
             objective=objective,
             incentive_error=2.0 * error,
             tie_order=precedence(tie_key),
-            allocation=allocation,
         )
 
     def capped(self, losses: FloatArray, allocation: Allocation) -> tuple[FloatArray, FloatArray, float]:
