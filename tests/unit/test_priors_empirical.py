@@ -85,7 +85,7 @@ def test_ironing_is_exact_against_fractions(seed):
 
 
 def test_costs_that_are_equal_but_for_rounding_come_out_equal():
-    # values chosen so that every raw cost is 3 from the second on, though neither division nor Fraction of floats says so
+    # values chosen so that every raw cost is 3 from the second on, though neither floats nor fractions say so
     values, total = [1.0], Fraction(1)
     for _ in range(6):
         values.append(float((total * Fraction(values[-1]) + 3) / (total + 1)))
