@@ -333,7 +333,6 @@ class Market:
             objective=objective,
             incentive_error=2.0 * rent.error,
             tie_order=precedence(tie_key),
-            allocation=allocation,
         )
 
     def capped(self, losses: FloatArray, allocation: Allocation) -> tuple[FloatArray, FloatArray, float]:
