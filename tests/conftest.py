@@ -15,6 +15,7 @@ a disk, and none is about a loss of power. ``TMPDIR`` says otherwise.
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -28,6 +29,10 @@ hypothesis.settings.register_profile("laptop", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if CI else "laptop")
 
+
+# Whatever a container says: modules are compiled once, not in each of the hundreds of processes that tests start.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30
