@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--wave", type=click.IntRange(1), metavar="N", help="Which time it is asked.  [default: RECORD's, or 1]")
 @click.option("--accept-infinite-loss", is_flag=True, help="Use the data of people whose loss is infinite.")
 @click.option("--out", type=OneFile(), metavar="FILE", help="Record with the estimate in it.")
-@click.option("--force", is_flag=True, help="Replace the file. The estimate is never drawn again.")
+@click.option("--force", is_flag=True, help="Replace the file. The estimate is not drawn again.")
 def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     """Draw the estimate that a record paid for, once.
 
