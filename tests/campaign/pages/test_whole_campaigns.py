@@ -67,7 +67,6 @@ class Analyst:
     def invite(self, setting: str) -> dict[str, str]:
         page = self.page
         self.follow("Invite people")
-        page.check("#kind-ids")
         page.fill("#people", IDS)
         self.press("Make links")
         page.wait_for_selector("text=5 links")
@@ -165,7 +164,8 @@ def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[st
     analyst.press("Mark the chosen as paid")
     page.wait_for_selector(".paid-mark")
     assert page.locator(".paid-mark").count() == 1
-    analyst.press("Mark everybody as paid")
+    analyst.press("Mark everybody as paid …")
+    analyst.press("Yes, they have been paid")
     expect(page.locator(".paid-mark")).to_have_count(3, timeout=PATIENCE)
     keep(page, f"{setting}-11-payments")
     analyst.tab("Audit")
