@@ -115,7 +115,7 @@ def test_a_participant_may_type_anything_for_a_value(either: Live) -> None:
             her.come_in(play.token(row))
             if not either.service.participation(play.token(row)).promised:
                 continue
-            answer = harmless(her.send("/p/deliver", "/p", value=text))
+            answer = harmless(her.send("/p/deliver", "/p", value=text, sure="yes"))
             assert answer.status_code == 422
             assert "field-problem" in answer.text
             assert either.service.participation(play.token(row)).delivered_at is None
@@ -192,7 +192,7 @@ def changes_of_a_participant() -> dict[str, dict[str, str]]:
         "/p/decline": {},
         "/p/choice": {"price": "1.5", "agreed": "yes"},
         "/p/withdraw": {},
-        "/p/deliver": {"value": "5"},
+        "/p/deliver": {"value": "5", "sure": "yes"},
     }
 
 
@@ -292,11 +292,11 @@ def test_a_second_value_is_refused_and_the_first_stands(either: Live) -> None:
     with Visitor(either.url) as her:
         her.come_in(play.token(0))
         page = her.hidden("/p")
-        assert her.client.post("/p/deliver", data={**page, "value": "5"}).status_code == 303
+        assert her.client.post("/p/deliver", data={**page, "value": "5", "sure": "yes"}).status_code == 303
         answers = set()
         for value in ("5", "6", "11", "nonsense", ""):  # the same page again is an answer that got lost
-            assert her.client.post("/p/deliver", data={**page, "value": value}).status_code == 303
-            refused = her.client.post("/p/deliver", data={**page, "value": value, "nonce": "f0" * 16})
+            assert her.client.post("/p/deliver", data={**page, "value": value, "sure": "yes"}).status_code == 303
+            refused = her.client.post("/p/deliver", data={**page, "value": value, "sure": "yes", "nonce": "f0" * 16})
             assert refused.status_code == 409
             answers.add(words(refused))
         assert len(answers) == 1, "what is sent must not change the answer"

@@ -227,3 +227,15 @@ def test_a_link_is_not_replaced_unasked(ann: Visitor, shared: Live) -> None:
     assert "hb_p_" not in asked.text
     assert shared.service.participation(play.token(0)).title, "her link still works"
     assert "/p#hb_p_" in ann.send(links, people, label=play.links[0].label, sure="yes").text
+
+
+def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
+    play = decided(shared.service, 3, unit="hours")
+    with Visitor(shared.url, **{"Accept-Language": "de"}) as her:
+        her.come_in(play.token(0))
+        asked = her.send("/p/deliver", "/p", value="7.5")
+        assert "Diesen Wert abgeben? 7,5 hours" in words(asked)
+        assert shared.service.participation(play.token(0)).delivered_at is None
+        again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
+        assert her.client.post("/p/deliver", data=again).status_code == 303
+    assert shared.service.participation(play.token(0)).delivered_at is not None

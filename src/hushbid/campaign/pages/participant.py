@@ -269,6 +269,8 @@ async def deliver_value(request: Request) -> Response:
     awaited = stage_of(view, visit.shell.service.clock()) == "offer"
     try:
         value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
+        if value is not None and not form.ticked("sure"):
+            return visit.page("participant/sure.html", here="/p", view=view, value=value, nonce=form.text("nonce"))
         promise = visit.shell.service.deliver_soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
     except Unreadable as refused:
