@@ -39,7 +39,8 @@ def test_equals_are_bought_from_in_the_order_of_a_hash_of_their_pseudonyms() -> 
     campaign: Any = SimpleNamespace(settings=chosen, id="c")
     reporters: list[Any] = [SimpleNamespace(id=f"p{k}", group_name=None, report=1.5) for k in range(12)]
     record = allocating._record(campaign, reporters)
-    assert record is not None and record.outcome.tie_order is not None
+    assert record is not None
+    assert record.outcome.tie_order is not None
     assert record.outcome.tie_order.tolist() == tie_keys(record.ids or ()).argsort().argsort().tolist()
 
 
