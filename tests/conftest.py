@@ -12,6 +12,7 @@ Temporary files are kept in memory where the machine has room: thousands of test
 a disk, and none is about a loss of power. ``TMPDIR`` says otherwise.
 """
 
+import itertools
 import os
 import shutil
 import signal
@@ -81,6 +82,20 @@ def require() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+_STORES = tempfile.TemporaryDirectory(prefix="hushbid-claims-")
+_number = itertools.count()
+os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / "session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Every test is an account of its own: nobody has asked anything yet, and nobody's real store is touched."""
+    os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / str(next(_number)))
+    for module, memory in (("publish", "_drawn"), ("once", "_asked")):
+        if f"hushbid.disclosure.{module}" in sys.modules:
+            getattr(sys.modules[f"hushbid.disclosure.{module}"], memory).clear()
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
