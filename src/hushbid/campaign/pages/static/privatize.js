@@ -29,7 +29,7 @@ const LARGEST_GRID_BITS = 32;
 const LEAST_LOSS = 2 ** -53; // below, the noise would not fit in 64 bits
 const LARGEST_BOUND = 1e100;
 const LEAST_WIDTH = 1e-100;
-const LARGEST_VALUE = 2n ** 63n;
+const FARTHEST = 50n; // noise scales
 const NUMERAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
 const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
 const DATABASE = "hushbid";
@@ -163,14 +163,19 @@ function drawn(datum, terms, bounds) {
     version: VERSION,
     grid_bits: terms.gridBits,
     epsilon: terms.epsilon,
-    value: String(within64Bits(sum)),
+    value: String(withinReach(sum, terms)),
   };
 }
 
-/** Noise of that size has a probability below exp(−448), and cutting it off afterwards costs no privacy. */
-function within64Bits(integer) {
-  if (integer < -LARGEST_VALUE) return -LARGEST_VALUE;
-  return integer < LARGEST_VALUE ? integer : LARGEST_VALUE - 1n;
+/**
+ * The nearest integer at most fifty noise scales from the range: farther out the server believes nobody. Noise gets
+ * there with a probability below exp(−50), and cutting it off after it is drawn costs no privacy.
+ */
+export function withinReach(integer, { gridBits, scale: [numerator, denominator] }) {
+  const farthest = (FARTHEST * numerator + denominator - 1n) / denominator;
+  const last = (1n << BigInt(gridBits)) + farthest;
+  if (integer < -farthest) return -farthest;
+  return integer > last ? last : integer;
 }
 
 // -- the noise: integers only -----------------------------------------------------------------------------------------
