@@ -245,7 +245,7 @@ def test_damaged_terms_stop_the_delivery(tmp_path: Path) -> None:
 def test_a_value_is_sent_as_it_is_only_by_that_name_and_to_a_central_campaign(tmp_path: Path) -> None:
     network = Network(setting="central")
     participant(network, tmp_path, agreed="central").deliver_value(7.5)
-    assert network.sent == [{"value": 7.5}]
+    assert [{**one, "nonce": len(bytes.fromhex(one["nonce"]))} for one in network.sent] == [{"value": 7.5, "nonce": 16}]
     local = Network()
     with pytest.raises(NotAllowed, match="local, not central"):
         participant(local, tmp_path).deliver_value(7.5)

@@ -7,7 +7,9 @@ is, and both refuse a campaign of the other setting, another range than she was 
 she was shown, and an offer that does not cover what she said her privacy costs her.
 """
 
+import hashlib
 import math
+import secrets
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -231,7 +233,8 @@ class _Participant:
         agreed, loss = yield from self._promise("local", at_most, bounds, offer)
         number = _datum(value)
         message = yield Work(lambda: self._keeper.message(self._token, number, loss, agreed.bounds))
-        return Participation.from_dict((yield put("/participation/delivery", {"message": message.to_dict()})))
+        content = {"message": message.to_dict(), "nonce": self._nonce()}
+        return Participation.from_dict((yield put("/participation/delivery", content)))
 
     def deliver_value(
         self, value: float, at_most: float | None, bounds: Bounds | None, offer: Participation | None
@@ -241,7 +244,8 @@ class _Participant:
         low, high = agreed.bounds
         if not low <= number <= high:
             raise DataError(f"Your value must lie in the public range from {low:g} to {high:g}.")
-        return Participation.from_dict((yield put("/participation/delivery", {"value": number})))
+        content = {"value": number, "nonce": secrets.token_hex(16)}
+        return Participation.from_dict((yield put("/participation/delivery", content)))
 
     def withdraw(self) -> Conversation[Participation]:
         return Participation.from_dict((yield say("/participation/withdrawal")))
@@ -261,6 +265,10 @@ class _Participant:
 
     def ledger(self) -> Conversation[dict[str, Any]]:
         return asking_object(get("/participation/ledger"))
+
+    def _nonce(self) -> str:
+        """The name of her one noisy value's delivery, the same on every call: as random as her secret."""
+        return hashlib.sha256(f"hushbid delivery\n{self._token}".encode()).hexdigest()[:32]
 
     def _promise(
         self, setting: str, at_most: float | None, bounds: Bounds | None, offer: Participation | None
