@@ -109,8 +109,9 @@ def within_reach(value: int, grid_bits: int, epsilon: tuple[int, int]) -> int:
     moves the mean by less than that times the scale.
     """
     numerator, denominator = epsilon
-    farthest = -(-_FARTHEST * denominator * 2**grid_bits // numerator)
-    return min(max(value, -farthest), 2**grid_bits + farthest)
+    steps = 1 << grid_bits
+    farthest = -(-_FARTHEST * denominator * steps // numerator)
+    return min(max(value, -farthest), steps + farthest)
 
 
 def _integer(text: object, name: str) -> int:
