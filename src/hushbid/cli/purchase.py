@@ -125,7 +125,7 @@ def _paid(minor: int, currency: Currency) -> str:
 def decide(people: People, market: Market, currency: Currency) -> Purchase:
     """Run the market on people's reports and round its payments."""
     with rows_of(people.source):
-        outcome = market.acquire(people.reports)
+        outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
     money = Money.of(outcome.payments, outcome.incentive_error, currency=currency.code, decimals=currency.decimals)
     return Purchase(people=people, outcome=outcome, currency=currency, money=money)
 

@@ -70,7 +70,6 @@ class Analyst:
     def invite(self, setting: str) -> dict[str, str]:
         page = self.page
         self.follow("Invite people")
-        page.check("#kind-ids")
         page.fill("#people", IDS)
         self.press("Make links")
         page.wait_for_selector("text=5 links")
@@ -165,10 +164,12 @@ def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[st
     assert verify(record).ok
     analyst.tab("Payments")
     page.check('input[value="ann@example.org"]')
-    analyst.press("Mark the chosen as paid")
+    analyst.press("Mark the chosen as paid …")
+    analyst.press("Yes, they have been paid")
     page.wait_for_selector(".paid-mark")
     assert page.locator(".paid-mark").count() == 1
-    analyst.press("Mark everybody as paid")
+    analyst.press("Mark everybody as paid …")
+    analyst.press("Yes, they have been paid")
     expect(page.locator(".paid-mark")).to_have_count(3, timeout=PATIENCE)
     keep(page, f"{setting}-11-payments")
     analyst.tab("Audit")
@@ -235,12 +236,13 @@ def central_delivery(ann: Person, hers: Watched) -> None:
     page = ann.page
     assert "EUR for your value" in ann.heading()
     page.fill("#value", "11")
-    page.get_by_role("button", name="Give my value").click()
+    page.get_by_role("button", name="Go on").click()
     page.wait_for_selector("text=The value must be a number from 0 to 10.")
     assert page.input_value("#value") == "11", "what was typed is not lost"
     page.fill("#value", RAW)
     keep(page, "central-07-offer")
-    page.get_by_role("button", name="Give my value").click()
+    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Yes, give it").click()
     page.wait_for_selector("text=Thank you, it has arrived")
     keep(page, "central-08-delivered")
     assert not any(RAW in address for _, address, _ in hers.asked), "a value is never part of an address"

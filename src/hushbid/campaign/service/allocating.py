@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.allocation import tie_keys
 from hushbid.campaign.domain import rules
 from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
@@ -137,15 +138,16 @@ def _is_over(desk: Desk, campaign_id: str) -> bool:
 
 
 def _record(campaign: Campaign, reporters: list[Participant]) -> Record | None:
-    """Run the market. Equals are bought from in the order of their random pseudonyms."""
+    """Run the market. Equals are bought from in the order of a hash of their random pseudonyms."""
     settings = campaign.settings
     if len(reporters) < settings.minimum_people:
         return None
     groups = [one.group_name for one in reporters]
-    outcome = settings.market_for(groups).acquire(_reports(reporters))
+    market, ids = settings.market_for(groups), [one.id for one in reporters]
+    outcome = market.acquire(_reports(reporters), tie_key=tie_keys(ids) if market.identity_decides else None)
     return Record.of(
         outcome,
-        ids=[one.id for one in reporters],
+        ids=ids,
         groups=[group or "" for group in groups] if settings.groups else None,
         currency=settings.currency,
         decimals=settings.decimals,
