@@ -40,8 +40,9 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
     """
     from hushbid.errors import InputError
 
-    if given["out"] is not None and given["out"].suffix != ".json":
-        raise InputError(f"--out must end in .json, got {given['out']}.")
+    for option, end in (("out", ".json"), ("picture", ".svg")):
+        if given[option] is not None and given[option].suffix != end:
+            raise InputError(f"--{option} must end in {end}, got {given[option]}.")
     if not given["force"]:
         refuse_existing([path for path in (given["out"], given["picture"]) if path is not None])
     fits, chosen, people = _fit(pilot, given)
