@@ -22,6 +22,9 @@ def command(file: Path, force: bool, home: Path, database: str | None, as_json: 
     copy of claims/, which are what makes a value unreadable and an estimate final.
     """
     from hushbid.campaign.beside import Beside
+    from hushbid.engine.atomic import refuse_clashes
+
+    refuse_clashes([file], [home])
 
     with Beside.at(home, database=database) as server:
         made = server.back_up(file, force=force)

@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
-from hushbid.engine.atomic import Staging, refuse_existing
+from hushbid.engine.atomic import Staging, refuse_clashes, refuse_existing
 
 
 @make_command("release")
@@ -62,6 +62,7 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple[Any, bool, P
     from hushbid.record import read
 
     out = given["out"] or path.with_name(f"{path.name.removesuffix('.json')}.released.json")
+    refuse_clashes([out], [path, file])
     if not given["force"]:
         refuse_existing([out])
     with Steps(4) as step:
