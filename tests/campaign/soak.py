@@ -36,7 +36,7 @@ from hushbid.record.contents import Record
 from hushbid.record.trust import verify_log, verify_logged_record, verify_receipt
 from tests.campaign.crashing import _processes
 from tests.campaign.postgres import running_postgres
-from tests.campaign.support import QUICK, analyst, settings
+from tests.campaign.support import QUICK, analyst, nonce_for, settings
 from tests.conftest import PARTS
 
 PEOPLE = 5
@@ -196,7 +196,7 @@ def deliver(service: Service, journal: Journal, known: Known, row: int) -> None:
         if known.setting == "local":
             value = privatize(value, seen.promised, seen.bounds).to_dict()
         journal.note(kind="kept", id=known.id, row=row, value=value)
-    service.deliver(known.tokens[row], known.kept[row])
+    service.deliver(known.tokens[row], known.kept[row], nonce=nonce_for(known.tokens[row]))
     journal.note(kind="delivered", id=known.id, row=row)
 
 

@@ -1,5 +1,6 @@
 """An installation for tests, a clock that tests set, and people who play campaigns."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from hushbid.priors import Uniform
 
 PASSWORD = "correct horse battery staple"
 QUICK = Effort(least=2, most=5, seconds=0.0)
+NONCE = "0f" * 16
 VALUES = (3.0, 7.5, 0.0, 10.0, 6.25, 1.0, 9.5, 4.0)
 
 
@@ -119,13 +121,19 @@ class Play:
         return replace(self, service=service)
 
 
+def nonce_for(*delivery: object) -> str:
+    """What a device keeps as the name of a delivery: another one for another."""
+    return hashlib.sha256(repr(delivery).encode()).hexdigest()[:32]
+
+
 def deliver(service: Service, token: str, value: float, *, kept: dict[str, Any]) -> None:
     """Deliver as a participant's client does: the value, or the first message made from it."""
     seen = service.participation(token)
     if token not in kept and seen.promised:
         noisy = seen.setting == "local"
         kept[token] = privatize(value, seen.promised, seen.bounds).to_dict() if noisy else value
-    service.deliver(token, kept.get(token, value))
+    content = kept.get(token, value)
+    service.deliver(token, content, nonce=nonce_for(token, content))
 
 
 def drafted(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:

@@ -15,7 +15,7 @@ from hushbid.campaign.store import backup
 from hushbid.campaign.vault import Vault
 from hushbid.errors import CampaignError, Conflict
 from tests.campaign.postgres import Postgres
-from tests.campaign.support import Installation, Play, decided, opened
+from tests.campaign.support import NONCE, Installation, Play, decided, opened
 
 VALUES = (7.123456789012345, 2.7182818284590455, 9.869604401089358)
 REPORT = 1.4142135623730951
@@ -87,7 +87,7 @@ def delivered(service: Service) -> Play:
     play.report([1, 2])
     play.decide()
     for link, value in zip(play.links, VALUES, strict=True):
-        service.deliver(link.token, value)
+        service.deliver(link.token, value, nonce=NONCE)
     return play
 
 

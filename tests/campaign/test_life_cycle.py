@@ -7,12 +7,13 @@ import pytest
 
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.service import Service
+from hushbid.campaign.vault import Vault
 from hushbid.errors import Conflict, DataError, InputError, NotAllowed, NotFound, ReportError
 from hushbid.priors import Uniform
 from hushbid.record import Record, verify
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log, verify_logged_record, verify_receipt
-from tests.campaign.support import Installation, decided, drafted, opened, released, settings, user
+from tests.campaign.support import NONCE, Installation, decided, drafted, opened, released, settings, user
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
@@ -39,7 +40,8 @@ def test_a_whole_campaign_ends_with_one_estimate_that_everybody_can_check(servic
             receipt, fingerprint=keys.newest.public.fingerprint, keys=keys, root=view.root, log=log, record=record
         )
         assert found.ok, found
-    assert service.participation(play.token(0)).estimate == view.release
+    seen = service.participation(play.token(0)).estimate
+    assert seen == {name: value for name, value in view.release.items() if name != "delivered_half_width"}
 
 
 def test_states_of_people_after_every_step(service: Service) -> None:
@@ -97,21 +99,50 @@ def test_reports_after_the_deadline_or_the_decision_are_refused(installation: In
             service.report(play.token(2), 1.5)
 
 
-def test_the_first_delivery_counts_the_same_again_is_accepted_another_is_refused(service: Service) -> None:
+def test_the_first_delivery_counts_and_later_ones_are_answered_alike_whatever_they_carry(service: Service) -> None:
     play = decided(service)
-    assert service.deliver(play.token(0), 3).state is ParticipantState.DELIVERED
+    assert service.deliver(play.token(0), 3, nonce=NONCE).state is ParticipantState.DELIVERED
     before = service.events(play.who, play.id)
-    assert service.deliver(play.token(0), 3.0).state is ParticipantState.DELIVERED
+    anything: list[object] = [3.0, 4.0, 11.0, math.nan, "3", None, {"value": 3}]
+    for given in anything:
+        assert service.deliver(play.token(0), given, nonce=NONCE).state is ParticipantState.DELIVERED
+        with pytest.raises(Conflict, match=r"^Something was delivered before, and the first delivery stands\.$"):
+            service.deliver(play.token(0), given, nonce=NONCE[::-1])
     assert service.events(play.who, play.id) == before
-    with pytest.raises(Conflict, match="first delivery stands"):
-        service.deliver(play.token(0), 4.0)
+    service.withdraw(play.token(0))
+    with pytest.raises(Conflict, match="withdrew"):
+        service.deliver(play.token(0), 3.0, nonce=NONCE)
+
+
+@pytest.mark.parametrize("nonce", ["", "0f" * 15, "0F" * 16, "0f" * 17, "x" * 32, None, 7, "٠" * 32])
+def test_a_delivery_needs_a_nonce_of_128_bits(service: Service, nonce: object) -> None:
+    play = decided(service, 2)
+    with pytest.raises(InputError, match=r"^nonce must be 32 hexadecimal digits"):
+        service.deliver(play.token(0), 3.0, nonce=nonce)
+    assert service.participation(play.token(0)).state is ParticipantState.PROMISED
+
+
+def test_a_later_delivery_is_answered_without_opening_the_first(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = decided(service, 2)
+    service.deliver(play.token(0), 3.0, nonce=NONCE)
+
+    def opened_(*_: object) -> bytes:
+        raise AssertionError("nothing may be opened")
+
+    monkeypatch.setattr(Vault, "open", opened_)
+    monkeypatch.setattr(Vault, "seal", opened_)
+    service.deliver(play.token(0), 3.0, nonce=NONCE)
+    with pytest.raises(Conflict):
+        service.deliver(play.token(0), 3.0, nonce=NONCE[::-1])
 
 
 @pytest.mark.parametrize("value", [-0.01, 10.01, math.nan, math.inf, "3", None, True, 10**400, {"value": 3}])
 def test_a_central_value_outside_the_range_is_refused_without_repeating_it(service: Service, value: object) -> None:
     play = decided(service, 2)
     with pytest.raises(DataError, match=r"from 0 to 10\.$"):
-        service.deliver(play.token(0), value)
+        service.deliver(play.token(0), value, nonce=NONCE)
     assert service.participation(play.token(0)).state is ParticipantState.PROMISED
 
 
@@ -131,11 +162,12 @@ def test_a_local_message_must_be_made_with_exactly_the_promised_loss(service: Se
         {**right, "more": 1},
     ):
         with pytest.raises(DataError, match=r"^message "):
-            service.deliver(play.token(0), wrong)
-    service.deliver(play.token(0), right)
-    service.deliver(play.token(0), right)
-    with pytest.raises(Conflict):
-        service.deliver(play.token(0), privatize(5.0, seen.promised, seen.bounds).to_dict())
+            service.deliver(play.token(0), wrong, nonce=NONCE)
+    service.deliver(play.token(0), right, nonce=NONCE)
+    service.deliver(play.token(0), right, nonce=NONCE)
+    for given in (right, privatize(5.0, seen.promised, seen.bounds).to_dict()):
+        with pytest.raises(Conflict, match="first delivery stands"):
+            service.deliver(play.token(0), given, nonce=NONCE[::-1])
 
 
 def test_deliveries_after_the_deadline_are_refused_but_a_repeated_one_is_acknowledged(
@@ -144,14 +176,15 @@ def test_deliveries_after_the_deadline_are_refused_but_a_repeated_one_is_acknowl
     with installation.start() as service:
         now = installation.clock.now
         play = decided(service, 3, report_by=now.replace(hour=18), deliver_by=now.replace(hour=20))
-        service.deliver(play.token(0), 3.0)
+        service.deliver(play.token(0), 3.0, nonce=NONCE)
         installation.clock.pass_(hours=9)
         with pytest.raises(Conflict, match="deadline for data"):
-            service.deliver(play.token(1), 3.0)
-        assert service.deliver(play.token(0), 3.0).state is ParticipantState.DELIVERED
+            service.deliver(play.token(1), 3.0, nonce=NONCE)
+        assert service.deliver(play.token(0), 3.0, nonce=NONCE).state is ParticipantState.DELIVERED
         play.release()
+        assert service.deliver(play.token(0), 3.0, nonce=NONCE).state is ParticipantState.DELIVERED
         with pytest.raises(Conflict, match="estimate was released"):
-            service.deliver(play.token(0), 3.0)
+            service.deliver(play.token(1), 3.0, nonce=NONCE)
 
 
 def test_nobody_delivers_from_whom_nothing_is_bought(service: Service) -> None:
@@ -161,7 +194,7 @@ def test_nobody_delivers_from_whom_nothing_is_bought(service: Service) -> None:
     play.decide()
     assert service.participation(play.token(2)).state is ParticipantState.NOT_BOUGHT
     with pytest.raises(Conflict, match="nothing to deliver"):
-        service.deliver(play.token(2), 3.0)
+        service.deliver(play.token(2), 3.0, nonce=NONCE)
 
 
 def test_with_too_few_reports_nothing_is_bought_and_fees_are_due(service: Service) -> None:
@@ -226,7 +259,7 @@ def test_withdrawing_after_delivery_counts_as_dropping_out_and_is_too_late_after
     play.deliver()
     service.withdraw(play.token(0))
     with pytest.raises(Conflict, match="you withdrew"):
-        service.deliver(play.token(0), 3.0)
+        service.deliver(play.token(0), 3.0, nonce=NONCE)
     play.release()
     record = Record.from_dict(parsed(service.record(play.who, play.id)))
     assert record.release is not None
@@ -258,7 +291,7 @@ def test_drop_outs_change_nobodys_payment(service: Service) -> None:
 
 def test_a_person_is_paid_as_soon_as_she_delivered_whatever_the_others_do(service: Service) -> None:
     play = decided(service, 3, participation_fee=100)
-    service.deliver(play.token(0), 3.0)
+    service.deliver(play.token(0), 3.0, nonce=NONCE)
     first = service.mark_paid(play.who, play.id, [play.links[0].label])
     assert [(row.due, row.fee) for row in first] == [(first[0].payment + 100, 100)]
     assert service.mark_paid(play.who, play.id, [play.links[0].label]) == ()

@@ -1,5 +1,6 @@
 """Databases: one server at a time, one folder each, migrations that give the tables the code expects."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ from sqlalchemy import text, update
 
 from hushbid.campaign.home import Home
 from hushbid.campaign.service import Service
+from hushbid.campaign.store import events
 from hushbid.campaign.store.database import Database
 from hushbid.campaign.store.migrate import migrate
 from hushbid.campaign.store.schema import metadata
-from hushbid.errors import CampaignError, InputError
+from hushbid.campaign.store.transaction import Memory, Transaction
+from hushbid.errors import CampaignError, InputError, RecordError
+from hushbid.record.events import Event, next_event
 from tests.campaign.support import Installation, analyst, opened
 
 
@@ -151,3 +155,36 @@ def test_a_creation_that_was_interrupted_is_taken_up(tmp_path: Path) -> None:
     key = first.identity_key()
     (tmp_path / "installation").unlink()
     assert Home.at(tmp_path).identity_key() == key
+
+
+class _Nobody:
+    """A connection of a store in which nothing stands."""
+
+    def execute(self, *_: Any) -> "_Nobody":
+        return self
+
+    def one_or_none(self) -> None:
+        return None
+
+
+def test_the_servers_chain_is_the_one_that_the_record_defines() -> None:
+    """The same events by the store and by `next_event`: the same hashes, also when the clock was set back."""
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    told = [("opened", {"people": 3}), ("reported", {"participant": "p1"}), ("closed", {"unpaid": None})]
+    memory, chain = Memory(), list[Event]()
+    for (kind, body), minutes in zip(told, (0, 5, -7), strict=True):
+        now = noon + timedelta(minutes=minutes)
+        chain.append(next_event("c1", chain[-1].head if chain else None, at=now, kind=kind, body=body))
+        assert events.append(Transaction(_Nobody(), now, memory), "c1", kind, body) == chain[-1].head  # type: ignore[arg-type]
+    written = [row for rows in memory._unwritten.values() for row in rows]
+    assert [(row["number"], row["at"], row["previous"], row["hash"]) for row in written] == [
+        (event.number, event.at, event.previous, event.hash) for event in chain
+    ]
+
+
+@pytest.mark.parametrize("body", [{"loss": 0.5}, {"deep": [{"payment": 1e300}]}, {"n": 2**53}])
+def test_the_servers_chain_refuses_what_has_no_single_form(body: dict[str, Any]) -> None:
+    tx = Transaction(_Nobody(), datetime(2026, 3, 1, tzinfo=UTC))  # type: ignore[arg-type]
+    with pytest.raises(RecordError, match="body must hold texts, whole numbers"):
+        events.append(tx, "c1", "reported", body)
+    assert not tx.memory.heads

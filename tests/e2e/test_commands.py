@@ -163,13 +163,13 @@ def local(home: Path) -> Path:
 def test_in_the_local_setting_the_platform_sees_messages_only(local: Path) -> None:
     (local / "first.toml").write_text((local / "sleep.toml").read_text().partition("[data]")[0])
     told = succeeds("run", "first.toml", cwd=local)
-    assert 'hushbid privatize --campaign "Sleep" --privacy-loss HERS --bounds 0,12' in told
+    assert 'hushbid privatize --campaign "Sleep" --privacy-loss HERS --at-most AGREED --bounds 0,12' in told
     messages = []
     for line in (local / "first" / "decisions.csv").read_text().splitlines()[1:]:
         person, loss = line.split(",")[:2]
         if float(loss) > 0:
-            arguments = ("--campaign", "Sleep", "--privacy-loss", loss, "--bounds", "0,12", "--id", person)
-            message = succeeds("privatize", *arguments, cwd=local, text="7.25")
+            arguments = ("--campaign", "Sleep", "--privacy-loss", loss, "--at-most", loss, "--bounds", "0,12")
+            message = succeeds("privatize", *arguments, "--id", person, cwd=local, text="7.25")
             doubled = message.strip().replace('"', '""')
             messages.append(f'{person},"{doubled}"\n')
     assert messages
@@ -191,7 +191,7 @@ def test_plain_values_are_taken_in_the_local_setting_only_if_called_simulated(lo
 
 
 def test_privatizing_again_gives_the_same_message_and_never_asks_the_value(home: Path) -> None:
-    arguments = ("privatize", "--campaign", "Sleep", "--privacy-loss", "0.5", "--bounds", "0,12")
+    arguments = ("privatize", "--campaign", "Sleep", "--privacy-loss", "0.5", "--at-most", "1", "--bounds", "0,12")
     first = hushbid(*arguments, cwd=home, text="7.25\n")
     assert first.returncode == 0
     assert json.loads(first.stdout)["epsilon"] == ["1", "2"]
@@ -203,13 +203,27 @@ def test_privatizing_again_gives_the_same_message_and_never_asks_the_value(home:
     assert other != first.stdout
 
 
+@pytest.mark.parametrize("loss", ["1e9", "1.0000001", "inf", "nan"])
+def test_a_privacy_loss_above_what_she_agreed_to_is_refused_before_the_value_is_read(loss: str, home: Path) -> None:
+    arguments = ("privatize", "--campaign", "Sleep", "--at-most", "1", "--bounds", "0,12", "--accept-infinite-loss")
+    told = refused(*arguments, "--privacy-loss", loss, "--store", "kept", cwd=home, text="7.25")
+    assert "is more than you agreed to, --at-most 1: no noise was drawn" in told
+    assert not (home / "kept").exists()
+
+
+def test_a_largest_loss_must_be_said(home: Path) -> None:
+    told = refused("privatize", "--campaign", "Sleep", "--privacy-loss", "0.5", "--bounds", "0,12", cwd=home, text="7")
+    assert "--at-most" in told
+
+
 @pytest.mark.parametrize(
     ("changes", "text", "sentence"),
     [
         ({}, "my secret", "must be one number"),
         ({}, "", "must be one number"),
         ({"--privacy-loss": "0"}, "7.25", "privacy_loss must be at least"),
-        ({"--privacy-loss": "inf"}, "7.25", "privacy_loss is infinite"),
+        ({"--privacy-loss": "inf", "--at-most": "inf"}, "7.25", "privacy_loss is infinite"),
+        ({"--campaign": " \u200b "}, "7.25", "at least one visible character"),
         ({"--bounds": "12,0"}, "7.25", "two numbers, the smaller first"),
         ({"--value-file": "none.txt"}, "", "none.txt cannot be read"),
     ],
@@ -217,7 +231,7 @@ def test_privatizing_again_gives_the_same_message_and_never_asks_the_value(home:
 def test_what_cannot_be_privatized_is_refused_without_echoing_it(
     changes: dict[str, str], text: str, sentence: str, home: Path
 ) -> None:
-    options = {"--campaign": "Sleep", "--privacy-loss": "0.5", "--bounds": "0,12", **changes}
+    options = {"--campaign": "Sleep", "--privacy-loss": "0.5", "--at-most": "1", "--bounds": "0,12", **changes}
     told = refused("privatize", *(part for pair in options.items() for part in pair), cwd=home, text=text)
     assert sentence in told
     assert "secret" not in told

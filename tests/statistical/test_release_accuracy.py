@@ -8,8 +8,8 @@ import pytest
 
 from hushbid.audit import check_accuracy
 from hushbid.disclosure import ReleasePlan, simulate_plan, simulate_privatized
-from hushbid.disclosure.central import weigh
-from hushbid.disclosure.error import error_model
+from hushbid.disclosure.central import planned_error, weigh
+from hushbid.disclosure.error import error_model, published_half_width
 from hushbid.errors import InputError
 from hushbid.estimation import best_weights
 
@@ -117,3 +117,39 @@ def test_the_grid_error_is_far_below_the_noise() -> None:
         grid_error = abs(summed.total(data) / summed.total_weight - exact)
         assert grid_error * total < 1e-6  # in units of the Laplace scale
         assert summed.error.rounding * total < 1e-4
+
+
+@pytest.mark.parametrize("gone", [0.0, 0.4, 0.6, 0.85])
+def test_the_published_interval_covers_whoever_dropped_out_and_the_planned_one_does_not(gone: float) -> None:
+    plan = ReleasePlan.of(np.full(200, 0.2), setting="central", bounds=(0, 10), variance=4.0)
+    present = np.arange(200) >= 200 * gone
+    planned, delivered = planned_error(plan), weigh(plan, present)
+    rng, level, repetitions = np.random.default_rng(8), 0.95, 4000
+    rows = np.clip(rng.normal(4.0, 1.5, (repetitions, 200)), 0.0, 8.0)  # symmetric about 4
+    estimates = np.array(delivered.estimates([delivered.total(row) for row in rows]))
+    half = published_half_width(planned=planned, delivered=delivered.error, width=10.0, level=level)
+    slack = 5 * math.sqrt(level * (1 - level) / repetitions)
+    assert half < 10.0
+    assert np.mean(np.abs(estimates - 4.0) <= half) >= level - slack
+    assert (np.mean(np.abs(estimates - 4.0) <= planned.half_width(level)) < level - slack) == (gone >= 0.4)
+
+
+def test_the_published_interval_is_the_same_whoever_dropped_out_until_it_doubles() -> None:
+    losses = np.random.default_rng(2).uniform(0.1, 1.0, 300)
+    plan = ReleasePlan.of(losses, setting="central", bounds=(0, 10))
+    planned = planned_error(plan)
+
+    def published(present: np.ndarray) -> tuple[float, float]:
+        error = weigh(plan, present).error
+        half = published_half_width(planned=planned, delivered=error, width=10.0, level=0.95)
+        return half, error.half_width(0.95)
+
+    first, _ = published(np.full(300, True))
+    rng = np.random.default_rng(3)
+    for share in rng.uniform(0.0, 0.99, 60):
+        shown, real = published(rng.random(300) >= share)
+        assert shown >= real
+        assert shown == math.inf or math.log2(shown / first).is_integer()
+        if real <= 2.0 * planned.half_width(0.95):
+            assert shown == first
+    assert published(np.arange(300) < 1)[0] == math.inf, "one person's loss must not be told"

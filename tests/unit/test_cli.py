@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from hushbid.cli import COMMANDS, main
 from hushbid.cli.frame import command as make_command
+from hushbid.cli.privatize import _file_name
 from hushbid.errors import InputError
 
 
@@ -117,3 +118,19 @@ def test_completions_are_printed_for_every_shell(shell: str) -> None:
     told = CliRunner().invoke(main, ["completion", shell])
     assert told.exit_code == 0
     assert "_HUSHBID_COMPLETE" in told.output
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Caf\u00e9 study",
+        "Cafe\u0301 study",
+        " CAF\u00c9  Study\n",
+        "caf\u00e9\u00a0study",
+        "Caf\u00e9\u200b \uff53tudy",
+    ],
+)
+def test_one_campaign_name_typed_differently_is_one_campaign(name: str) -> None:
+    assert _file_name(name, "ann") == _file_name("caf\u00e9 study", " ann ")
+    assert _file_name(name, "ann") != _file_name(name, "Ann")
+    assert _file_name(name, "ann") != _file_name("cafe study", "ann")

@@ -10,7 +10,7 @@ from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.record import Record
-from hushbid.record.canonical import content_hash
+from hushbid.record.canonical import content_hash, parsed
 from hushbid.record.events import GENESIS, Event, commitment, next_event, read_log, report_commitment, to_lines
 from hushbid.record.plain import number_of, number_text, time_of, time_text
 from hushbid.record.trust import verify_log
@@ -36,6 +36,19 @@ def test_a_true_log_passes() -> None:
     assert verify_log(log, head=log[-1].hash).ok
     assert verify_log(log).hash == log[-1].hash
     assert log[0].previous == GENESIS
+
+
+def test_a_body_of_anything_but_plain_values_is_refused_before_it_is_hashed() -> None:
+    for body in ({"loss": 0.5}, {"deep": [{"loss": 1e300}]}, {"n": 2**53}, {1: "a"}, {"text": b"a"}):
+        with pytest.raises(RecordError, match="body must hold"):
+            next_event("c1", None, at=NOON, kind="reported", body=body)  # type: ignore[arg-type]
+    with pytest.raises(RecordError, match="body must be an object"):
+        next_event("c1", None, at=NOON, kind="reported", body=["a"])  # type: ignore[arg-type]
+
+
+def test_what_is_made_is_what_can_be_read() -> None:
+    event = next_event("c1", log_of(3)[-1].head, at=NOON, kind="closed", body={"people": (1, 2), "open": None})
+    assert Event.from_dict(parsed(event.to_line())).hash == event.hash == event.expected_hash
 
 
 def test_a_log_comes_back_from_its_lines_as_it_was() -> None:

@@ -322,7 +322,7 @@ def _next_step(campaign: Campaign) -> str:
         low, high = campaign.market["bounds"]
         return (
             "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
-            f" {json.dumps(campaign.name)} --privacy-loss HERS --bounds {low:g},{high:g}. Then add [data] with their"
-            " messages to the campaign file and run it again."
+            f" {json.dumps(campaign.name)} --privacy-loss HERS --at-most AGREED --bounds {low:g},{high:g}. Then add"
+            " [data] with their messages to the campaign file and run it again."
         )
     return "Next: collect the data, add [data] to the campaign file and run it again."

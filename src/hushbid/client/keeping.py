@@ -1,4 +1,7 @@
-"""Where a participant's device keeps the noisy value it sends, so that it never draws a second one.
+"""What a participant's device keeps: the terms she reported on, and the noisy value it sends.
+
+The terms decide how much noise is added, so they are stored before the report is sent and a server cannot change them
+afterwards: it may promise less privacy loss than she was shown, never more, and no other range or setting.
 
 Two different noisy values of one datum tell more than one. So the first is stored before it is sent, under a name that
 depends on nothing the server says: the hash of the participant's own secret. A server that claims another campaign,
@@ -6,8 +9,12 @@ pseudonym, range or privacy loss later on gets the stored message, or a refusal,
 """
 
 import hashlib
+import json
+import math
 import os
+import secrets
 import threading
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -17,19 +24,79 @@ from hushbid.errors import ReleaseError
 Bounds = tuple[float, float]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a person agreed to when she reported."""
+
+    setting: str
+    """Where the noise is added: central or local."""
+
+    bounds: Bounds
+    """The public range of the data."""
+
+    largest_loss: float
+    """The largest privacy loss she was shown, or the smaller one she named."""
+
+    price: float | None = field(repr=False)
+    """What one unit of privacy loss costs her; None if this device does not know it."""
+
+
 class Keeper(Protocol):
-    """Draws a person's noisy value once."""
+    """Keeps a person's terms, and draws her noisy value once."""
+
+    def agree(self, token: str, terms: Terms) -> None:
+        """Keep terms in the place of those kept before."""
+
+    def terms(self, token: str) -> Terms | None:
+        """The terms kept last for this secret."""
 
     def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
         """The first noisy value that was drawn for this secret; drawn now if there is none."""
 
 
 class MessageFolder:
-    """Keeps messages as files, which survive the process, for the owner's eyes only."""
+    """Keeps terms and messages as files, which survive the process, for the owner's eyes only."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         """The folder is ``HUSHBID_STORE``, or one of the account's own, if none is given."""
         self.path = default_folder() if path is None else Path(path)
+
+    def agree(self, token: str, terms: Terms) -> None:
+        """Write the terms durably; a crash leaves the old ones or the new ones."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = self.path / f".{_name(token)}.{secrets.token_hex(8)}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                json.dump(asdict(terms), file)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self._terms(token))
+        finally:
+            draft.unlink(missing_ok=True)
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def terms(self, token: str) -> Terms | None:
+        """The terms in the file; damaged ones are refused, never guessed."""
+        path = self._terms(token)
+        try:
+            found = json.loads(path.read_text("ascii"))
+            low, high = map(float, found["bounds"])
+            terms = Terms(**{**found, "bounds": (low, high)})
+            if math.isfinite(terms.largest_loss):
+                return terms
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError):
+            pass
+        raise ReleaseError(f"{path} cannot be read, and says how much you agreed to: restore it.")
+
+    def _terms(self, token: str) -> Path:
+        return self.path / f"{_name(token)}.terms"
 
     def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
         """The message in the file, or a new one, stored durably before it is returned."""
@@ -37,11 +104,20 @@ class MessageFolder:
 
 
 class MessageMemory:
-    """Keeps messages while the process lives: for programs that play people who do not exist."""
+    """Keeps both while the process lives: for programs that play people who do not exist."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[float, Bounds, PrivatizedValue]] = {}
+        self._terms: dict[str, Terms] = {}
         self._lock = threading.Lock()
+
+    def agree(self, token: str, terms: Terms) -> None:
+        """Keep the terms."""
+        self._terms[token] = terms
+
+    def terms(self, token: str) -> Terms | None:
+        """The terms kept."""
+        return self._terms.get(token)
 
     def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
         """The message in memory, or a new one."""
@@ -55,7 +131,7 @@ class MessageMemory:
 
 
 def default_folder() -> Path:
-    """Where messages are kept if nobody says otherwise."""
+    """Where they are kept if nobody says otherwise."""
     named = os.environ.get("HUSHBID_STORE")
     if named:
         return Path(named)

@@ -146,6 +146,9 @@ class Participation:
     bounds: tuple[float, float]
     """The public range of the data."""
 
+    max_privacy_loss: float | None
+    """The largest privacy loss that the campaign asks of anybody; None if the server does not say."""
+
     report: float | None = field(repr=False)
     """The sensitivity she reported last."""
 
@@ -187,6 +190,7 @@ class Participation:
             **{name: _text(found, name) for name in ("campaign", "title", "campaign_state", "participant", "state")},
             setting=setting,
             bounds=_bounds(found.get("bounds")),
+            max_privacy_loss=_number(found, "max_privacy_loss"),
             report=_number(found, "report"),
             promised=_number(found, "promised"),
             payment=_whole(found, "payment"),

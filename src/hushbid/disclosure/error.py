@@ -159,3 +159,34 @@ def error_model(
 def _laplace_cdf(x: FloatArray) -> FloatArray:
     half = 0.5 * np.exp(-np.abs(x))
     return np.where(x < 0, half, 1.0 - half)
+
+
+def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: float, level: float) -> float:
+    """A half-width that holds for what was delivered, too coarse to tell who did not deliver.
+
+    Twice what was planned, rounded up to two digits, and doubled until it is as wide as the real one; infinite if that
+    is as wide as the public range. So it is the same whoever dropped out, as long as the interval grew less than
+    twofold (`docs/explanation/privacy.md` says what it tells beyond that).
+
+    >>> def noise(total_loss: float) -> ErrorModel:
+    ...     scale = np.array([1.0 / total_loss])
+    ...     return error_model(weights=np.ones(1), variance=np.zeros(1), width=1.0, noise=scale, rounding=0.0)
+    >>> [published_half_width(planned=noise(80), delivered=noise(rest), width=1.0, level=0.95) for rest in (80, 41, 39)]
+    [0.076, 0.076, 0.152]
+    """
+    first, real = 2.0 * _rounded_up(planned.half_width(level)), delivered.half_width(level)
+    if not 0.0 < first < math.inf:
+        return real if first == real == 0.0 else math.inf
+    doublings = max(0, math.ceil(math.log2(real / first))) if 0.0 < real < math.inf else 0
+    found = math.ldexp(first, doublings)
+    while found < real:  # the logarithm was rounded down, or the real width is infinite
+        found *= 2.0
+    return found if found < width else math.inf
+
+
+def _rounded_up(value: float) -> float:
+    """To two digits."""
+    if not 0.0 < value < math.inf:
+        return value
+    digits = 1 - math.floor(math.log10(value))
+    return float(f"{math.ceil(round(value * 10.0**digits, 9)) / 10.0**digits:.3g}")

@@ -28,7 +28,7 @@ from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.schedule import Menu, expected_menu
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.mechanism.worst_case import sole_rent_diverges
-from hushbid.payments import Rents, rents
+from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Grouped, Prior, prior_from_dict
 
 FloatArray = NDArray[np.float64]
@@ -308,13 +308,16 @@ class Market:
         price[paying] = reports[paying] * loss[paying]
         mse *= self.width**2
         outside = self._outside_errors(costs, allocation)
-        share = np.asarray(self.user_weight) * (mse - outside) if np.any(self.user_weight) else 0.0
-        rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance)
+        share, care = np.zeros(()), 0.0
+        if np.any(self.user_weight):
+            share = np.asarray(self.user_weight) * (mse - outside)
+            care = float((np.asarray(self.user_weight) * (mse + outside)).max())
+        rent = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, care)
         payments = price + rent.estimate + share
         largest = float(np.abs(payments).max())
-        if error > self.tolerance * largest and np.any(self.user_weight):  # what people pay has eaten up their payments
+        if rent.error > self.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
             part = max(0.9 * largest / float((price + rent.estimate).max()), 0.01)
-            rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance)
+            rent = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, care)
             payments = price + rent.estimate + share
         return Outcome(
             market=self,
@@ -328,9 +331,8 @@ class Market:
             outside_error=outside,
             mse=mse,
             objective=objective,
-            incentive_error=2.0 * error,
+            incentive_error=2.0 * rent.error,
             tie_order=precedence(tie_key),
-            allocation=allocation,
         )
 
     def capped(self, losses: FloatArray, allocation: Allocation) -> tuple[FloatArray, FloatArray, float]:
@@ -360,14 +362,18 @@ class Market:
         cap: float,
         tie_key: Sequence[Any] | NDArray[Any] | None,
         tolerance: float,
-    ) -> tuple[Rents, float]:
-        """Everybody's information rent, zero for those who are not bought from; and the largest possible error."""
+        care: float,
+    ) -> Rents:
+        """Everybody's information rent, zero for those who are not bought from."""
         n = reports.size
-        lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
+        lower, upper, estimate, evaluations = np.zeros(n), np.zeros(n), np.zeros(n), 0
         rule = self.rule(costs, tie_key=tie_key)
         spread = self.stated_variance
         # Where identity decides between equal costs, people with equal reports do not face the same rule.
         by_identity = self.setting == "local" or not np.all(spread)
+        weight = self.error_weight(n) * self.width**2
+        tops = [prior.support[1] for prior, _ in self._groups(n)]
+        slack = max(rounding(self.setting, weight, top, cap=cap, care=care) for top in tops)
         for prior, members in self._groups(n):
             rows = members[np.isin(members, bought, assume_unique=True)] if members.size < n else bought
             alike = rows if by_identity else spread[rows] if isinstance(spread, np.ndarray) else None
@@ -381,10 +387,9 @@ class Market:
                 paid_besides=price[rows],
                 tolerance=tolerance,
             )
-            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
+            lower[rows], upper[rows], estimate[rows] = found.lower - slack, found.upper + slack, found.estimate
             evaluations += found.evaluations
-            error = max(error, found.error)
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
+        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations)
 
     def _outside_errors(self, costs: FloatArray, allocation: Allocation) -> FloatArray:
         """What error each person would live with outside, in squared data units."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,8 +62,8 @@ class Outcome:
     tie_order: NDArray[np.intp] | None
     """Everybody's place in the order in which people of equal virtual cost are bought from; None: as listed."""
 
-    allocation: Allocation | None
-    """The optimum before any cap, on a data range of width 1; None if nothing was bought, or after reading back."""
+    _optimum: Allocation | None = field(default=None, init=False, repr=False)
+    """Kept when it was asked for."""
 
     @classmethod
     def nothing_bought(cls, market: "Market", reports: FloatArray, costs: FloatArray) -> "Outcome":
@@ -83,7 +83,6 @@ class Outcome:
             objective=math.inf,
             incentive_error=0.0,
             tie_order=None,
-            allocation=None,
         )
 
     @property
@@ -97,14 +96,30 @@ class Outcome:
         return int(np.count_nonzero(self.privacy_loss))
 
     @property
+    def allocation(self) -> Allocation | None:
+        """The optimum before any cap, on a data range of width 1; None if nothing was bought.
+
+        Solved again when first asked for, from market, virtual costs and the order of equals: it is the same for an
+        outcome that was read back.
+        """
+        if self._optimum is None and self.active:
+            object.__setattr__(self, "_optimum", self.market.allocation(self.virtual_costs, self.tie_order))
+        return self._optimum
+
+    @property
     def cap_cost(self) -> float:
         """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
-        return 0.0 if self.allocation is None else max(self.objective - self.allocation.objective, 0.0)
+        cap = self.market.max_privacy_loss
+        if cap is None or not (self.privacy_loss >= cap).any():
+            return 0.0
+        optimum = self.allocation
+        return 0.0 if optimum is None else max(self.objective - optimum.objective, 0.0)
 
     @property
     def lower_bound(self) -> float:
         """No truthful decision has an objective below this, in money (see `Allocation.lower_bound`)."""
-        return math.inf if self.allocation is None else self.allocation.lower_bound
+        optimum = self.allocation
+        return math.inf if optimum is None else optimum.lower_bound
 
     def columns(self) -> dict[str, FloatArray]:
         """Everybody's numbers as plain arrays by name, in the order of the reports."""
@@ -178,7 +193,7 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Outcome":
-        """The inverse of `to_dict`; the allocation's certificate is not stored and can be had by acquiring again."""
+        """The inverse of `to_dict`."""
         from hushbid.mechanism.market import Market
 
         if not isinstance(values, Mapping):
@@ -209,7 +224,6 @@ class Outcome:
                 objective=float(values["objective"]),
                 incentive_error=float(values["incentive_error"]),
                 tie_order=places,
-                allocation=None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise RecordError(f"The outcome cannot be read: {type(problem).__name__} in its fields.") from None

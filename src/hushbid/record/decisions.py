@@ -28,6 +28,9 @@ from hushbid.record.local_rule import LocalRule
 CLOSE = 1e-9
 """Recomputed numbers may differ by this part: a thousandth of what must be noticed."""
 
+_NEAR = 16
+"""So many people are looked at before and after the last one bought from."""
+
 _GAP = 2e-9
 _BY_DEFINITION = 1e-7
 _MOST_BY_DEFINITION = 2000
@@ -215,6 +218,10 @@ def _local_conditions(facts: Facts) -> Check:
     others = [rule.value_of(count) for count in {1, rows.size - 1, rows.size + 1} if 1 <= count <= facts.people]
     if not distance(facts.outcome.objective, here) <= CLOSE or not here <= min(others) * (1.0 + 1e-12):
         problems.append("Another number of people to buy from would be better")
+    margin = np.lexsort((facts.order, facts.costs))[max(rows.size - _NEAR, 0) : rows.size + _NEAR]
+    answers = rule.at(margin, facts.costs[margin]).loss
+    if (distance(facts.losses[margin], answers) > CLOSE).any():
+        problems.append("At the margin the rule that payments integrate buys from somebody else")
     return judged(
         "optimality",
         problems,

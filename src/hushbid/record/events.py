@@ -23,7 +23,7 @@ Any kind and any body may occur. These fields of a body mean the same everywhere
 
 import hmac
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -147,20 +147,24 @@ class Event:
 
 
 def next_event(campaign: str, head: Head | None, *, at: datetime, kind: str, body: Mapping[str, Any]) -> Event:
-    """The event that continues a chain; None begins one. If the clock was set back, the last event's time is kept."""
+    """The event that continues a chain; None begins one. If the clock was set back, the last event's time is kept.
+
+    Every chain is made here, the server's too: a body of anything but plain values is refused before it is hashed.
+    """
+    if not isinstance(body, Mapping):
+        raise RecordError(f"body must be an object, got {type(body).__name__}.")
     require_plain(body, "body")
     moment = time_text(at)
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "campaign": text_of(campaign, "campaign"),
-        "number": 1 if head is None else head.number + 1,
-        "at": moment if head is None else max(moment, head.at),
-        "kind": text_of(kind, "kind"),
-        "body": body,
-        "previous": GENESIS if head is None else head.hash,
-    }
-    return Event.from_dict({**content, "hash": content_hash(content)})
+    event = Event(
+        campaign=text_of(campaign, "campaign"),
+        number=1 if head is None else head.number + 1,
+        at=moment if head is None else max(moment, head.at),
+        kind=text_of(kind, "kind"),
+        body=body,
+        previous=GENESIS if head is None else head.hash,
+        hash="",
+    )
+    return replace(event, hash=event.expected_hash)
 
 
 def to_lines(events: Iterable[Event]) -> bytes:

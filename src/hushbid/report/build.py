@@ -166,7 +166,7 @@ def _cost(outcome: Outcome, currency: Currency | None, ceiling: float | None) ->
         rounding=rounding,
         total_loss=float(outcome.privacy_loss.sum()),
         objective=outcome.objective,
-        lower_bound=_lower_bound(outcome),
+        lower_bound=outcome.lower_bound,
     )
     return CostFacts(
         paid=total + (rounding or 0.0),
@@ -175,13 +175,6 @@ def _cost(outcome: Outcome, currency: Currency | None, ceiling: float | None) ->
         incentive_error=incentive_error,
         spending_ceiling=ceiling,
     )
-
-
-def _lower_bound(outcome: Outcome) -> float:
-    """The certificate; computed again for an outcome that was read back."""
-    if outcome.allocation is None and outcome.active:
-        return float(outcome.market.allocation(outcome.virtual_costs).lower_bound)
-    return outcome.lower_bound
 
 
 def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> PrivacyFacts:

@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 
-from hushbid.errors import NobodyToBuyFrom
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Outcome
 from hushbid.report.aggregates import SMALLEST_CHART
@@ -20,13 +19,9 @@ _DEAREST = 0.5
 
 def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     """(cap, standard error, objective), caps ascending to the largest loss without one; empty for too few people."""
-    market = outcome.market
-    allocation = outcome.allocation
+    market, allocation = outcome.market, outcome.allocation
     if allocation is None:
-        try:
-            allocation = market.allocation(outcome.virtual_costs)
-        except NobodyToBuyFrom:
-            return ()
+        return ()
     used = np.flatnonzero(allocation.privacy_loss > 0.0)
     losses = allocation.privacy_loss[used]
     if used.size < SMALLEST_CHART or not np.isfinite(losses).all():

@@ -22,7 +22,7 @@ from hushbid.errors import (
     Throttled,
 )
 from tests.campaign.http.support import Live, sentence
-from tests.campaign.support import opened
+from tests.campaign.support import NONCE, opened
 
 JSON = {"Content-Type": "application/json"}
 
@@ -197,10 +197,11 @@ SECRET = "8.675309"
         ("/participation/report", SECRET),
         ("/participation/report", {"sensitivity": -float(SECRET)}),
         ("/participation/report", {"sensitivity": 1.5, "value": float(SECRET)}),
-        ("/participation/delivery", {"value": SECRET}),
-        ("/participation/delivery", {"message": SECRET}),
-        ("/participation/delivery", {"value": float(SECRET), "message": {}}),
-        ("/participation/delivery", {"message": {SECRET: SECRET}}),
+        ("/participation/delivery", {"nonce": NONCE, "value": SECRET}),
+        ("/participation/delivery", {"nonce": NONCE, "message": SECRET}),
+        ("/participation/delivery", {"nonce": NONCE, "value": float(SECRET), "message": {}}),
+        ("/participation/delivery", {"nonce": NONCE, "message": {SECRET: SECRET}}),
+        ("/participation/delivery", {"nonce": SECRET, "value": 5.0}),
     ],
     ids=str,
 )

@@ -8,7 +8,7 @@ import pytest
 
 from hushbid.campaign.http import create_app
 from tests.campaign.http.support import SETTINGS, Live, sentence
-from tests.campaign.support import Play, drafted, opened, released
+from tests.campaign.support import NONCE, Play, drafted, opened, released
 
 EVERYBODY = frozenset({"nobody", "analyst", "auditor", "participant"})
 STAFF = frozenset({"analyst", "auditor"})
@@ -50,7 +50,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("GET", "/participation/export"): (PARTICIPANT, None),
     ("GET", "/participation/ledger"): (PARTICIPANT, None),
     ("PUT", "/participation/report"): (PARTICIPANT, {"sensitivity": 1.5}),
-    ("PUT", "/participation/delivery"): (PARTICIPANT, {"value": 5}),
+    ("PUT", "/participation/delivery"): (PARTICIPANT, {"value": 5, "nonce": NONCE}),
     ("POST", "/participation/decline"): (PARTICIPANT, None),
     ("POST", "/participation/withdrawal"): (PARTICIPANT, None),
 }

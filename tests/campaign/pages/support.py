@@ -92,13 +92,17 @@ class Visitor:
 
     def csrf(self, path: str) -> str:
         """The token in the forms of a page."""
-        found = re.search(r'name="csrf" value="([^"]+)"', self.get(path).text)
-        assert found is not None, path
-        return found[1]
+        return self.hidden(path)["csrf"]
+
+    def hidden(self, path: str) -> dict[str, str]:
+        """What a page's forms send by themselves: their token, and the name of a delivery."""
+        found = dict(re.findall(r'name="(csrf|nonce)" value="([^"]+)"', self.get(path).text))
+        assert "csrf" in found, path
+        return found
 
     def send(self, path: str, page: str, **fields: Any) -> httpx.Response:
         """Fill in the form of a page."""
-        return self.client.post(path, data={"csrf": self.csrf(page), **fields})
+        return self.client.post(path, data={**self.hidden(page), **fields})
 
     def log_in(self, name: str, password: str) -> None:
         assert self.send("/login", "/login", name=name, password=password).status_code == 303

@@ -289,11 +289,16 @@ def test_a_second_value_is_refused_and_the_first_stands(either: Live) -> None:
     play = decided(either.service, 3)
     with Visitor(either.url) as her:
         her.come_in(play.token(0))
-        assert her.send("/p/deliver", "/p", value="5").status_code == 303
-        assert her.send("/p/deliver", "/p", value="5").status_code == 303
-        refused = her.send("/p/deliver", "/p", value="6")
-        assert refused.status_code == 409
-        assert "nothing was changed" in words(refused)
+        page = her.hidden("/p")
+        assert her.client.post("/p/deliver", data={**page, "value": "5"}).status_code == 303
+        answers = set()
+        for value in ("5", "6", "11", "nonsense", ""):  # the same page again is an answer that got lost
+            assert her.client.post("/p/deliver", data={**page, "value": value}).status_code == 303
+            refused = her.client.post("/p/deliver", data={**page, "value": value, "nonce": "f0" * 16})
+            assert refused.status_code == 409
+            answers.add(words(refused))
+        assert len(answers) == 1, "what is sent must not change the answer"
+        assert "nothing was changed" in answers.pop()
         assert her.send("/p/report", "/p", price="1.5", agreed="yes").status_code == 409
         assert her.send("/p/decline", "/p").status_code == 409
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hushbid.client import MessageFolder, ParticipantClient
+from hushbid.client import MessageFolder, MessageMemory, ParticipantClient
 from hushbid.record import Record, verify
 from hushbid.record.receipt import Receipt
 from hushbid.record.trust import verify_receipt
@@ -122,7 +122,7 @@ class Person:
 def prices(site: Live, links: dict[str, str]) -> None:
     """The others' prices, whoever they are; they come over the API, as a program's would."""
     for name, price in (("cem", 1.3), ("doro", 1.4)):
-        with ParticipantClient(site.url, links[name].partition("#")[2]) as person:
+        with ParticipantClient(site.url, links[name].partition("#")[2], keeper=MessageMemory()) as person:
             person.report(price)
 
 
@@ -218,7 +218,8 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
             assert hers.complaints == []
         kept = MessageFolder(tmp_path / "messages")
         with ParticipantClient(site.url, links["cem"].partition("#")[2], keeper=kept) as cem:
-            (cem.deliver_value if setting == "central" else cem.deliver_privately)(6.0)
+            assert cem.participation().max_privacy_loss == 1.0  # as the pages showed; this device has kept nothing
+            (cem.deliver_value if setting == "central" else cem.deliver_privately)(6.0, at_most=1.0, bounds=(0, 10))
         analyst.step("Release …", "Release it", "released")
         assert "1 dropped out" in " ".join(analyst.page.locator(".legend").inner_text().split())
         after_the_end(analyst, site, browser, links, setting)

@@ -70,6 +70,9 @@ class Participant:
     delivery: bytes | None
     """Sealed by the vault."""
 
+    delivery_nonce: str | None
+    """A hash of the random name that her client gave to the delivery."""
+
     delivered_at: datetime | None
     delivered_loss: float | None
     paid: int

@@ -141,7 +141,10 @@ class CampaignView:
     """How many receipts there are."""
 
     release: dict[str, Any] | None
-    """The estimate and facts that were fixed before any data were seen (`Release.public`)."""
+    """The estimate, what everybody may know about it, and the interval for what was delivered, which only staff may.
+
+    See `hushbid.campaign.service.margins`.
+    """
 
     key_destroyed_at: datetime | None
     """When the key to people's values was destroyed."""
@@ -218,6 +221,9 @@ class ParticipationView:
     participation_fee: int
     fee_after_withdrawal: bool
     max_privacy_loss: float
+    retention_days: int
+    """How long the key to values is kept after the release."""
+
     smallest_report: float
     """A report must not be below this."""
 
@@ -246,7 +252,7 @@ class ParticipationView:
     paid: int
     root: str | None
     estimate: dict[str, Any] | None
-    """The estimate, once there is one (`Release.public`)."""
+    """The estimate, once there is one, and what everybody may know about it (`hushbid.campaign.service.margins`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +261,8 @@ class PublicView:
 
     campaign: str
     title: str
+    question: str
+    unit: str
     setting: Literal["central", "local"]
     bounds: tuple[float, float]
     state: CampaignState
@@ -267,7 +275,7 @@ class PublicView:
     """The hash of the last event, by which a log can be compared."""
 
     release: dict[str, Any] | None
-    """Only if the settings make the estimate public."""
+    """Only if the settings make the estimate public (`hushbid.campaign.service.margins`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

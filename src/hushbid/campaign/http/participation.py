@@ -48,11 +48,11 @@ async def report(request: Request) -> Response:
     openapi_extra=body_of(Delivery),
 )
 async def deliver(request: Request) -> Response:
-    """Deliver what is bought. The first delivery counts: the same one again changes nothing, another is refused."""
+    """Deliver what is bought. The first delivery counts: again with its nonce changes nothing, another is refused."""
     token = await link(request)
     shell = shell_of(request)
     given = await received(request, Delivery)
-    promise = shell.service.deliver_soon(token, given.content)
+    promise = shell.service.deliver_soon(token, given.content, nonce=given.nonce)
     return answer(await _known(shell, token, asyncio.wrap_future(promise)))
 
 

@@ -214,6 +214,11 @@ class Delivery(_Wire):
     message: dict[str, Any] | None = None
     """A noisy value in the wire format of privatize; refused in the central setting."""
 
+    nonce: str = Field(pattern=r"^[0-9a-f]{32}$")
+    """128 random bits in hexadecimal, drawn for this delivery and sent with every attempt at it. Once something is
+    stored, whatever comes with the same nonce gets the same answer again, and whatever comes with another is refused,
+    without a look at the value."""
+
     @model_validator(mode="after")
     def _one_of_them(self) -> "Delivery":
         if (self.value is None) == (self.message is None):

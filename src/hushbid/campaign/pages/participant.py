@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from hushbid.campaign.http.exports import download
 from hushbid.campaign.http.wire import Delivery, answer, received
 from hushbid.campaign.pages import choice, pictures
 from hushbid.campaign.pages.entry import entry_page
+from hushbid.campaign.pages.estimates import shown_estimate
 from hushbid.campaign.pages.visit import OpenLinkFirst, Visit, anybody, participant
 from hushbid.campaign.pages.writing import Unreadable, sureness
 from hushbid.campaign.service import Service
@@ -83,18 +85,16 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
     if stage == "offer":
         assert view.promised is not None
         values |= {"typed": "", "problem": None, "bar": pictures.sure_bar(sureness(view.promised)), **more}
+        values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
         return visit.page("participant/offer.html", status=status, here="/p", **values)
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
 
 
 def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
     """Numbers that several pages show."""
-    picture = None
-    if view.estimate is not None:
-        half = float(view.estimate["planned_half_width"]["value"] or 0.0)
-        picture = pictures.estimate_bar(visit.texts, visit.write, view.estimate["estimate"], half, view.bounds)
     step = choice.step_of(view)
-    return {"step": step, "price": None if view.report is None else view.report * step, "estimate_picture": picture}
+    estimate = shown_estimate(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
+    return {"step": step, "price": None if view.report is None else view.report * step, "estimate": estimate}
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------
@@ -259,18 +259,25 @@ async def deliver_value(request: Request) -> Response:
         raise NotAllowed("In this campaign noise is added in the browser: the value itself must not be sent.")
     typed = form.text("value")[:100]
     low, high = view.bounds
+    awaited = stage_of(view, visit.shell.service.clock()) == "offer"
     try:
-        value = float(visit.write.read(typed))
-        if not low <= value <= high:
-            raise Unreadable("offer.out_of_range")
-        await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, value))
-    except (Unreadable, InputError) as refused:
-        name = str(refused) if isinstance(refused, Unreadable) else "offer.out_of_range"
-        problem = visit.texts(name, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
+        value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
+        promise = visit.shell.service.deliver_soon(visit.token, value, nonce=form.text("nonce"))
+        await asyncio.wrap_future(promise)
+    except Unreadable as refused:
+        problem = visit.texts(str(refused), low=visit.write.number(low, 12), high=visit.write.number(high, 12))
         return await _standing(visit, status=422, typed=typed, problem=problem)
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
     return visit.go("/p")
+
+
+def _value(visit: Visit, view: ParticipationView, typed: str) -> float:
+    low, high = view.bounds
+    value = float(visit.write.read(typed))
+    if not low <= value <= high:
+        raise Unreadable("offer.out_of_range")
+    return value
 
 
 @router.put("/p/delivery")
@@ -281,7 +288,7 @@ async def deliver_message(request: Request) -> Response:
     given = await received(request, Delivery)
     if given.message is None:
         raise InputError("message must be one made by privatize: the value itself must not be sent.")
-    await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, given.message))
+    await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, given.message, nonce=given.nonce))
     return answer({"delivered": True})
 
 

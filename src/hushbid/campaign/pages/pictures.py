@@ -114,11 +114,21 @@ def people_bar(people: dict[str, int]) -> Markup:
     return _bare(marks, height=20.0)
 
 
-def estimate_bar(t: Texts, w: Writing, estimate: float, half_width: float, bounds: Sequence[float]) -> Markup:
-    """The estimate with its interval, on the public range."""
+def estimate_bar(
+    t: Texts,
+    w: Writing,
+    estimate: float,
+    half_width: float,
+    bounds: Sequence[float],
+    *,
+    value: str,
+    half: str | None,
+) -> Markup:
+    """The estimate with its interval, on the public range; ``value`` and ``half`` are the two in words."""
     drawn = [_estimate_drawing(w, estimate, half_width, bounds, width) for width in (704.0, 344.0)]
     title = t("estimate.picture")
-    description = t("estimate.picture_text", estimate=w.number(estimate), half=w.number(half_width, 2))
+    words = {"estimate": value} if half is None else {"estimate": value, "half": half}
+    description = t("estimate.picture_bare" if half is None else "estimate.picture_text", **words)
     return Markup("").join(
         _shown(drawing, name=f"estimate-{kind}", title=title, description=description, class_=kind)
         for kind, drawing in zip(("wide", "narrow"), drawn, strict=True)

@@ -11,6 +11,7 @@ from hushbid.campaign.http import exports
 from hushbid.campaign.http.wire import answer
 from hushbid.campaign.pages import pictures
 from hushbid.campaign.pages.auditing import Attacks, verified
+from hushbid.campaign.pages.estimates import estimate_value, shown_estimate
 from hushbid.campaign.pages.settings_form import prior_typed
 from hushbid.campaign.pages.visit import Visit, anybody, require_id, staff
 from hushbid.campaign.service import Service
@@ -35,7 +36,12 @@ async def campaigns(request: Request) -> Response:
     visit = await staff(request)
     cursor = request.query_params.get("cursor")
     page = await visit.shell.run(lambda: visit.shell.service.campaigns(visit.who, cursor=cursor, limit=_PAGE))
-    return visit.page("staff/campaigns.html", page=page, tab="campaigns")
+    estimates = {
+        one.id: estimate_value(visit.write, one.release, one.settings.bounds, one.settings.unit)
+        for one in page.items
+        if one.release is not None
+    }
+    return visit.page("staff/campaigns.html", page=page, estimates=estimates, tab="campaigns")
 
 
 @router.get("/campaigns/{campaign}")
@@ -86,10 +92,6 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
     steps = _STEPS.get(view.state, ())
     if job is not None and job.state == "failed" and view.state is _C.ALLOCATING:
         steps = ("close-reporting", "cancel")
-    picture = None
-    if view.release is not None:
-        half = float(view.release["planned_half_width"]["value"] or 0.0)
-        picture = pictures.estimate_bar(visit.texts, visit.write, view.release["estimate"], half, settings.bounds)
     return {
         "view": view,
         "s": settings,
@@ -105,7 +107,7 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
         "states": pictures.STATE_COLOURS,
         "total": sum(view.people.values()),
         "money": lambda minor: _money(visit, view, minor),
-        "estimate_picture": picture,
+        "estimate": shown_estimate(visit.texts, visit.write, view.release, settings.bounds, settings.unit),
         "live": not view.state.is_over and view.state is not _C.DRAFT,
     }
 
@@ -229,11 +231,8 @@ async def public(request: Request, campaign: str) -> Response:
     found = require_id(campaign)
     view = await visit.shell.run(lambda: visit.shell.service.public(found))
     keys = await visit.shell.run(visit.shell.service.keys)
-    picture = None
-    if view.release is not None:
-        half = float(view.release["planned_half_width"]["value"] or 0.0)
-        picture = pictures.estimate_bar(visit.texts, visit.write, view.release["estimate"], half, view.bounds)
-    return visit.page("public.html", view=view, fingerprint=keys.newest.public.fingerprint, estimate_picture=picture)
+    estimate = shown_estimate(visit.texts, visit.write, view.release, view.bounds, view.unit)
+    return visit.page("public.html", view=view, fingerprint=keys.newest.public.fingerprint, estimate=estimate)
 
 
 def _whole(text: str | None) -> int:

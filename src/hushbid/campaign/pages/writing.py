@@ -37,6 +37,10 @@ class Writing:
         text = f"{value:,.{max(0, digits - 1 - size)}f}"
         return self._local(text.rstrip("0").rstrip(".") if "." in text else text)
 
+    def exactly(self, value: Decimal) -> str:
+        """A decimal number with the decimals it has."""
+        return self._local(f"{value:,f}")
+
     def fixed(self, value: float, decimals: int) -> str:
         """A number with so many decimals."""
         return self._local(f"{value:,.{decimals}f}")

@@ -16,6 +16,7 @@ from hushbid.campaign.service import ending
 from hushbid.campaign.service.allocating import new_job, refuse_running
 from hushbid.campaign.service.context import Desk
 from hushbid.campaign.service.delivering import opened
+from hushbid.campaign.service.margins import shown_release
 from hushbid.campaign.service.receipts import tree_over
 from hushbid.campaign.service.standing import release_name
 from hushbid.campaign.store import campaigns, events, jobs, ledger, participants
@@ -153,7 +154,7 @@ def _finish(
     named = ending.sealed(tx, over, "released", {"record": record.hash}, tree=tree)
     campaigns.step(tx.connection, campaign, CampaignState.RELEASED, released_at=tx.at, **named)
     campaigns.put_record(tx.connection, campaign.id, content)
-    campaigns.put_release(tx.connection, campaign.id, record.release.public(), tx.at)
+    campaigns.put_release(tx.connection, campaign.id, shown_release(record.release), tx.at)
     if campaign.settings.setting == "central":
         _write_ledger(tx, campaign, people)
     else:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from hushbid.campaign.domain import rules
 from hushbid.campaign.domain.entities import Campaign, Participant
@@ -76,8 +77,9 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
         changed = replace(participant, state=state, report=None, salt=new_salt())
         participants.change(connection, participant.id, state=state.value, report=None, salt=changed.salt)
     else:
-        changed = replace(participant, state=state, delivery=None, delivered_at=None)
-        participants.change(connection, participant.id, state=state.value, delivery=None, delivered_at=None)
+        gone: dict[str, Any] = {"delivery": None, "delivery_nonce": None, "delivered_at": None}
+        changed = replace(participant, state=state, **gone)
+        participants.change(connection, participant.id, state=state.value, **gone)
     sent = campaign.settings.setting == "local" and participant.delivered_at is not None
     if participant.person_id is not None and not sent:
         ledger.free(connection, campaign.id, person_id=participant.person_id)

@@ -407,15 +407,15 @@ class Service:
         """Take back what was given."""
         return self._write("withdraw", lambda tx: reporting.withdraw(tx, self._context, token))
 
-    def deliver(self, token: str, given: object) -> ParticipationView:
-        """Deliver the value (central) or the message made from it (local)."""
-        return self.deliver_soon(token, given).result()
+    def deliver(self, token: str, given: object, *, nonce: object) -> ParticipationView:
+        """Deliver the value (central) or the message made from it (local); ``nonce`` names this delivery."""
+        return self.deliver_soon(token, given, nonce=nonce).result()
 
-    def deliver_soon(self, token: str, given: object) -> "Future[ParticipationView]":
+    def deliver_soon(self, token: str, given: object, *, nonce: object) -> "Future[ParticipationView]":
         """The same without waiting; the future's result is there once the delivery is durable."""
         return self._writer.submit(
             "delivery",
-            lambda tx: delivering.deliver(tx, self._context, token, given),
+            lambda tx: delivering.deliver(tx, self._context, token, given, nonce),
             checks_first=True,
             link=token,
         )

@@ -42,7 +42,7 @@ def campaign_view(connection: Connection, campaign: Campaign) -> CampaignView:
         reason=campaign.reason,
         root=campaign.root,
         tree_size=campaign.tree_size,
-        release=campaigns.release_of(connection, campaign.id) if campaign.released_at else None,
+        release=campaigns.release_of(connection, campaign.id, staff=True) if campaign.released_at else None,
         key_destroyed_at=campaign.key_destroyed_at,
     )
 
@@ -94,6 +94,7 @@ def participation_view(
         participation_fee=settings.participation_fee,
         fee_after_withdrawal=settings.fee_after_withdrawal,
         max_privacy_loss=settings.max_privacy_loss,
+        retention_days=settings.retention_days,
         smallest_report=prior.smallest_report,
         largest_bought=prior.support[1] if math.isfinite(prior.support[1]) else None,
         report_by=settings.report_by,
@@ -115,7 +116,8 @@ def participation_view(
 
 def own_view(connection: Connection, campaign: Campaign, participant: Participant) -> ParticipationView:
     """What a participant sees, with the estimate if there is one."""
-    estimate = campaigns.release_of(connection, campaign.id) if campaign.released_at is not None else None
+    released = campaign.released_at is not None
+    estimate = campaigns.release_of(connection, campaign.id, staff=False) if released else None
     return participation_view(campaign, participant, estimate=estimate)
 
 
@@ -128,6 +130,8 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
     return PublicView(
         campaign=campaign.id,
         title=campaign.settings.title,
+        question=campaign.settings.question,
+        unit=campaign.settings.unit,
         setting=campaign.settings.setting,
         bounds=campaign.settings.bounds,
         state=campaign.state,
@@ -135,7 +139,7 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
         root=campaign.root,
         tree_size=campaign.tree_size,
         last_event=None if head is None else head.hash,
-        release=campaigns.release_of(connection, campaign.id) if shown else None,
+        release=campaigns.release_of(connection, campaign.id, staff=False) if shown else None,
     )
 
 

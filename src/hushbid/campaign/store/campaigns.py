@@ -111,15 +111,19 @@ def record_bytes(connection: Connection, campaign_id: str) -> bytes:
     return gzip.decompress(content)
 
 
-def put_release(connection: Connection, campaign_id: str, public: Mapping[str, Any], at: str) -> None:
-    """Store the one release a campaign can have."""
-    connection.execute(insert(releases).values(campaign_id=campaign_id, public=plain_text(public), released_at=at))
+def put_release(connection: Connection, campaign_id: str, shown: Mapping[str, Any], at: str) -> None:
+    """Store what may be shown of the one release a campaign can have; under ``staff`` what only staff may see."""
+    connection.execute(insert(releases).values(campaign_id=campaign_id, public=plain_text(shown), released_at=at))
 
 
-def release_of(connection: Connection, campaign_id: str) -> dict[str, Any] | None:
-    """What may be shown of a campaign's release, if there is one."""
+def release_of(connection: Connection, campaign_id: str, *, staff: bool) -> dict[str, Any] | None:
+    """What may be shown of a campaign's release, if there is one: to staff, or to anybody else."""
     found = connection.execute(select(releases.c.public).where(releases.c.campaign_id == campaign_id)).scalar()
-    return None if found is None else plain_values(found)
+    if found is None:
+        return None
+    shown: dict[str, Any] = plain_values(found)
+    for_staff = shown.pop("staff", {})
+    return {**shown, **for_staff} if staff else shown
 
 
 def _campaign(row: Row[Any]) -> Campaign:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 from hushbid.campaign.store.rows import plain_text, plain_values
 from hushbid.campaign.store.schema import events
 from hushbid.campaign.store.transaction import Transaction
-from hushbid.record.events import GENESIS, Event, Head
+from hushbid.record.events import Event, Head, next_event
 
 _LAST = (
     select(events.c.number, events.c.at, events.c.hash)
@@ -20,33 +20,24 @@ _ADD = insert(events)
 
 
 def append(tx: Transaction, campaign_id: str, kind: str, body: Mapping[str, Any]) -> Head:
-    """Append an event to a campaign's chain; if the clock was set back, the last event's time is kept."""
+    """Append an event to a campaign's chain, as `next_event` continues it."""
     head = tx.memory.heads.get(campaign_id) or last(tx.connection, campaign_id)
-    event = Event(
-        campaign=campaign_id,
-        number=1 if head is None else head.number + 1,
-        at=tx.at if head is None else max(tx.at, head.at),
-        kind=kind,
-        body=body,
-        previous=GENESIS if head is None else head.hash,
-        hash="",
-    )
-    head = Head(number=event.number, at=event.at, hash=event.expected_hash)
+    event = next_event(campaign_id, head, at=tx.now, kind=kind, body=body)
     tx.memory.later(
         _ADD,
         {
             "campaign_id": campaign_id,
-            "number": head.number,
-            "at": head.at,
+            "number": event.number,
+            "at": event.at,
             "kind": kind,
             "body": plain_text(body),
             "participant_id": body.get("participant"),
             "previous": event.previous,
-            "hash": head.hash,
+            "hash": event.hash,
         },
     )
-    tx.memory.heads[campaign_id] = head
-    return head
+    tx.memory.heads[campaign_id] = event.head
+    return event.head
 
 
 def last(connection: Connection, campaign_id: str) -> Head | None:

@@ -32,7 +32,10 @@ _BY_TOKENS = select(participants).where(_C.token.in_(bindparam("tokens", expandi
 _ONE = update(participants).where(_C.id == bindparam("who"))
 _REPORTED = _ONE.values(state=ParticipantState.REPORTED.value, report=bindparam("said"), reported_at=bindparam("when"))
 _DELIVERED = _ONE.values(
-    state=ParticipantState.DELIVERED.value, delivery=bindparam("sealed"), delivered_at=bindparam("when")
+    state=ParticipantState.DELIVERED.value,
+    delivery=bindparam("sealed"),
+    delivery_nonce=bindparam("nonce"),
+    delivered_at=bindparam("when"),
 )
 
 
@@ -86,7 +89,9 @@ def reported(tx: Transaction, token: str, participant: Participant) -> None:
 
 def delivered(tx: Transaction, token: str, participant: Participant) -> None:
     """Store somebody's sealed value."""
-    _change_later(tx, token, participant, _DELIVERED, {"sealed": participant.delivery})
+    _change_later(
+        tx, token, participant, _DELIVERED, {"sealed": participant.delivery, "nonce": participant.delivery_nonce}
+    )
 
 
 def _change_later(
@@ -211,6 +216,7 @@ def _participant(row: Row[Any]) -> Participant:
         promised=row.promised,
         payment=row.payment,
         delivery=None if row.delivery is None else bytes(row.delivery),
+        delivery_nonce=row.delivery_nonce,
         delivered_at=moment(row.delivered_at),
         delivered_loss=row.delivered_loss,
         paid=row.paid,

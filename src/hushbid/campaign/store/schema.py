@@ -125,6 +125,7 @@ participants = Table(
     Column("promised", Float(53)),
     Column("payment", BigInteger),
     Column("delivery", LargeBinary),
+    Column("delivery_nonce", Text),
     Column("delivered_at", Text),
     Column("delivered_loss", Float(53)),
     Column("paid", BigInteger, nullable=False),

@@ -31,6 +31,7 @@ const LARGEST_BOUND = 1e100;
 const LEAST_WIDTH = 1e-100;
 const LARGEST_VALUE = 2n ** 63n;
 const NUMERAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
+const NONCE = /^[0-9a-f]{32}$/;
 const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
 const DATABASE = "hushbid";
 const STORE = "messages";
@@ -63,7 +64,7 @@ export async function prepare({ campaign, participant, value, privacyLoss, bound
   const datum = asDatum(value);
   const terms = termsOf(privacyLoss);
   const [low, high] = asBounds(bounds);
-  const draw = () => ({ campaign, participant, low, high, body: bodyOf(drawn(datum, terms, [low, high])) });
+  const draw = () => ({ campaign, participant, low, high, body: bodyOf(drawn(datum, terms, [low, high]), newNonce()) });
   const kept = await inStore("readwrite", (store, give) => {
     const asked = store.get(key);
     asked.onsuccess = () => {
@@ -258,13 +259,13 @@ function opened() {
 
 /** A stored record as `prepare` gives it; one that `prepare` did not write is neither sent nor drawn again. */
 function readyOf({ low, high, body }) {
-  let message;
+  let message, nonce;
   try {
-    ({ message } = JSON.parse(body));
+    ({ message, nonce } = JSON.parse(body));
   } catch {
     message = null;
   }
-  if (!isMessage(message) || bodyOf(message) !== body) {
+  if (!isMessage(message) || !NONCE.test(nonce) || bodyOf(message, nonce) !== body) {
     throw new PrivatizeError("damaged", "The noisy value kept in this browser is damaged; it is not made anew.");
   }
   return { body, message, noisy: decode(message, [low, high]) };
@@ -281,8 +282,14 @@ function isMessage(message) {
   );
 }
 
-function bodyOf({ format, version, grid_bits, epsilon, value }) {
-  return JSON.stringify({ message: { format, version, grid_bits, epsilon, value } });
+function bodyOf({ format, version, grid_bits, epsilon, value }, nonce) {
+  return JSON.stringify({ message: { format, version, grid_bits, epsilon, value }, nonce });
+}
+
+/** A random name for the delivery, by which the server knows a repeated attempt without a look at what it carries. */
+function newNonce() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function sameTexts(one, other) {
