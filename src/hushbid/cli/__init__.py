@@ -117,6 +117,12 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
             _end_quietly()
         case OSError():
             _refuse(ctx, f"{problem.filename or 'The system'}: {problem.strerror or type(problem).__name__}.", problem)
+        case RecursionError():
+            _refuse(ctx, "What was read is nested too deeply.", problem)
+        case ArithmeticError():
+            _refuse(ctx, "A number is too large or too small to compute with; --debug shows where.", problem)
+        case UnicodeEncodeError():
+            _refuse(ctx, "A name or a text that was given is not made of characters.", problem)
         case MemoryError():
             _refuse(ctx, "There is not enough memory for so many people.", problem)
     _show_traceback(ctx)

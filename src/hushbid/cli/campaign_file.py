@@ -133,6 +133,10 @@ def read_campaign(path: Path) -> Campaign:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise InputError(f"{path} is not TOML: {problem}.") from None
+    except RecursionError:
+        raise InputError(f"{path} cannot be read: it is nested too deeply.") from None
+    except ValueError:  # of Python's own: a number of thousands of digits
+        raise InputError(f"{path} cannot be read: a number in it has too many digits.") from None
     problems = Problems(str(path), text)
     campaign = _read(Section(values, "", problems), path, problems)
     problems.refuse()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import COUNT, Steps, tell
 from hushbid.cli.frame import command as make_command
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ folder = "."
 
 
 @make_command("demo")
-@click.option("--people", type=click.IntRange(min=2), default=10_000, show_default=True, help="How many to make up.")
+@click.option(
+    "--people", type=click.IntRange(2, COUNT.max), default=10_000, show_default=True, help="How many to make up."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Another one, other people.")
 @click.option(
     "--out",

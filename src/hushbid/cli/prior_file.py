@@ -144,17 +144,18 @@ def read_prior(path: Path) -> PriorSource:
         raise PriorError(f"{path} does not exist.") from None
     except OSError as problem:
         raise PriorError(f"{path} cannot be read: {problem.strerror}.") from problem
-    except ValueError:
-        raise PriorError(f"{path} is not a prior file: it is not JSON.") from None
+    except (ValueError, RecursionError):
+        raise PriorError(f"{path} is not a prior file: it is not JSON, or nested too deeply.") from None
     if not isinstance(form, dict) or form.get("format") != FORMAT or form.get("version") != VERSION:
         raise PriorError(f"{path} must have format {FORMAT!r} and version {VERSION}: write it with hushbid fit-prior.")
     try:
         prior, pilot = prior_from_dict(form["prior"]), form["pilot"]
         hashes = None if pilot["ids"] is None else frozenset(pilot["ids"])
         found = Pilot(people=int(pilot["people"]), key=str(pilot["key"]), hashes=hashes)
+        found.overlap([""])  # can people be looked up?
         if not isinstance(prior, Prior):
             raise TypeError
-    except (KeyError, TypeError, ValueError) as problem:
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise PriorError(f"{path} cannot be read as a prior file: {type(problem).__name__} in its fields.") from None
     return PriorSource(
         priors={"": prior}, pilots={"": found}, files={"": hashlib.sha256(content).hexdigest()}, paths=(path,)
