@@ -1,4 +1,7 @@
-"""Whole campaigns through the pages, in a real browser, on both stores. Pictures are kept in out/pages."""
+"""Whole campaigns through the pages, in a real browser, one on each store.
+
+HUSHBID_SCREENSHOTS=folder keeps pictures.
+"""
 
 import csv
 import io
@@ -67,7 +70,6 @@ class Analyst:
     def invite(self, setting: str) -> dict[str, str]:
         page = self.page
         self.follow("Invite people")
-        page.check("#kind-ids")
         page.fill("#people", IDS)
         self.press("Make links")
         page.wait_for_selector("text=5 links")
@@ -162,10 +164,12 @@ def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[st
     assert verify(record).ok
     analyst.tab("Payments")
     page.check('input[value="ann@example.org"]')
-    analyst.press("Mark the chosen as paid")
+    analyst.press("Mark the chosen as paid …")
+    analyst.press("Yes, they have been paid")
     page.wait_for_selector(".paid-mark")
     assert page.locator(".paid-mark").count() == 1
-    analyst.press("Mark everybody as paid")
+    analyst.press("Mark everybody as paid …")
+    analyst.press("Yes, they have been paid")
     expect(page.locator(".paid-mark")).to_have_count(3, timeout=PATIENCE)
     keep(page, f"{setting}-11-payments")
     analyst.tab("Audit")
@@ -199,7 +203,9 @@ def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[st
     analyst.step("Close …", "Close it", "closed")
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize(
+    ("installation", "setting"), [("postgresql", "central"), ("sqlite", "local")], indirect=["installation"]
+)
 def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, setting: str, tmp_path: Path) -> None:
     with watched(browser, site.url) as staff:
         analyst = Analyst(staff.page(), site.url)
@@ -230,12 +236,13 @@ def central_delivery(ann: Person, hers: Watched) -> None:
     page = ann.page
     assert "EUR for your value" in ann.heading()
     page.fill("#value", "11")
-    page.get_by_role("button", name="Give my value").click()
+    page.get_by_role("button", name="Go on").click()
     page.wait_for_selector("text=The value must be a number from 0 to 10.")
     assert page.input_value("#value") == "11", "what was typed is not lost"
     page.fill("#value", RAW)
     keep(page, "central-07-offer")
-    page.get_by_role("button", name="Give my value").click()
+    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Yes, give it").click()
     page.wait_for_selector("text=Thank you, it has arrived")
     keep(page, "central-08-delivered")
     assert not any(RAW in address for _, address, _ in hers.asked), "a value is never part of an address"
@@ -248,6 +255,13 @@ def local_delivery(ann: Person, hers: Watched) -> None:
     page.click("#make")
     page.wait_for_selector("text=The value must be a number from 0 to 10.")
     page.fill("#value", RAW)
+    page.click("#make")  # another browser than the one she named her price in: it knows no limit
+    page.wait_for_selector("text=Please type the limit you agreed to")
+    page.fill("#limit", "51")
+    page.click("#make")
+    page.wait_for_selector("text=larger privacy loss than you agreed to")
+    assert page.locator("#shown").is_hidden()
+    page.fill("#limit", "73")
     keep(page, "local-07-offer")
     page.click("#make")
     page.wait_for_selector("#shown:not([hidden])")
