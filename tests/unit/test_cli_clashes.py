@@ -12,7 +12,7 @@ from hushbid.engine.atomic import refuse_clashes
 from hushbid.errors import InputError
 
 MARKET = ("--prior", "uniform:1,3", "--buyer-weight", "500")
-PRIVATIZE = ("privatize", "--campaign", "c", "--privacy-loss", "1", "--bounds", "0,9")
+PRIVATIZE = ("privatize", "--campaign", "c", "--privacy-loss", "1", "--at-most", "1", "--bounds", "0,9")
 CAMPAIGN = """\
 [market]
 setting = "central"

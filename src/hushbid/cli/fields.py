@@ -108,7 +108,7 @@ class Section:
             return default
         if isinstance(value, str) and value.strip() and "\0" not in value:
             return value.strip()
-        self.wrong(name, "a text in quotes, without zero characters")
+        self.wrong(name, "a text without zero characters" if "\0" in str(value) else "a text in quotes")
         return default
 
     def choice(self, name: str, allowed: Sequence[str], *, default: str = "", needed: bool = False) -> str:
