@@ -209,7 +209,7 @@ def test_repeated_ids_are_refused_unless_told_not_to_look(engine: str, tmp_path:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_campaign_runs_on_an_engine_and_its_estimate_is_drawn_once(engine: str, home: Path) -> None:
     first = succeeds("run", "sleep.toml", "--engine", engine, cwd=home)
-    assert names(home / "sleep") == ["claims", "decisions.parquet", "estimate.json", "payments.parquet", "summary.json"]
+    assert names(home / "sleep") == ["decisions.parquet", "estimate.json", "payments.parquet", "summary.json"]
     assert first["estimate"]["interval"]["low"] < first["estimate"]["estimate"] < first["estimate"]["interval"]["high"]
     assert "exists already" in refused("run", "sleep.toml", "--engine", engine, cwd=home)
     again = succeeds("run", "sleep.toml", "--force", cwd=home)
@@ -230,7 +230,7 @@ def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> Non
     folder(
         people(value=[None if row == gone else x for row, x in enumerate(whole["value"].to_pylist())]), other / "people"
     )
-    (other / "sleep.toml").write_text(CAMPAIGN)
+    (other / "sleep.toml").write_text('quantity = "mean sleep in May"\n' + CAMPAIGN)
     assert succeeds("run", "sleep.toml", cwd=other)["estimate"]["dropped_out"] == 1
     after = pq.read_table(other / "sleep" / "payments.parquet").to_pylist()
     assert after[gone] == {**before[gone], "payment_minor": 0, "delivered": "no"}

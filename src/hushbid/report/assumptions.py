@@ -26,8 +26,15 @@ def prior_words(prior: Prior | Grouped) -> str:
     return text if short else f"a {prior.family} distribution, stated in full in the record"
 
 
-def assumptions_of(market: Market, *, people: int, prior_from_participants: bool) -> tuple[Assumption, ...]:
+def assumptions_of(
+    market: Market, *, people: int, prior_from_participants: bool, account_kept: bool = False
+) -> tuple[Assumption, ...]:
     """What has to be believed about this market, in the order in which it matters."""
+    account = (
+        "The server keeps an account of them over its campaigns, for people who were invited under an id."
+        if account_kept
+        else "No account is kept across campaigns."
+    )
     return (
         _trust(market),
         _range(market),
@@ -65,7 +72,7 @@ def assumptions_of(market: Market, *, people: int, prior_from_participants: bool
         Assumption(
             title="One release",
             text="The estimate is drawn once, and nothing else is computed from the same data.",
-            if_wrong="Losses add up: two releases of a datum at ε cost 2 ε. No account is kept across campaigns.",
+            if_wrong=f"Losses add up: two releases of a datum at ε cost 2 ε. {account}",
         ),
         Assumption(
             title="Good randomness",

@@ -28,6 +28,7 @@ from hushbid.report.formats import (
 )
 from hushbid.report.html import Child, Markup, element, join
 from hushbid.report.model import CostParts, Curve, Report
+from hushbid.report.sections_settled import everybody_delivered, no_estimate_ever, settled_sentence
 from hushbid.report.svg import Table, figure, plain_table
 
 _TABLE_ROWS = 13
@@ -57,6 +58,8 @@ def estimate_section(report: Report) -> Markup:
     if not math.isfinite(facts.half_width):
         return paragraph("Nothing was bought, so there is no estimate: nobody reported within the range of the prior.")
     half = with_unit(_rounded_up(facts.half_width), unit)
+    if no_estimate_ever(report):
+        return paragraph("Nobody who was bought from delivered, so there is no estimate, and there will be none.")
     if facts.value is None:
         opening = paragraph(
             "No estimate has been released yet. If everybody who was bought from delivers, it will come with an"
@@ -147,7 +150,9 @@ def cost_section(report: Report) -> Markup:
     if report.bought_from == 0:
         return paragraph("Nothing was bought and nobody is paid.")
     if cost.parts is None:
-        return join([paragraph(bold(money(cost.paid, currency)), " in all."), withheld(FEW), _kinds_of_pay(report)])
+        how = " in all." if everybody_delivered(report) else " decided in all, if everybody delivers."
+        opening = paragraph(bold(money(cost.paid, currency)), how)
+        return join([opening, _settled(report), withheld(FEW), _kinds_of_pay(report)])
     amounts = [
         ("Compensation for privacy given up", cost.parts.compensation, "s1"),
         ("Information rent", cost.parts.rent, "s2"),
@@ -159,16 +164,18 @@ def cost_section(report: Report) -> Markup:
         for place, (name, amount, color) in enumerate(amounts)
         if amount or place < 2
     ]
+    how = "in all" if everybody_delivered(report) else "decided"
     listed = ", ".join(f"{name.lower()} {words}" for name, _, _, words in parts)
     chart = figure(
         lambda width: parts_chart(parts, width),
         name="cost",
-        title=f"{money(cost.paid, currency)} in all, and what it is for",
+        title=f"{money(cost.paid, currency)} {how}, and what it is for",
         description=f"A bar divided into: {listed}.",
         caption=legend(parts),
     )
     signs, prices = _signs(report, cost.parts), _prices(report, cost.parts)
-    return join([chart, _kinds_of_pay(report), signs, prices, _not_due(report), _certificate(report, cost.parts)])
+    due = _settled(report) or _not_due(report)
+    return join([chart, due, _kinds_of_pay(report), signs, prices, _certificate(report, cost.parts)])
 
 
 def _kinds_of_pay(report: Report) -> Markup:
@@ -185,11 +192,16 @@ def _kinds_of_pay(report: Report) -> Markup:
 
 def _not_due(report: Report) -> Markup | None:
     """Amounts after drop-outs would tell, by subtraction, what those few were to be paid."""
-    if report.estimate.dropped_out == 0:
+    if everybody_delivered(report):
         return None
     return paragraph(
         "Amounts are those decided before delivery. Where people who did not deliver are not paid, less is paid out."
     )
+
+
+def _settled(report: Report) -> Markup | None:
+    """What is owed by the account of whoever keeps it."""
+    return None if report.cost.settled is None else paragraph(settled_sentence(report))
 
 
 def _signs(report: Report, parts: CostParts) -> Markup | None:
@@ -207,7 +219,7 @@ def _prices(report: Report, parts: CostParts) -> Markup:
     cost, currency = report.cost, report.currency
     finite = 0.0 < parts.total_loss < math.inf
     rows = [
-        ("Paid in all", money(cost.paid, currency)),
+        ("In all" if everybody_delivered(report) else "Decided in all", money(cost.paid, currency)),
         ("Per person bought from", money(cost.paid / report.bought_from, currency)),
         ("Per unit of ε, everything included", money(cost.paid / parts.total_loss, currency) if finite else "—"),
         ("… of which people asked", money(parts.compensation / parts.total_loss, currency) if finite else "—"),
@@ -297,7 +309,8 @@ def _losses(report: Report) -> Markup:
     chart = figure(
         lambda width: loss_chart(bars, median, facts.cap, width),
         name="losses",
-        title=f"Privacy loss of the {people(report.bought_from)} bought from",
+        title=f"Privacy loss {'of' if everybody_delivered(report) else 'promised to'} the {people(report.bought_from)}"
+        " bought from",
         description=(
             f"A histogram. Half of those bought from lose less than {number(median)}; nobody loses more than"
             f" {number(facts.largest)}."

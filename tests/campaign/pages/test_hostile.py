@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.campaign.http.support import Live
+from tests.campaign.http.support import Live, serving
 from tests.campaign.pages.support import PAGE_HEADERS, Visitor, words
 from tests.campaign.support import PASSWORD, Play, decided, drafted, opened, released
 
@@ -285,6 +285,23 @@ def test_the_same_invitation_sent_twice_makes_the_same_links(ann: Visitor, eithe
     )
     assert uploaded.text.count("/p#hb_p_") == 1
     assert ann.send(path, path, people="new@example.org", once="n" * 32).status_code == 422
+
+
+def test_links_begin_with_the_configured_address_whatever_host_a_request_names(either: Live) -> None:
+    play = drafted(either.service, ["old@example.org"])
+    path = f"/campaigns/{play.id}"
+    with (
+        serving(either.service, address="https://campaign.example.org/") as url,
+        Visitor(url, Host="evil.example.net") as ann,
+    ):
+        ann.log_in("ann", PASSWORD)
+        invited = ann.send(
+            f"{path}/participants", f"{path}/participants", kind="ids", people="new@example.org", once="p" * 32
+        )
+        renewed = ann.send(f"{path}/links", f"{path}/participants", label="old@example.org")
+    for page in (invited, renewed):
+        assert re.findall(r"(\S+)/p#hb_p_", page.text)[0].endswith("https://campaign.example.org")
+        assert "evil.example.net" not in page.text
 
 
 def test_a_second_value_is_refused_and_the_first_stands(either: Live) -> None:

@@ -255,6 +255,13 @@ def local_delivery(ann: Person, hers: Watched) -> None:
     page.click("#make")
     page.wait_for_selector("text=The value must be a number from 0 to 10.")
     page.fill("#value", RAW)
+    page.click("#make")  # another browser than the one she named her price in: it knows no limit
+    page.wait_for_selector("text=Please type the limit you agreed to")
+    page.fill("#limit", "51")
+    page.click("#make")
+    page.wait_for_selector("text=larger privacy loss than you agreed to")
+    assert page.locator("#shown").is_hidden()
+    page.fill("#limit", "73")
     keep(page, "local-07-offer")
     page.click("#make")
     page.wait_for_selector("#shown:not([hidden])")

@@ -77,16 +77,26 @@ def log_lines(service: Service, who: Principal, campaign: str) -> bytes:
 
 def report_page(service: Service, who: Principal, campaign: str) -> str:
     """The report on a campaign's record, as one page."""
-    from hushbid.report import build_report, render_report  # loads what draws
+    from hushbid.engine.money import Currency
+    from hushbid.report import Settlement, build_report, render_report  # loads what draws
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
-    settings = service.campaign(who, campaign).settings
+    view, account = service.campaign(who, campaign), service.account(who, campaign)
+    settings, units = view.settings, 10**view.settings.decimals
     report = build_report(
         record.outcome,
         record.release,
         campaign_name=settings.title,
         unit=settings.unit,
-        currency=settings.currency,
+        currency=Currency(settings.currency, settings.decimals),
+        spending_ceiling=None if settings.spending_ceiling is None else settings.spending_ceiling / units,
+        settlement=Settlement(
+            delivered=account.delivered,
+            payments=account.payments / units,
+            fees=account.fees / units,
+            paid=account.paid / units,
+            over=view.state.is_over,
+        ),
         groups=record.groups,
         comparison="omit",
         record_name=f"{campaign}-record.json",

@@ -19,7 +19,7 @@ from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import JobView
 from hushbid.campaign.service import ending
 from hushbid.campaign.service.context import Desk
-from hushbid.campaign.service.standing import decision_name, release_stands
+from hushbid.campaign.service.standing import decision_name, mark_standing, release_stands, require_standing
 from hushbid.campaign.store import campaigns, events, jobs, ledger, participants
 from hushbid.campaign.store.rows import new_id
 from hushbid.campaign.store.transaction import Transaction
@@ -117,8 +117,11 @@ def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], ident
             "record": None if record is None else record.to_dict(),
         }
 
-    stands = drawn_once(desk.context.home.claims, decision_name(campaign.id), decide)
+    home, name = desk.context.home, decision_name(campaign.id)
+    require_standing(home, name)
+    stands = drawn_once(home.claims, name, decide)
     desk.context.crash("allocation.claimed")
+    mark_standing(home, name)
     if stands["ids"] != ids:
         raise _Forgotten
     if stands["record"] is None:

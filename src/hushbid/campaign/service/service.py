@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from hushbid.campaign.crash import Crash, no_crash
 from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
 from hushbid.campaign.domain.views import (
+    AccountView,
     CampaignView,
     Invitation,
     JobView,
@@ -174,13 +175,10 @@ class Service:
         """Begin a session; refused, and ever later, after failures."""
         known = accounts.checked_name(name)
         counted = accounts.subjects(self._context.identity_key, known, address)
+        self._write("login", lambda tx: accounts.attempt(tx, counted))
         with self._read() as connection:
-            accounts.refuse_throttled(connection, counted, self.clock())
             user = stored_accounts.user_named(connection, known)
-        if user is None or not accounts.password_fits(user, password):
-            if user is None:
-                accounts.password_fits(None, password)
-            self._write("login", lambda tx: accounts.failed(tx, counted))
+        if not accounts.password_fits(user, password) or user is None:
             raise NotAllowed("The name or the password is wrong.")
         return self._write("login", lambda tx: accounts.begin_session(tx, user, counted))
 
@@ -360,6 +358,12 @@ class Service:
         _require_analyst(who)
         with self._read() as connection:
             return paying.rows(connection, campaign_id)
+
+    def account(self, who: Principal, campaign_id: str) -> AccountView:
+        """What a campaign owes in all, paid or not."""
+        _require_staff(who)
+        with self._read() as connection:
+            return paying.account(connection, campaign_id)
 
     def ledger(self, who: Principal, *, cursor: str | None = None, limit: int = 100) -> Page[LedgerRow]:
         """What everybody has given up, by pseudonym."""

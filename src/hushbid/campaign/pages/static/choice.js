@@ -1,8 +1,10 @@
 /**
  * The choice: a slider beside the field, and what an answer means, at once. The numbers are the server's menu, read in
- * the same way: straight between its points (hushbid.campaign.pages.choice). Nothing is sent until the form is.
+ * the same way: straight between its points (hushbid.campaign.pages.choice). Nothing is sent until the form is, and
+ * before that this browser keeps what she was shown, beyond which it delivers nothing later on.
  */
 import { amount, fixed, percent, readNumber, sure, sureness } from "./numbers.js";
+import { agree, PrivatizeError } from "./privatize.js";
 
 const form = document.getElementById("choice");
 const field = form.elements.namedItem("price");
@@ -117,6 +119,23 @@ function describe(price) {
   slider.setAttribute("aria-valuetext", price === null ? "" : amount(price, currency, decimals));
 }
 
+async function send(event) {
+  const price = readNumber(field.value);
+  if (price === null) return; // the server says what is wrong
+  event.preventDefault();
+  const { campaign, participant, setting, low, high, most } = form.dataset;
+  try {
+    await agree({ campaign, participant, setting, bounds: [low, high], largestLoss: most, price: price / step });
+  } catch (error) {
+    if (error instanceof PrivatizeError && error.code === "changed") {
+      document.getElementById("changed").hidden = false;
+      return;
+    } // a browser that cannot keep it asks her again when she delivers
+  }
+  form.submit();
+}
+
+form.addEventListener("submit", send);
 document.getElementById("slider-row").hidden = false;
 for (const element of document.querySelectorAll(".without-script")) element.remove(); // or Enter would press its button
 slider.max = scale;
