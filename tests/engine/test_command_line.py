@@ -220,6 +220,42 @@ def test_a_campaign_runs_on_an_engine_and_its_estimate_is_drawn_once(engine: str
     assert sum(payments["payment_minor"]) == first["total_payment_minor"]
 
 
+def test_memory_and_an_engine_show_one_estimate_and_neither_draws_again(home: Path) -> None:
+    pq.write_table(people(), home / "people.parquet")
+    memory = CAMPAIGN.replace('"people"', '"people.parquet"')
+    (home / "sleep.toml").write_text(memory)
+    first = succeeds("run", "sleep.toml", "--engine", "memory", "--no-audit", cwd=home)
+    (home / "again.toml").write_text(memory)
+    for engine in ("polars", "duckdb"):
+        again = succeeds("run", "again.toml", "--engine", engine, "--force", cwd=home)
+        assert (again["drawn_before"], again["estimate"]["estimate"]) == (True, first["estimate"]["estimate"])
+    later = people(value=[x / 2 for x in people()["value"].to_pylist()])
+    pq.write_table(later, home / "people.parquet")
+    assert "which an engine cannot tell apart" in refused(
+        "run", "again.toml", "--engine", "polars", "--force", cwd=home
+    )
+    (home / "again.toml").write_text("wave = 2\n" + memory)
+    second = succeeds("run", "again.toml", "--engine", "polars", "--force", cwd=home)
+    assert (second["estimate"]["waves_before"], second["drawn_before"]) == (1, False)
+    assert second["stamps"][0].startswith("wave 2: this question was answered from these people's data once before")
+    assert json.loads((home / "again" / "summary.json").read_text())["stamps"] == second["stamps"]
+    call = ("run", "again.toml", "--engine", "memory", "--force", "--no-audit")
+    assert "drawn by an engine" in refused(*call, cwd=home)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_made_up_campaign_on_an_engine_is_drawn_again_and_says_so(engine: str, home: Path) -> None:
+    (home / "sleep.toml").write_text("made_up = true\n" + CAMPAIGN)
+    found = [succeeds("run", "sleep.toml", "--engine", engine, "--force", cwd=home) for _ in range(2)]
+    assert found[0]["estimate"]["estimate"] != found[1]["estimate"]["estimate"]
+    assert not Path(os.environ["HUSHBID_CLAIMS"]).exists()
+    for name in ("decisions", "payments"):
+        assert set(pq.read_table(home / "sleep" / f"{name}.parquet")["made_up"].to_pylist()) == {"yes"}
+    for name in ("estimate", "summary"):
+        assert "made_up" in (home / "sleep" / f"{name}.json").read_text()
+    assert found[1]["stamps"][0].startswith("made up: nobody")
+
+
 def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> None:
     whole = people()
     succeeds("run", "sleep.toml", cwd=home)
