@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 from hushbid.allocation import allocate
 from hushbid.baselines import PostedPrice, algorithm_1, algorithm_2, mesh_payments
@@ -250,6 +250,15 @@ def test_claim_2_the_repaired_limits_hold_the_optimal_multiplier(seed: int) -> N
     found = allocate(costs, setting="local", variance=VARIANCE)
     limits = multiplier_limits(costs, variance=VARIANCE)
     assert limits.lower <= 1 / found.mse <= limits.upper[found.active - 1]
+    # Below: the error alone costs no more than the best equal losses do with everything. Above: her two roots merge.
+    equal = minimize_scalar(
+        lambda root: objective(np.full(10, np.exp(root)), costs, "local", VARIANCE, 11), bracket=(-3, 3), tol=1e-12
+    ).fun
+    assert limits.lower == pytest.approx(11 / equal, rel=1e-9)
+    levels = np.array([[0.9999], [1.0001]]) * costs * limits.upper**2 / 11
+    roots = stationary_losses(levels, variance=VARIANCE)
+    assert roots.low[0] == pytest.approx(roots.high[0], rel=0.1)
+    assert np.isnan(roots.high[1]).all()
 
 
 @pytest.mark.parametrize("variance", [0.04, 0.25, 1.0])
@@ -387,7 +396,7 @@ def test_lemma_a4_the_tail_of_an_endless_prior_may_be_cut() -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_revelation_principle_asking_for_the_answer_is_as_good_as_asking_for_the_type(setting: str) -> None:
     """A posted price asks yes or no; the direct mechanism asks for the sensitivity and answers for the person."""
-    n, types = 6, np.array([1.05, 1.2, 1.3, 1.45, 1.7, 1.95])
+    n, types = 6, np.array([1.05, 1.2, 1.34, 1.36, 1.7, 1.95])
     rival = PostedPrice(market=paper(setting, buyer_weight=50.0), people=n, price=1.35, loss=0.8)
 
     def answered(yes: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, float]:
