@@ -76,8 +76,8 @@ class CostParts:
 class CostFacts:
     """What was paid, and for what."""
 
-    paid: float
-    """What is really paid in all."""
+    paid: float | None
+    """What is really paid in all; None if withheld."""
 
     parts: CostParts | None
     """What it is for; None if too few people are behind it."""

@@ -132,6 +132,8 @@ def _lede(report: Report) -> Markup:
 
 def _price(report: Report) -> str:
     cost, whom = report.cost, f"{count(report.bought_from)} of {people(report.people)}"
+    if cost.paid is None:
+        return f"Data were bought from {whom}: too few to say for how much."
     if not cost.payers:
         return f"It cost {money(cost.paid, report.currency)}, paid to {whom}."
     verb = "cost" if cost.paid >= 0.0 else "brought in"
@@ -153,7 +155,7 @@ def _key_figures(report: Report) -> Markup:
     if not note and cost.parts is not None and cost.parts.rent > 0.0:
         note = f"{percent(cost.parts.rent / (cost.parts.compensation + cost.parts.rent))} information rent"
     figures += [
-        ("Paid", money(cost.paid, report.currency), note),
+        ("Paid", "withheld" if cost.paid is None else money(cost.paid, report.currency), note),
         ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
     ]
     if report.bought_from:

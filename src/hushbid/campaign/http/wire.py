@@ -97,7 +97,7 @@ class Settings(_Wire):
     spending_ceiling: Whole | None = None
     """The campaign opens only if no reports whatsoever can make it cost more."""
 
-    minimum_people: Whole = 2
+    minimum_people: Whole = 10
     """With fewer reports nothing is bought."""
 
     report_by: Moment | None = None
