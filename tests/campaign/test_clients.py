@@ -101,8 +101,8 @@ def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_chang
     owed = {bot.receipt.body.participant: bot.receipt.body for bot in played.bots if bot.receipt is not None}
     for row in rows:
         name, *_ = row.split(",")
-        assert int(row.split(",")[2]) == owed[name].payment
-        assert int(row.split(",")[3]) == owed[name].fee
+        payment, fee = (round(100 * float(cell)) for cell in row.split(",")[2:4])
+        assert (payment, fee) == (owed[name].payment, owed[name].fee)
 
 
 @pytest.mark.parametrize("strategy", ["drop-out", "decline", "withdraw", "late"])
