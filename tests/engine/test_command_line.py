@@ -321,20 +321,25 @@ import hushbid.engine.{module} as module
 from hushbid.cli import main
 
 calls = 0
-inner = module.{name}
+*owner, name = "{name}".split(".")
+for part in owner:
+    module = getattr(module, part)
+inner = getattr(module, name)
 def counted(*arguments, **options):
     global calls
     calls += 1
     if calls == {at}:
         os.kill(os.getpid(), {number})
     return inner(*arguments, **options)
-module.{name} = counted
+setattr(module, name, counted)
 main(sys.argv[1:], prog_name="hushbid")
 """
 STOPS = {
     "while solving": ("run", "Progress", 2, signal.SIGINT),
     "while pricing": ("boundary", "with_output", 3, signal.SIGINT),
     "while pricing, for good": ("boundary", "with_output", 3, signal.SIGKILL),
+    "while DuckDB prices": ("payouts", "DecisionsKernel.__call__", 2, signal.SIGINT),
+    "while DuckDB prices, politely": ("payouts", "DecisionsKernel.__call__", 2, signal.SIGTERM),
     "while checking": ("payouts", "Paid", 2, signal.SIGTERM),
     "before giving names": ("atomic", "_same", 1, signal.SIGKILL),
 }
@@ -344,7 +349,8 @@ STOPS = {
 def test_a_stopped_job_leaves_nothing_half_done(when: str, home: Path) -> None:
     module, name, at, number = STOPS[when]
     code = STOP_AT.format(light=LIGHT, module=module, name=name, at=at, number=int(number))
-    call = ("price", "people", *MARKET, "--out", "out.parquet")
+    engine = "duckdb" if "DuckDB" in when else "auto"
+    call = ("price", "people", *MARKET, "--engine", engine, "--out", "out.parquet")
     done = subprocess.run([sys.executable, "-c", code, *call], cwd=home, capture_output=True, text=True, timeout=300)
     assert done.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number], done.stderr
     shown = [one for one in names(home) if not one.startswith(".")]
@@ -368,8 +374,9 @@ def test_an_interrupt_from_outside_stops_other_engines_too(engine: str, what: st
     shown = read_until(ours, None)
     running.communicate(timeout=300)
     os.close(ours)
-    assert running.returncode in (0, 130), shown  # it may have been quicker than the signal
-    assert ("out.parquet" in names(home)) == (running.returncode == 0)
+    assert running.returncode in (0, 130, -signal.SIGINT), shown  # it may have been quicker than the signal
+    if running.returncode == 0 or "out.parquet" in names(home):
+        assert pq.read_metadata(home / "out.parquet").num_rows == N
     assert not [one for one in names(home) if one.startswith(".")]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Grouped, Prior
-from hushbid.report.formats import number
+from hushbid.report.formats import at_most, number
 from hushbid.report.model import Assumption
 
 _LONGEST_PRIOR = 60
@@ -128,7 +128,9 @@ def _variance(market: Market) -> Assumption:
             if_wrong="It cannot be wrong; if data vary less, the interval is wider than it need be.",
         )
     declared = np.asarray(market.variance, dtype=float)
-    said = f"is at most {number(float(declared), 4)}" if declared.ndim == 0 else "is declared for each person"
+    said = (
+        f"is at most {number(at_most(float(declared), 4), 4)}" if declared.ndim == 0 else "is declared for each person"
+    )
     weighted = bool(np.any(np.asarray(market.user_weight) > 0))
     return Assumption(
         title="A declared variance",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from importlib.resources import files
 
-from hushbid.report.formats import NBSP, count, interval, money, number, people, percent, with_unit
+from hushbid.report.formats import NBSP, count, interval, level_text, money, number, people, percent, with_unit
 from hushbid.report.html import Markup, element, join, style_element
 from hushbid.report.model import Report
 from hushbid.report.sections import (
@@ -135,7 +135,7 @@ def _lede(report: Report) -> Markup:
         [
             f"We estimate {report.quantity} at ",
             element("b", with_unit(text, report.unit)),
-            f", with {percent(facts.level)} confidence between {low} and {high}. {_price(report)} {loses}",
+            f", with {level_text(facts.level)} confidence between {low} and {high}. {_price(report)} {loses}",
         ]
     )
 

@@ -15,10 +15,13 @@ from hushbid.report.charts import (
 )
 from hushbid.report.formats import (
     NBSP,
+    at_most,
     count,
     decimals_for,
+    factor_at_most,
     fixed,
     interval,
+    level_text,
     money,
     money_at_most,
     number,
@@ -65,17 +68,17 @@ def estimate_section(report: Report) -> Markup:
             "No estimate has been released yet. If everybody who was bought from delivers, it will come with an"
             f" interval of ±{NBSP}",
             bold(half),
-            f" at {percent(facts.level)} confidence.",
+            f" at {level_text(facts.level)} confidence.",
         )
         return join([opening, _uncertainty(report)])
     value = facts.value
     text, low, high = interval(value, facts.half_width)
     description = (
-        f"A number line. The estimate is {with_unit(text, unit)}; the {percent(facts.level)} interval goes from {low}"
-        f" to {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
+        f"A number line. The estimate is {with_unit(text, unit)}; the {level_text(facts.level)} interval goes from"
+        f" {low} to {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
     )
     rows = [(percent(level), *interval(value, width)[1:]) for level, width in facts.bands]
-    rows += [(percent(facts.level), low, high), ("Estimate, all digits released", repr(value), "")]
+    rows += [(level_text(facts.level), low, high), ("Estimate", text, "")]
     chart = figure(
         lambda width: estimate_chart(value, facts, unit, width),
         name="estimate",
@@ -87,7 +90,7 @@ def estimate_section(report: Report) -> Markup:
     meaning = paragraph(
         "Were the whole campaign repeated, intervals made like this one would contain ",
         report.quantity,
-        f" at least {percent(facts.level)} of the time, at this sample size and whatever the data look like, as long"
+        f" at least {level_text(facts.level)} of the time, at this sample size and whatever the data look like, as long"
         " as the ",
         element("a", "assumptions", href="#assumptions"),
         " hold. The estimate is not squeezed into the public range, since that would bias it.",
@@ -96,7 +99,7 @@ def estimate_section(report: Report) -> Markup:
 
 
 def _bands_caption(report: Report) -> str:
-    levels = [percent(level) for level, _ in sorted(report.estimate.bands)] + [percent(report.estimate.level)]
+    levels = [percent(level) for level, _ in sorted(report.estimate.bands)] + [level_text(report.estimate.level)]
     return f"From the inside out: where the truth lies with {', '.join(levels[:-1])} and {levels[-1]} confidence."
 
 
@@ -276,7 +279,7 @@ def _meaning(report: Report) -> Markup:
             "the promise protects them from nothing.",
         )
     claim = "Nobody was promised to lose more than " if report.privacy_failed else "Nobody loses more than "
-    seen = "seeing the estimate" if report.setting == "central" else "seeing what her device sends"
+    seen = "the estimate" if report.setting == "central" else "what her device sends"
     spared = report.people - report.bought_from
     broken = [bold("An audit found this broken; what follows is what was promised. ")] if report.privacy_failed else []
     return paragraph(
@@ -286,9 +289,11 @@ def _meaning(report: Report) -> Markup:
         else "Some privacy is bought from everybody. ",
         claim,
         bold(f"ε{NBSP}={NBSP}{number(largest)}"),
-        f": whatever anybody believed about a person, {seen} changes the odds by a factor of at most"
-        f" {number(math.exp(min(largest, 700.0)))}. At ε{NBSP}={NBSP}0.1 that factor is 1.1, at ε{NBSP}={NBSP}1 it is"
-        f" 2.7; from about ε{NBSP}={NBSP}5 on, the word privacy is generous.",
+        f": {seen} is at most {factor_at_most(largest)} times as likely with a person's datum as with any other in"
+        " its place, so that is the most by which her taking part changes the odds of anything one might believe about"
+        " her. What other people's data tell about her, they tell whether she takes part or not. At"
+        f" ε{NBSP}={NBSP}0.1 that factor is 1.1, at ε{NBSP}={NBSP}1 it is 2.7; from about ε{NBSP}={NBSP}5 on, the word"
+        " privacy is generous.",
     )
 
 
@@ -298,10 +303,10 @@ def _losses(report: Report) -> Markup:
         return withheld(facts.withheld)
     bars, median = facts.histogram, facts.median
     quantile_rows = [
-        (f"{percent(level)} lose at most", number(value), f"×{NBSP}{number(math.exp(value))}")
+        (f"{percent(level)} lose at most", number(at_most(value, 3)), f"×{NBSP}{factor_at_most(value)}")
         for level, value in facts.quantiles
     ]
-    quantile_rows.append(("Nobody loses more than", number(facts.largest), f"×{NBSP}{number(math.exp(facts.largest))}"))
+    quantile_rows.append(("Nobody loses more than", number(facts.largest), f"×{NBSP}{factor_at_most(facts.largest)}"))
     rows = [
         (f"{number(first)} to {number(last)}", count(inside))
         for first, last, inside in zip(bars.edges, bars.edges[1:], bars.counts, strict=False)
@@ -312,7 +317,7 @@ def _losses(report: Report) -> Markup:
         title=f"Privacy loss {'of' if everybody_delivered(report) else 'promised to'} the {people(report.bought_from)}"
         " bought from",
         description=(
-            f"A histogram. Half of those bought from lose less than {number(median)}; nobody loses more than"
+            f"A histogram. Half of those bought from lose at most {number(at_most(median, 3))}; nobody loses more than"
             f" {number(facts.largest)}."
         ),
         caption=f"Areas are people. Every bar stands for at least {SMALLEST_CELL}, so bars differ in width.",

@@ -3,6 +3,7 @@
 import csv
 import io
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -13,7 +14,7 @@ from hushbid.record.events import read_log
 from hushbid.record.trust import verify_log
 from tests.campaign.http.support import Live, sentence
 from tests.campaign.pages.support import words
-from tests.campaign.support import Play, decided, drafted, opened, released
+from tests.campaign.support import Play, decided, drafted, on_one_store, opened, released
 
 
 def test_the_record_the_log_and_the_report_are_what_the_tools_read(both: Live) -> None:
@@ -45,18 +46,19 @@ def test_what_does_not_exist_yet_is_not_found(shared: Live) -> None:
         assert client.get("/participation/menu").status_code in (404, 409)
 
 
+@on_one_store
 def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
     play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=150)
     with both.client(both.analyst) as client:
         rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
         view = client.get(f"/campaigns/{play.id}").json()
         assert [row["label"] for row in rows] == ["'=1+1", "ann, the first", '"quoted"']
-        assert sum(int(row["due"]) for row in rows) == view["due"] == view["total_payment"] + 3 * 150
-        assert all(float(row["amount_due"]) == int(row["due"]) / 100 for row in rows)
+        assert sum(100 * Decimal(row["due"]) for row in rows) == view["due"] == view["total_payment"] + 3 * 150
+        assert [row["fee"] for row in rows] == ["1.50"] * 3  # euros, as in every other column
         paid = client.post(f"/campaigns/{play.id}/payments", json={"labels": ["=1+1"]}).json()["paid"]
         assert [one["label"] for one in paid] == ["=1+1"]
         rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
-        assert [int(row["due"]) == 0 for row in rows] == [True, False, False]
+        assert [float(row["due"]) == 0 for row in rows] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -84,13 +86,13 @@ def test_no_label_becomes_a_formula(label: str, shown: str) -> None:
         paid_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
     [read] = csv.DictReader(io.StringIO(payments_csv([row])))
-    assert (read["label"], read["amount_due"]) == (shown, "5")
+    assert (read["label"], read["due"]) == (shown, "5")
 
 
-def test_minor_units_are_written_with_all_their_digits() -> None:
-    row = PaymentRow(id="p", label="a", payment=1, fee=0, paid=0, due=1007, currency="KWD", decimals=3, paid_at=None)
+def test_every_amount_is_in_units_of_the_currency_with_all_its_digits() -> None:
+    row = PaymentRow(id="p", label="a", payment=1, fee=20, paid=0, due=1007, currency="KWD", decimals=3, paid_at=None)
     [read] = csv.DictReader(io.StringIO(payments_csv([row])))
-    assert read["amount_due"] == "1.007"
+    assert [read[name] for name in ("payment", "fee", "paid", "due")] == ["0.001", "0.020", "0.000", "1.007"]
 
 
 def told(live: Live, play: Play) -> str:
