@@ -146,7 +146,7 @@ def test_the_report_of_a_campaign_that_nobody_delivered_to_says_so(shared: Live)
     shown = told(shared, play)
     assert "Nobody who was bought from delivered, so there is no estimate, and there will be none." in shown
     assert (
-        "EUR 0.00 is owed for the data of 0 of the 6 of 6 people it was bought from. Fees for taking part come to EUR 6.00."
-        in shown
+        "EUR 0.00 is owed for the data of 0 of the 6 of 6 people it was bought from."
+        " Fees for taking part come to EUR 6.00." in shown
     )
     assert "released yet" not in shown
