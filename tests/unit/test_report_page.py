@@ -629,7 +629,9 @@ def test_of_fewer_than_five_people_no_amount_is_told_and_errors_are_coarse() -> 
     assert "too few to say for how much" in text
     report = build_report(outcome, currency="KWD")
     assert report.cost.paid is None
-    for value in (report.estimate.half_width, report.estimate.standard_error, report.privacy.largest):
+    assert report.privacy.largest == 0.3
+    free = build_report(bought(3, prior=Uniform(1, 3)))
+    for value in (report.estimate.half_width, report.estimate.standard_error, free.privacy.largest):
         assert f"{value:.1e}"[:3] in ("1.0", "2.0", "2.5", "5.0")
     assert "Some privacy is bought from everybody." in text
 

@@ -197,7 +197,7 @@ def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> Pr
     levels = quantiles(finite, _LEVELS)
     enough = finite.size >= SMALLEST_CHART
     return PrivacyFacts(
-        largest=coarse(at_most(float(losses.max(initial=0.0))), outcome.active),
+        largest=_largest(outcome),
         unlimited=losses.size - finite.size,
         cap=outcome.market.max_privacy_loss,
         quantiles=levels,
@@ -209,6 +209,14 @@ def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> Pr
         else f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported.",
         checked=_checked(release),
     )
+
+
+def _largest(outcome: Outcome) -> float:
+    """What nobody loses more than; where few people are behind it, the cap, or a coarse bound if there is none."""
+    cap = outcome.market.max_privacy_loss
+    if too_few(outcome.active) and cap is not None:
+        return at_most(cap)
+    return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), outcome.active)
 
 
 def _checked(release: Release | None) -> tuple[int, int, int] | None:
