@@ -98,7 +98,7 @@ def test_a_decision_that_was_begun_is_adopted_or_given_up_never_made_again(
 
     with installation.start(crash=at) as service:
         play = decided(service, 3)
-        promised = [service.participation(link.token).promised for link in play.links]
+        promised = [service.participation(link.token).promised for link in play.seats]
         play.deliver()
         play.release()
         estimate = play.view.release
@@ -108,7 +108,7 @@ def test_a_decision_that_was_begun_is_adopted_or_given_up_never_made_again(
         with installation.start() as service:
             now = again(service, play)
             assert now.view.state is CampaignState.RELEASED
-            assert [service.participation(link.token).promised for link in play.links] == promised
+            assert [service.participation(link.token).promised for link in play.seats] == promised
             assert now.view.release == estimate
 
 
@@ -179,7 +179,7 @@ def test_a_delivery_that_a_restored_database_forgot_is_still_paid(installation: 
     restore(installation, tmp_path / "backup")
     with installation.start() as service:
         now = again(service, play)
-        states = [service.participation(link.token).state for link in play.links]
+        states = [service.participation(link.token).state for link in play.seats]
         assert states == [ParticipantState.DELIVERED, ParticipantState.DELIVERED, ParticipantState.DROPPED]
         assert len(service.mark_paid(play.who, play.id)) == 2
         assert now.view.due == 0

@@ -70,7 +70,7 @@ def campaigns(shared: Live) -> list[str]:
 def links(shared: Live) -> list[str]:
     service = shared.service
     plays = [opened(service), decided(service), decided(service, setting="local"), released(service)]
-    return [link.token for play in plays for link in play.links]
+    return [link.token for play in plays for link in play.seats]
 
 
 @pytest.mark.parametrize(("operation", "mode"), REQUESTS, ids=str)
