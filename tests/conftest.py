@@ -7,11 +7,15 @@ A test that needs PostgreSQL, Chromium or Java asks for it with the fixture ``re
 
 On a laptop the skip is fine. Where ``CI=true`` every skip, whatever its cause, is a failure: a check that did not run
 has not passed.
+
+Temporary files are kept in memory where the machine has room: thousands of tests wait for each of their files to reach
+a disk, and none is about a loss of power. ``TMPDIR`` says otherwise.
 """
 
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -23,6 +27,18 @@ CI = os.environ.get("CI", "").lower() in {"1", "true"}
 hypothesis.settings.register_profile("laptop", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if CI else "laptop")
+
+
+MEMORY = Path("/dev/shm")
+ROOM = 2**30
+
+
+def _has_room(place: Path) -> bool:
+    return place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free >= ROOM
+
+
+if "TMPDIR" not in os.environ and _has_room(MEMORY):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)  # for processes that tests start, and for this one
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job's; what tests start would ignore it too

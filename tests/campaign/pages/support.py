@@ -17,7 +17,8 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync"),
 )
 DESK, PHONE = {"width": 1180, "height": 900}, {"width": 360, "height": 780}
-PICTURES = Path(os.environ.get("HUSHBID_SCREENSHOTS", Path(__file__).parents[3] / "out" / "pages"))
+PICTURES = os.environ.get("HUSHBID_SCREENSHOTS")
+"""The folder to keep pictures in; none are drawn without one."""
 PAGE_HEADERS = {"Accept": "text/html,application/xhtml+xml", "Accept-Language": "en"}
 
 
@@ -65,9 +66,9 @@ def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
 
 
 def keep(page: Page, name: str, *, full: bool = True) -> None:
-    """Keep a picture for people to look at."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", full_page=full)
+    """Keep a picture for people to look at, if they named a folder."""
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=full)
 
 
 def too_wide(page: Page) -> int:

@@ -1,4 +1,7 @@
-"""Whole campaigns through the pages, in a real browser, on both stores. Pictures are kept in out/pages."""
+"""Whole campaigns through the pages, in a real browser, one on each store.
+
+HUSHBID_SCREENSHOTS=folder keeps pictures.
+"""
 
 import csv
 import io
@@ -199,7 +202,9 @@ def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[st
     analyst.step("Close …", "Close it", "closed")
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize(
+    ("installation", "setting"), [("postgresql", "central"), ("sqlite", "local")], indirect=["installation"]
+)
 def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, setting: str, tmp_path: Path) -> None:
     with watched(browser, site.url) as staff:
         analyst = Analyst(staff.page(), site.url)
