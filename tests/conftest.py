@@ -12,9 +12,11 @@ Temporary files are kept in memory where the machine has room: thousands of test
 a disk, and none is about a loss of power. ``TMPDIR`` says otherwise.
 """
 
+import itertools
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -28,6 +30,10 @@ hypothesis.settings.register_profile("laptop", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if CI else "laptop")
 
+
+# Whatever a container says: modules are compiled once, not in each of the hundreds of processes that tests start.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30
@@ -76,6 +82,20 @@ def require() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+_STORES = tempfile.TemporaryDirectory(prefix="hushbid-claims-")
+_number = itertools.count()
+os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / "session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Every test is an account of its own: nobody has asked anything yet, and nobody's real store is touched."""
+    os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / str(next(_number)))
+    for module, memory in (("publish", "_drawn"), ("once", "_asked")):
+        if f"hushbid.disclosure.{module}" in sys.modules:
+            getattr(sys.modules[f"hushbid.disclosure.{module}"], memory).clear()
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

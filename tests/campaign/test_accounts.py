@@ -68,6 +68,28 @@ def test_after_some_failures_every_attempt_waits_twice_as_long(installation: Ins
         assert service.log_in("ann", PASSWORD, "10.0.0.1")
 
 
+def test_attempts_made_at_once_are_counted_like_attempts_made_in_turn(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one password is being hashed, the next is tried already."""
+    user(service, "ann")
+    hashed: list[str] = []
+
+    def slowly(_: object, password: str) -> bool:
+        hashed.append(password)
+        if len(hashed) < 20:
+            with pytest.raises((NotAllowed, Throttled)):
+                service.log_in("ann", f"guess number {len(hashed)}", "10.0.0.1")
+        return False
+
+    monkeypatch.setattr(accounts, "password_fits", slowly)
+    with pytest.raises(NotAllowed):
+        service.log_in("ann", "guess number 0", "10.0.0.1")
+    assert len(hashed) == 5
+    with pytest.raises(Throttled):
+        service.log_in("ann", PASSWORD, "10.0.0.2")
+
+
 def test_passwords_are_hashed_with_a_memory_hard_function() -> None:
     real = PasswordHasher()
     assert real.type.name == "ID"

@@ -8,8 +8,9 @@ import pytest
 from hushbid.campaign.beside import Beside
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.service import Service
+from hushbid.campaign.service.standing import mark_standing
 from hushbid.campaign.store import backup
-from hushbid.errors import Conflict, HushbidError
+from hushbid.errors import CampaignError, Conflict, HushbidError
 from hushbid.record import Record
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log, verify_logged_record
@@ -122,6 +123,7 @@ def test_reports_that_differ_from_those_of_the_decision_end_the_campaign(
         play.decide()
         decision = next((installation.folder / "claims").glob("decision-*.json"))
         hidden = decision.rename(tmp_path / decision.name)
+        (service.home.data_keys / f"{decision.stem}.stands").unlink()
     restore(installation, tmp_path / "backup")
     with installation.start() as service:  # as if the folder came back only now
         now = play.on(service)
@@ -218,3 +220,38 @@ def test_a_withdrawal_after_a_decision_that_is_adopted_stays(installation: Insta
     restore(installation, taken[0])
     with installation.start() as service:
         assert again(service, play).view.people == {"promised": 3, "withdrawn": 1}
+
+
+@pytest.mark.parametrize("lost", ["everything", "decision", "release"])
+def test_a_server_whose_claims_were_lost_does_not_start_and_draws_nothing_anew(
+    installation: Installation, tmp_path: Path, lost: str
+) -> None:
+    with installation.start() as service:
+        play = decided(service)
+        play.deliver()
+        back_up(service, tmp_path / "before")
+        play.release()
+        claims = service.home.claims
+    restore(installation, tmp_path / "before")
+    kept = {path: path.read_bytes() for path in claims.iterdir()}
+    for path in kept:
+        if lost == "everything" or path.name.startswith(lost):
+            path.unlink()
+    gone = "decision" if lost == "everything" else lost
+    with pytest.raises(CampaignError, match=rf"{gone}-{play.id}\.json is missing, and must not be made anew"):
+        installation.start()
+    for path, content in kept.items():
+        path.write_bytes(content)
+    with installation.start() as service:
+        assert again(service, play).view.state is CampaignState.RELEASED
+
+
+def test_claims_that_are_lost_while_a_server_runs_are_not_drawn_anew(installation: Installation) -> None:
+    with installation.start() as service:
+        play = decided(service)
+        play.deliver()
+        mark_standing(service.home, f"release-{play.id}")  # drawn, and then lost
+        service.wait(service.release(play.who, play.id), timeout=60)
+        assert "failed" in [job.state for job in service.jobs(play.who, play.id)]
+        assert play.view.state is CampaignState.RELEASING
+        assert not list(service.home.claims.glob("release-*"))

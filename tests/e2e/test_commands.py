@@ -47,7 +47,7 @@ def test_a_second_run_is_refused_and_force_writes_the_same_estimate_again(home: 
     succeeds("run", "sleep.toml", "--no-audit", cwd=home)
     before = contents(home / "sleep")
     assert "sleep/record.json exists already: --force replaces." in refused("run", "sleep.toml", cwd=home)
-    change(home / "data.csv", "p1,", "unknown,")  # other data do not lead to another draw
+    change(home / "data.csv", "p1,", "unknown,")  # data of somebody who was not asked
     again = json.loads(succeeds("run", "sleep.toml", "--no-audit", "--force", "--json", cwd=home))
     assert again["drawn_before"] is True
     assert contents(home / "sleep") == before
@@ -89,6 +89,7 @@ def test_who_does_not_deliver_is_not_paid(home: Path) -> None:
     other.mkdir()
     for name in ("reports.csv", "data.csv", "sleep.toml"):
         (other / name).write_text((home / name).read_text())
+    change(other / "sleep.toml", '"mean sleep"', '"mean sleep in May"')
     lines = (other / "data.csv").read_text().splitlines()
     (other / "data.csv").write_text("\n".join(line for line in lines if not line.startswith(f"{buyers[0]},")) + "\n")
     told = succeeds("run", "sleep.toml", "--no-audit", cwd=other)
@@ -387,5 +388,4 @@ def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the
     assert "python -m hushbid verify demo/record.json" in told or "hushbid verify demo/record.json" in told
     assert "demo/campaign.toml" in refused("demo", "--people", "300", "--out", "demo", cwd=home)
     again = json.loads(succeeds("run", "demo/campaign.toml", "--no-audit", "--force", "--json", cwd=home))
-    assert again["drawn_before"] is True
-    assert f"{again['estimate']['estimate']:.2f}" in told or f"{again['estimate']['estimate']:.1f}" in told
+    assert (again["drawn_before"], again["made_up"]) == (False, True)

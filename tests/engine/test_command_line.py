@@ -127,6 +127,39 @@ def test_every_engine_writes_what_memory_does(home: Path) -> None:
         assert (home / f"{engine}.parquet").stat().st_mode & 0o077 == 0
 
 
+def test_among_equals_memory_and_engines_buy_from_the_same_people_however_the_file_is_sorted(tmp_path: Path) -> None:
+    reports = np.random.default_rng(2).choice([0.59, 0.60, 0.61, 0.63, 1.39], 300)
+    drawn = pa.table({"id": [f"p{k}" for k in range(300)], "sensitivity": reports})
+    market = ["--prior", "empirical:0.31,0.59,0.6,0.61,0.63,1.23,1.39,2.33", "--setting", "local"]
+    market += ["--buyer-weight", "30", "--variance", "0.25"]
+    bought = []
+    for name, people in (("drawn", drawn), ("sorted", drawn.sort_by([("sensitivity", "descending")]))):
+        pq.write_table(people, tmp_path / f"{name}.parquet")
+        for engine in ("memory", "polars", "duckdb"):
+            out = f"{name}-{engine}.parquet"
+            succeeds("price", f"{name}.parquet", *market, "--engine", engine, "--out", out, cwd=tmp_path)
+            found = pq.read_table(tmp_path / out)
+            columns = (found[column].to_pylist() for column in ("id", "privacy_loss", "payment_minor"))
+            bought.append({id: paid for id, loss, paid in zip(*columns, strict=True) if loss > 0.0})
+    assert 1 < len(bought[0]) < 200
+    assert all(some == bought[0] for some in bought)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"sensitivity": [1.5, 1.5]}, "must have a column of ids"),
+        ({"id": ["ann", "ann"], "sensitivity": [1.5, 1.5]}, "must name everybody once"),
+    ],
+)
+def test_where_identity_decides_people_without_names_are_not_priced_in_memory(
+    columns: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "people.parquet")
+    command = ("price", "people.parquet", *MARKET, "--setting", "local", "--check-ids", "off")
+    assert sentence in refused(*command, cwd=tmp_path)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_bad_rows_are_counted_and_named_before_anything_is_written(engine: str, tmp_path: Path) -> None:
     reports: list[float | None] = people()["sensitivity"].to_pylist()
@@ -176,7 +209,7 @@ def test_repeated_ids_are_refused_unless_told_not_to_look(engine: str, tmp_path:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_campaign_runs_on_an_engine_and_its_estimate_is_drawn_once(engine: str, home: Path) -> None:
     first = succeeds("run", "sleep.toml", "--engine", engine, cwd=home)
-    assert names(home / "sleep") == ["claims", "decisions.parquet", "estimate.json", "payments.parquet", "summary.json"]
+    assert names(home / "sleep") == ["decisions.parquet", "estimate.json", "payments.parquet", "summary.json"]
     assert first["estimate"]["interval"]["low"] < first["estimate"]["estimate"] < first["estimate"]["interval"]["high"]
     assert "exists already" in refused("run", "sleep.toml", "--engine", engine, cwd=home)
     again = succeeds("run", "sleep.toml", "--force", cwd=home)
@@ -197,7 +230,7 @@ def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> Non
     folder(
         people(value=[None if row == gone else x for row, x in enumerate(whole["value"].to_pylist())]), other / "people"
     )
-    (other / "sleep.toml").write_text(CAMPAIGN)
+    (other / "sleep.toml").write_text('quantity = "mean sleep in May"\n' + CAMPAIGN)
     assert succeeds("run", "sleep.toml", cwd=other)["estimate"]["dropped_out"] == 1
     after = pq.read_table(other / "sleep" / "payments.parquet").to_pylist()
     assert after[gone] == {**before[gone], "payment_minor": 0, "delivered": "no"}

@@ -54,6 +54,9 @@ class DataSource:
     kind: Kind
     """What the column holds; ``simulated_values`` are made up and get their noise here."""
 
+    late: Literal["paid", "unpaid"] | None
+    """What is paid for data that came after the estimate was drawn; None if the file does not say."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
@@ -70,6 +73,12 @@ class Campaign:
 
     unit: str
     """The unit of the data; may be empty."""
+
+    wave: int
+    """Which time the same people are asked the same."""
+
+    made_up: bool
+    """Whether nobody in it was promised anything, so that its estimate may be drawn again and again."""
 
     notices: tuple[str, ...]
     """Sentences that must stand at the top of the report."""
@@ -142,6 +151,7 @@ def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
     name = top.text("name", default=path.stem)
     quantity = top.text("quantity", default="the mean")
     unit = top.text("unit")
+    wave, made_up = _wave(top), top.flag("made_up")
     notices = _texts(top, "notices")
     market_section = top.section("market", needed=True)
     market, prior = _market(market_section, home)
@@ -169,6 +179,8 @@ def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
         name=name,
         quantity=quantity,
         unit=unit,
+        wave=wave,
+        made_up=made_up,
         notices=notices,
         prior=prior,
         market=market,
@@ -182,6 +194,16 @@ def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
         accept_pilot_overlap=overlap,
         accept_infinite_loss=infinite,
     )
+
+
+def _wave(section: Section) -> int:
+    value = section.raw("wave")
+    if value is None and not section.given("wave"):
+        return 1
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    section.wrong("wave", "a whole number of at least 1")
+    return 1
 
 
 def _texts(section: Section, name: str) -> tuple[str, ...]:
@@ -301,11 +323,13 @@ def _data(section: Section, home: Path, setting: str, reports: ReportsSource) ->
     file = _file(section, home)
     kinds = _LABELS[setting]
     kind = section.choice("kind", kinds, default=kinds[0])
+    late = section.choice("late", ("paid", "unpaid"))
     source = DataSource(
         file=file,
         id=section.text("id", default=reports.id),
         value=section.text("value", default="message" if kind == "messages" else "value"),
         kind="messages" if kind == "messages" else "simulated_values" if kind == "simulated_values" else "values",
+        late="paid" if late == "paid" else "unpaid" if late == "unpaid" else None,
     )
     section.finish()
     _check_columns(section, file, {"id": source.id, "value": source.value})

@@ -64,7 +64,8 @@ def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> tup
             for setting in SETTINGS:
                 step(f"pricing, {setting} setting")
                 market = options.market(prior, setting=setting)
-                rows.append(_figures(market.acquire(people.reports)))
+                tie_key = None if people.ids is None else people.tie_keys(market)
+                rows.append(_figures(market.acquire(people.reports, tie_key=tie_key)))
                 if given["rivals"]:
                     step(f"pricing as others would, {setting} setting")
                     rivals[setting] = _rivals(market, people.reports)

@@ -21,6 +21,7 @@ _CAMPAIGN = """\
 name = "Sleep of hospital staff"
 quantity = "mean sleep per night"
 unit = "hours"
+made_up = true                       # never for real people: the estimate is drawn anew at every run
 notices = ["Every person in this campaign is made up: sleep, prices for privacy and groups were simulated."]
 
 [market]
@@ -79,7 +80,6 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
             force=force,
             audit=True,
             step=step,
-            many_releases=True,
             estimate_needed=False,
         )
     facts = {**results.facts(), "true_mean_of_the_made_up": mean}

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,7 +125,7 @@ def _paid(minor: int, currency: Currency) -> str:
 def decide(people: People, market: Market, currency: Currency) -> Purchase:
     """Run the market on people's reports and round its payments."""
     with rows_of(people.source):
-        outcome = market.acquire(people.reports)
+        outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
     money = Money.of(outcome.payments, outcome.incentive_error, currency=currency.code, decimals=currency.decimals)
     return Purchase(people=people, outcome=outcome, currency=currency, money=money)
 
@@ -138,9 +138,15 @@ def rounded_up(value: float) -> float:
     return float(f"{math.ceil(value / unit - 1e-9) * unit:.12g}")
 
 
-def record_of(purchase: Purchase, origin: Mapping[str, Any], release: Release | None, notes: list[str]) -> Record:
+def record_of(
+    purchase: Purchase,
+    origin: Mapping[str, Any],
+    release: Release | None,
+    notes: list[str],
+    stamps: Sequence[str] = (),
+) -> Record:
     """The record of a purchase. Safeguards that were overridden are stamped into it."""
-    stamps = []
+    stamps = list(stamps)
     if origin.get("overlap"):
         stamps.append(f"prior fitted on participants: {origin['overlap']} of those who report were in the pilot")
     outcome = purchase.outcome

@@ -20,7 +20,7 @@ from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.plan import ReleasePlan, as_bounds, as_column, rows_text
 from hushbid.disclosure.release import Grid
-from hushbid.disclosure.wire import LARGEST_GRID_BITS, PrivatizedValue, as_ratio
+from hushbid.disclosure.wire import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.estimation import FloatArray, as_losses, best_weights
 
@@ -77,7 +77,8 @@ def draw_messages(column: FloatArray, loss: float, bounds: tuple[float, float]) 
         if not (Fraction(2**bits) / Fraction(scale) <= Fraction(loss) and bound <= loss):
             raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
         steps = noise.draw_many(steps, scale=scale)
-    return [PrivatizedValue(grid_bits=bits, epsilon=as_ratio(loss), value=step) for step in steps]
+    ratio = as_ratio(loss)
+    return [PrivatizedValue(grid_bits=bits, epsilon=ratio, value=within_reach(step, bits, ratio)) for step in steps]
 
 
 def simulate_privatized(values: ArrayLike, privacy_loss: ArrayLike, bounds: tuple[float, float]) -> FloatArray:

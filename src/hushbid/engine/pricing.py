@@ -190,7 +190,7 @@ def price(
     check_ids
         With ``"exact"``, fail if an id is missing or repeated.
     tie_seed
-        Keys the hash of ids that decides between equals.
+        Keys the hash of ids that decides between equals; without one it is the hash of `hushbid.allocation.tie_keys`.
     progress
         Called before every pass over the rows.
     gather, window

@@ -146,6 +146,11 @@ class Market:
             return self.width**2 / 4.0
         return spread if isinstance(spread, np.ndarray) else float(spread)  # type: ignore[arg-type]
 
+    @property
+    def identity_decides(self) -> bool:
+        """Whether some of several people with equal virtual costs may be bought from and others not."""
+        return self.setting == "local" or not np.all(self.stated_variance)
+
     def error_weight(self, n: int) -> float:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people."""
         weight = np.asarray(self.user_weight, dtype=float)
@@ -155,7 +160,11 @@ class Market:
         return total
 
     def acquire(self, reports: ArrayLike, *, tie_key: Sequence[Any] | NDArray[Any] | None = None) -> Outcome:
-        """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid."""
+        """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid.
+
+        Among equals the smaller ``tie_key`` comes first, or the earlier row: neither may depend on the reports.
+        `hushbid.allocation.tie_keys` makes keys of ids, as the command line, the engines and the server do.
+        """
         if np.ndim(reports) > 1 or np.size(reports) == 0:
             raise InputError(f"reports must be one number per person, at least one, got shape {np.shape(reports)}.")
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(np.atleast_1d(np.asarray(reports))))
@@ -370,13 +379,12 @@ class Market:
         rule = self.rule(costs, tie_key=tie_key)
         spread = self.stated_variance
         # Where identity decides between equal costs, people with equal reports do not face the same rule.
-        by_identity = self.setting == "local" or not np.all(spread)
         weight = self.error_weight(n) * self.width**2
         tops = [prior.support[1] for prior, _ in self._groups(n)]
         slack = max(rounding(self.setting, weight, top, cap=cap, care=care) for top in tops)
         for prior, members in self._groups(n):
             rows = members[np.isin(members, bought, assume_unique=True)] if members.size < n else bought
-            alike = rows if by_identity else spread[rows] if isinstance(spread, np.ndarray) else None
+            alike = rows if self.identity_decides else spread[rows] if isinstance(spread, np.ndarray) else None
             found = rents(
                 rule,
                 prior,

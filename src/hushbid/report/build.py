@@ -242,7 +242,7 @@ def _comparison(outcome: Outcome, other: Outcome | Literal["compute", "omit"], l
 
 def _again(outcome: Outcome, **changes: object) -> Outcome:
     changed: Market = replace(outcome.market, **changes)  # type: ignore[arg-type]
-    return changed.acquire(outcome.reports)
+    return changed.acquire(outcome.reports, tie_key=outcome.tie_order)
 
 
 def _cap(outcome: Outcome, level: float) -> CapFacts:

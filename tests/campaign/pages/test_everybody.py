@@ -250,7 +250,8 @@ def test_a_whole_central_participation_works_without_scripts(browser: Browser, s
         play.decide()
         page.get_by_role("link", name="Look again").click()
         page.fill("#value", "7.5")
-        page.get_by_role("button", name="Give my value").click()
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Yes, give it").click()
         assert page.inner_text("h1") == "Thank you, it has arrived"
     assert shared.service.participation(play.token(0)).delivered_at is not None
 

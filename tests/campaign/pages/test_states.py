@@ -95,8 +95,8 @@ def test_no_log_holds_anything_of_a_person(shared: Live, caplog: pytest.LogCaptu
         her.send("/p/report", "/p/choice?agreed=yes", price="1.13719", agreed="yes")
         play.report([1, 2])
         play.decide()
-        her.send("/p/deliver", "/p", value="77.77123")
-        her.send("/p/deliver", "/p", value="7.77123")
+        her.send("/p/deliver", "/p", value="77.77123", sure="yes")
+        her.send("/p/deliver", "/p", value="7.77123", sure="yes")
         her.get("/p/export")
         token = her.csrf("/p")
     assert shared.service.participation(play.token(0)).delivered_at is not None

@@ -312,8 +312,14 @@ class PersonalLedger:
     """What a person has given up over all campaigns."""
 
     rows: tuple[LedgerRow, ...]
+    given_up: float
+    """What she has given up, rounded up."""
+
+    reserved: float
+    """What is reserved or promised and may still be given up, rounded up."""
+
     total: float
-    """Given up or still reserved, rounded up."""
+    """Both together, rounded up: what counts towards the cap."""
 
     cap: float | None
     """No campaign of this server lets the total exceed this."""

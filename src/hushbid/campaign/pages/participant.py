@@ -78,6 +78,7 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         "stage": stage,
         "notice": notice,
         "sureness": sureness,
+        "key_told": _key_told(visit, view.retention_days),
         **_given(visit, view),
     }
     if stage == "invited":
@@ -89,6 +90,12 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
         return visit.page("participant/offer.html", status=status, here="/p", **values)
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
+
+
+def _key_told(visit: Visit, days: int) -> str:
+    """When the key to people's values is destroyed."""
+    name = {0: "consent.key_at_once", 1: "consent.key_next_day"}.get(days, "consent.key_later")
+    return visit.texts(name, days=days)
 
 
 def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
@@ -193,7 +200,7 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
         rows=choice.table(menu, step, largest=largest),
         around=choice.around(menu, suggested, step, largest=largest),
         truth=suggested,
-        halves=choice.steps_below_and_above(step),
+        halves=choice.steps_below_and_above(step, view.max_privacy_loss),
         dots=pictures.dots(visit.texts, write, step),
         chart=pictures.menu_chart(visit.texts, write, menu, step, price=price, currency=view.currency),
         bar=pictures.sure_bar(sureness(0.0)),
@@ -263,6 +270,8 @@ async def deliver_value(request: Request) -> Response:
     awaited = stage_of(view, visit.shell.service.clock()) == "offer"
     try:
         value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
+        if value is not None and not form.ticked("sure"):
+            return visit.page("participant/sure.html", here="/p", view=view, value=value, nonce=form.text("nonce"))
         promise = visit.shell.service.deliver_soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
     except Unreadable as refused:
@@ -343,7 +352,7 @@ async def given_up(request: Request) -> Response:
     visit = await participant(request)
     ledger = await _ask(visit, lambda service: service.personal_ledger(visit.token))
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    bar = pictures.sure_bar(sureness(ledger.total))
+    bar = pictures.sure_bar(sureness(ledger.given_up))
     return visit.page("participant/given_up.html", ledger=ledger, view=view, bar=bar)
 
 

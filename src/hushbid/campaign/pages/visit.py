@@ -261,7 +261,9 @@ def cookie_name(shell: Shell, name: str) -> str:
 
 
 def base_address(visit: Visit) -> str:
-    """How the visitor reaches this server; links for participants begin with it."""
+    """How people reach this server: as it was told, or else as the visitor does. Links for participants begin so."""
+    if visit.shell.address is not None:
+        return visit.shell.address
     scheme = "https" if visit.shell.https else visit.request.url.scheme
     return f"{scheme}://{visit.request.url.netloc}"
 

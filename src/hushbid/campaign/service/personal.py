@@ -37,8 +37,15 @@ def personal_ledger(connection: Connection, context: Context, secret: str) -> Pe
     """What the person behind a secret has given up over all campaigns, as far as the server can tell who she is."""
     participant = participants.by_secret(connection, secret)
     rows = [] if participant.person_id is None else ledger.of_person(connection, participant.person_id)
-    total = sum((Fraction(row.amount) for row in rows), Fraction(0))
-    return PersonalLedger(rows=tuple(rows), total=_rounded_up(total), cap=context.privacy_cap)
+    lost = sum((Fraction(row.amount) for row in rows if row.kind == "delivered"), Fraction(0))
+    held = sum((Fraction(row.amount) for row in rows if row.kind != "delivered"), Fraction(0))
+    return PersonalLedger(
+        rows=tuple(rows),
+        given_up=_rounded_up(lost),
+        reserved=_rounded_up(held),
+        total=_rounded_up(lost + held),
+        cap=context.privacy_cap,
+    )
 
 
 def export(connection: Connection, context: Context, secret: str) -> dict[str, Any]:
@@ -61,6 +68,8 @@ def export(connection: Connection, context: Context, secret: str) -> dict[str, A
         "ledger": {
             "person": participant.person_id,
             "rows": [_plain(asdict(row)) for row in gave_up.rows],
+            "given_up": gave_up.given_up,
+            "reserved": gave_up.reserved,
             "total": gave_up.total,
             "cap": gave_up.cap,
         },

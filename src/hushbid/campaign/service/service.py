@@ -176,13 +176,10 @@ class Service:
         """Begin a session; refused, and ever later, after failures."""
         known = accounts.checked_name(name)
         counted = accounts.subjects(self._context.identity_key, known, address)
+        self._write("login", lambda tx: accounts.attempt(tx, counted))
         with self._read() as connection:
-            accounts.refuse_throttled(connection, counted, self.clock())
             user = stored_accounts.user_named(connection, known)
-        if user is None or not accounts.password_fits(user, password):
-            if user is None:
-                accounts.password_fits(None, password)
-            self._write("login", lambda tx: accounts.failed(tx, counted))
+        if not accounts.password_fits(user, password) or user is None:
             raise NotAllowed("The name or the password is wrong.")
         return self._write("login", lambda tx: accounts.begin_session(tx, user, counted))
 
