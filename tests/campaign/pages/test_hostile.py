@@ -298,7 +298,7 @@ def test_links_begin_with_the_configured_address_whatever_host_a_request_names(e
         invited = ann.send(
             f"{path}/participants", f"{path}/participants", kind="ids", people="new@example.org", once="p" * 32
         )
-        renewed = ann.send(f"{path}/links", f"{path}/participants", label="old@example.org")
+        renewed = ann.send(f"{path}/links", f"{path}/participants", label="old@example.org", sure="yes")
     for page in (invited, renewed):
         assert re.findall(r"(\S+)/p#hb_p_", page.text)[0].endswith("https://campaign.example.org")
         assert "evil.example.net" not in page.text
