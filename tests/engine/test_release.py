@@ -12,7 +12,7 @@ import pytest
 
 import hushbid
 from hushbid.disclosure import ReleasePlan, release_plan
-from hushbid.disclosure.asking import tallied
+from hushbid.disclosure.asking import person_digests, tallied
 from hushbid.disclosure.publish import number_forms
 from hushbid.engine import price, release
 from hushbid.engine.asking import asked_of
@@ -86,7 +86,7 @@ def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kin
     found = asked_of(priced, "datum", question="", wave=1).tally
     losses = MARKET.acquire(REPORTS).privacy_loss
     forms = number_forms(data, (losses > 0) & ~np.isnan(data))
-    expected = tallied([str(k) for k in range(N)], losses, forms)
+    expected = tallied(person_digests([str(k) for k in range(N)]), losses, forms)
     assert (found.people, found.data, found.delivered) == (expected.people, expected.data, expected.delivered)
     assert found.losses == pytest.approx(expected.losses, rel=1e-9)
     assert found.marked == pytest.approx(expected.marked, rel=1e-9)

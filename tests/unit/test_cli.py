@@ -1,6 +1,7 @@
 """The frame of the command line; each command has tests of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,6 +62,24 @@ def test_whatever_goes_wrong_ends_in_one_sentence_and_a_status(
     raising(problem)
     told = CliRunner().invoke(main, ["demo"])
     assert (told.exit_code, told.output) == (status, sentence)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("problem", [ValueError("engine"), InputError("engine."), click.UsageError("engine")], ids=type)
+def test_a_stop_signal_is_what_ends_a_command_whatever_an_engine_makes_of_it(
+    problem: Exception, number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @make_command("demo")
+    def stand_in(as_json: bool) -> None:
+        try:
+            signal.raise_signal(number)
+        except BaseException:  # noqa: BLE001 (as DuckDB does when our code inside it is interrupted)
+            raise problem from None
+
+    monkeypatch.setattr("hushbid.cli.demo.command", stand_in)
+    told = CliRunner().invoke(main, ["demo"])
+    assert told.exit_code == status
+    assert told.output == ("\nInterrupted: nothing is left half written.\n" if number is signal.SIGINT else "")
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "demo"], ["demo", "--debug"]])

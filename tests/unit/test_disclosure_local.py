@@ -146,7 +146,8 @@ def test_a_damaged_store_is_neither_sent_nor_drawn_again(tmp_path: Path) -> None
 
 def test_a_missing_value_leaves_no_claim_that_blocks_the_person(tmp_path: Path) -> None:
     with pytest.raises(DataError):
-        privatize(math.nan, 0.5, (0, 1), store=tmp_path / "mine")
+        privatize(math.nan, 0.5, (0, 1), store=tmp_path / "new" / "mine")
+    assert not (tmp_path / "new").exists()
     assert privatize(0.4, 0.5, (0, 1), store=tmp_path / "mine").epsilon == (1, 2)
 
 

@@ -362,7 +362,7 @@ def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -
         by_ids=True,
         setting="central",
         bounds=(0.0, 12.0),
-        tally=asking.tallied([f"p{k}" for k in range(N)], np.ones(N), [None] * N),
+        tally=asking.tallied(asking.person_digests([f"p{k}" for k in range(N)]), np.ones(N), [None] * N),
     )
     assert account.Marks.of(ask, key.read_bytes()).name == claim.stem
     assert account.Marks.of(ask, bytes(32)).name != claim.stem
@@ -497,3 +497,34 @@ def test_numbers_and_their_texts_are_the_same_ids(tmp_path: Path) -> None:
     first = release([0.1, 0.2, 0.3], ids=[7, 8, 9], claims=tmp_path)
     assert release([0.1, 0.2, 0.3], ids=np.array([7, 8, 9]), claims=tmp_path) == first
     assert release([0.1, 0.2, 0.3], ids=["7", " 8", "9"], claims=tmp_path) == first
+
+
+def test_messages_are_compared_by_what_they_say_and_not_by_how_it_is_written(tmp_path: Path) -> None:
+    local = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), setting="local", buyer_weight=50, user_weight=0)
+    outcome = local.acquire([1.1, 1.2, 1.3])
+    sent = [hushbid.privatize(0.5, float(loss), (0, 1)).to_json() if loss else None for loss in outcome.privacy_loss]
+    options: dict[str, Any] = {"question": "sleep", "ids": ["a", "b", "c"], "claims": tmp_path}
+    first = hushbid.release(outcome, sent, **options)
+    rewritten = [None if text is None else json.dumps(json.loads(text), indent=1) for text in sent]
+    assert hushbid.release(outcome, rewritten, **options).estimate == first.estimate
+    other = [hushbid.privatize(0.5, float(loss), (0, 1)) if loss else None for loss in outcome.privacy_loss]
+    with pytest.raises(AlreadyReleased, match="drawn from other data"):
+        hushbid.release(outcome, other, **options)
+
+
+def test_a_record_without_ids_is_released_once_too(home: Path, store: Path) -> None:
+    (home / "reports.csv").write_text("sensitivity\n" + "".join(f"{price!r}\n" for price in PRICES))
+    (home / "data.csv").write_text("value\n" + "".join(f"{value!r}\n" for value in SLEEP))
+    market = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
+    with contextlib.chdir(home):
+        assert (
+            CliRunner().invoke(main, ["price", "reports.csv", *market, "--record", "r.json", "--json"]).exit_code == 0
+        )
+        told = [CliRunner().invoke(main, ["release", "r.json", "data.csv", "--json", "--force"]) for _ in range(2)]
+    found = [json.loads(one.stdout) for one in told]
+    assert found[0]["estimate"] == found[1]["estimate"]
+    assert [one["drawn_before"] for one in found] == [False, True]
+    assert "these very data" in refused(home, "release", "r.json", "data.csv", "--force", "--question", "mean rest")
+    (home / "data.csv").write_text("value\n" + "".join(f"{value + 1e-9!r}\n" for value in SLEEP))
+    assert "people without ids" in refused(home, "release", "r.json", "data.csv", "--force")
+    assert len(list(store.glob("data-*.json"))) == 1

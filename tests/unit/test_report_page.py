@@ -209,7 +209,7 @@ def test_every_topic_has_its_section(report: Report) -> None:
     for needed in (
         "with 95\u00a0% confidence between".replace("\u00a0", " "),
         "Information rent",
-        "Privacy loss of the",
+        "Privacy loss promised to the",
         "What she is paid",
         "Who the estimate listens to",
         "between what people ask and what their data say would move the estimate by half an interval",

@@ -17,6 +17,10 @@ from hushbid.engine.money import NO_CURRENCY, Currency
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
 
+_RESULTS = (
+    *("decisions.csv", "decisions.parquet", "payments.csv", "payments.parquet", "estimate.json", "report.html"),
+    *("record.json", "outcome.json", "summary.json", "decided.json"),
+)
 Kind = Literal["values", "messages", "simulated_values"]
 _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}
 
@@ -116,6 +120,16 @@ class Campaign:
     accept_infinite_loss: bool
     """Whether losing all privacy was accepted by name."""
 
+    @property
+    def inputs(self) -> list[str | Path]:
+        """Every file that is read."""
+        return [self.path, self.reports.file, *([self.data.file] if self.data else []), *self.prior.paths]
+
+    @property
+    def outputs(self) -> list[Path]:
+        """Every file that may be written."""
+        return [self.folder / name for name in _RESULTS]
+
     def market_for(self, labels: list[str] | None) -> Market:
         """The market, for people with these group labels."""
         return Market(prior=self.prior.prior_for(labels), **self.market)
@@ -128,6 +142,10 @@ def read_campaign(path: Path) -> Campaign:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise InputError(f"{path} is not TOML: {problem}.") from None
+    except RecursionError:
+        raise InputError(f"{path} cannot be read: it is nested too deeply.") from None
+    except ValueError:  # of Python's own: a number of thousands of digits
+        raise InputError(f"{path} cannot be read: a number in it has too many digits.") from None
     problems = Problems(str(path), text)
     campaign = _read(Section(values, "", problems), path, problems)
     problems.refuse()

@@ -59,6 +59,7 @@ class MarketOptions:
             priors={name: source.priors[""] for name, source in groups.items()},
             pilots={name: source.pilots[""] for name, source in groups.items() if source.pilots},
             files={name: source.files[""] for name, source in groups.items() if source.files},
+            paths=tuple(path for source in groups.values() for path in source.paths),
         )
 
     def currency(self) -> "Currency":

@@ -101,8 +101,8 @@ class Decided:
 
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
-        from hushbid.cli.purchase import rounded_up
         from hushbid.engine.money import with_rounding
+        from hushbid.report.formats import at_most
 
         summary, currency = self.priced.summary, self.currency
         return {
@@ -110,7 +110,7 @@ class Decided:
             "people": summary.people,
             "dropped_rows": summary.dropped,
             "bought_from": summary.active,
-            "largest_privacy_loss": rounded_up(summary.largest_privacy_loss),
+            "largest_privacy_loss": at_most(summary.largest_privacy_loss),
             "standard_error": summary.mse**0.5,
             "currency": currency.code,
             "decimals": currency.decimals,

@@ -77,7 +77,7 @@ def read_people(
 
     With ``priors`` (by group, or one under any name), rows that these cannot price are left out and counted instead.
     """
-    needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group else [])]
+    needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group is not None else [])]
     found = read_table(file, needed=needed, optional=[id_column])
     dropped = 0
     if priors is not None:

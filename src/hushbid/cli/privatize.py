@@ -11,7 +11,7 @@ import click
 
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import read_bounds
-from hushbid.engine.atomic import STREAM, write_file
+from hushbid.engine.atomic import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
 
 
@@ -60,6 +60,7 @@ def command(**given: Any) -> None:
         )
     folder = given["store"] or Path(click.get_app_dir("hushbid")) / "values"
     store = folder / _file_name(given["campaign"], given["person"])
+    refuse_clashes([given["out"]], [given["value_file"], folder])
     again = store.with_name(f"{store.name}.json").exists()
     message = privatize(
         0.0 if again else _value(given["value_file"]),

@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
-from hushbid.engine.atomic import Staging, refuse_existing
+from hushbid.engine.atomic import Staging, refuse_clashes, refuse_existing
 
 if TYPE_CHECKING:
     from hushbid.disclosure import Answer
@@ -73,6 +73,7 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", tu
     from hushbid.record import read
 
     out = given["out"] or path.with_name(f"{path.name.removesuffix('.json')}.released.json")
+    refuse_clashes([out], [path, file])
     if not given["force"]:
         refuse_existing([out])
     with Steps(4) as step:

@@ -25,8 +25,10 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
     """
     from hushbid.cli.campaign_file import read_campaign
     from hushbid.cli.conduct import STEPS, Results, conduct
+    from hushbid.engine.atomic import refuse_clashes
 
     content = read_campaign(campaign)
+    refuse_clashes(content.outputs, content.inputs)
     engine = how.chosen(content.reports.file)
     results: Results | EngineResults
     if engine == "memory":

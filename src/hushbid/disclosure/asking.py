@@ -109,35 +109,28 @@ def person_digests(ids: Sequence[str]) -> Digests:
     return _digests((one.encode("utf-8", "surrogatepass") for one in ids), _PERSON)
 
 
-def tallied(ids: Sequence[str] | None, losses: FloatArray, data: Sequence[bytes | None]) -> Tally:
-    """Some rows: ids (None if there are none), losses, and a form of each datum (None: not asked, or not delivered)."""
-    which = [row for row, datum in enumerate(data) if datum is not None]
-    delivered = _digests((_named(ids, row) + (data[row] or b"") for row in which), _DATUM)
+def tallied(people: Digests | None, losses: FloatArray, data: Sequence[bytes | None]) -> Tally:
+    """Some rows: hashes of ids (None: no ids), losses, and a form of each datum (None: not asked or not delivered)."""
+    names = b"" if people is None else people.astype("<u8").tobytes()
+    delivered = _digests(
+        (names[32 * row : 32 * row + 32] + datum for row, datum in enumerate(data) if datum is not None), _DATUM
+    )
     sizes = np.where(np.isinf(losses), 1.0, losses / (1.0 + np.where(np.isinf(losses), 0.0, losses)))
-    found = None if ids is None else person_digests(ids)
-    shares = np.ones(sizes.size) if found is None else found[:, 0] / 2.0**64
+    shares = np.ones(sizes.size) if people is None else people[:, 0] / 2.0**64
     return Tally(
-        people=0 if found is None else _total(found),
+        people=0 if people is None else _total(people),
         losses=math.fsum(sizes),
         marked=math.fsum(sizes * shares),
         data=_total(delivered),
-        delivered=len(which),
+        delivered=len(delivered),
     )
 
 
-def canonical_order(ids: Sequence[str] | None, losses: FloatArray, data: Sequence[bytes | None]) -> NDArray[np.intp]:
+def canonical_order(people: Digests | None, losses: FloatArray, data: Sequence[bytes | None]) -> NDArray[np.intp]:
     """An order of rows that does not depend on how they are listed: by id, or else by datum and loss."""
-    if ids is not None:
-        found = person_digests(ids)
-    else:
-        found = _digests((b"" if datum is None else b"\1" + datum for datum in data), _DATUM)
-    return np.lexsort((losses, *found.T))
-
-
-def _named(ids: Sequence[str] | None, row: int) -> bytes:
-    """An id with its length before it, so that no id and datum together look like another pair."""
-    name = b"" if ids is None else ids[row].encode("utf-8", "surrogatepass")
-    return len(name).to_bytes(8, "little") + name
+    if people is None:
+        people = _digests((b"" if datum is None else b"\1" + datum for datum in data), _DATUM)
+    return np.lexsort((losses, *people.T))
 
 
 def _digests(texts: Iterable[bytes], purpose: bytes) -> Digests:

@@ -52,16 +52,19 @@ def privatize(
     """
     loss, bounds = _as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
     if store is None:
-        return _drawn(value, loss, bounds)
+        return draw_messages(_as_datum(value), loss, bounds)[0]
     path = Path(store)
     if not path.name:
         raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.")
     terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
+    kept = claims.stored(path.parent, path.name)
+    if kept is None:
+        column = _as_datum(value)  # refused before anything is written
 
-    def draw() -> dict[str, Any]:
-        return {**terms, "message": _drawn(value, loss, bounds).to_dict()}
+        def draw() -> dict[str, Any]:
+            return {**terms, "message": draw_messages(column, loss, bounds)[0].to_dict()}
 
-    kept = claims.stored(path.parent, path.name) or claims.drawn_once(path.parent, path.name, draw)
+        kept = claims.drawn_once(path.parent, path.name, draw)
     if {name: kept.get(name) for name in terms} != terms:
         raise ReleaseError(f"{path}.json holds a value that was privatized with another privacy loss or other bounds.")
     return PrivatizedValue.from_dict(kept["message"])
@@ -202,11 +205,11 @@ def _as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
     return loss
 
 
-def _drawn(value: float, loss: float, bounds: tuple[float, float]) -> PrivatizedValue:
+def _as_datum(value: float) -> FloatArray:
     column = as_column([value], needed=np.array([True]))
     if math.isnan(column[0]):
         raise DataError("value is missing: there is nothing to send.")
-    return draw_messages(column, loss, bounds)[0]
+    return column
 
 
 def _read_message(message: object, row: int) -> PrivatizedValue | None:

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.disclosure.account import Marks, Settled, refuse_neighbour, settle
-from hushbid.disclosure.asking import Ask, as_ids, as_question, as_wave, canonical_order, tallied
+from hushbid.disclosure.asking import (
+    Ask,
+    Digests,
+    as_ids,
+    as_question,
+    as_wave,
+    canonical_order,
+    person_digests,
+    tallied,
+)
 from hushbid.disclosure.plan import ReleasePlan
 from hushbid.disclosure.publish import draw_first, prepare, was_shown
 from hushbid.disclosure.release import FORMAT, Release
@@ -57,15 +66,15 @@ def release_once(
     people are known by their data. Without ``claims`` the process remembers, and asking again is refused.
     """
     prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)
-    names, forms = _as_names(ids, plan.people), prepared.forms()
-    order = canonical_order(names, plan.promised, forms)
+    people, forms = _as_people(ids, plan.people), prepared.forms()
+    order = canonical_order(people, plan.promised, forms)
     ask = Ask(
         question=as_question(question),
         wave=as_wave(wave),
-        by_ids=names is not None,
+        by_ids=people is not None,
         setting=plan.setting,
         bounds=plan.bounds,
-        tally=tallied(names, plan.promised, forms),
+        tally=tallied(people, plan.promised, forms),
         exact=np.stack([plan.promised, plan.delivered, plan.variance])[:, order].astype("<f8").tobytes(),
     )
     if claims is None:
@@ -82,7 +91,7 @@ def release_once(
             "The estimate was drawn by an engine, which kept no figures of single people: ask again on an engine."
         )
     kept = _listed(Release.from_dict(settled.release), np.argsort(order))
-    late = () if settled.same_data else _late(kept, names, plan, forms, settled)
+    late = () if settled.same_data else _late(kept, people, plan, forms, settled)
     _shown(ask)
     return Answer(
         release=replace(kept, key=plan.key), before=settled.before, late=late, waves_before=settled.waves_before
@@ -105,20 +114,24 @@ def other_data(also: str = "") -> AlreadyReleased:
     )
 
 
-def _as_names(ids: Iterable[object] | None, people: int) -> list[str] | None:
-    names = None if ids is None else as_ids(ids)
-    if names is not None and len(names) != people:
+def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
+    if ids is None:
+        return None
+    names = as_ids(ids)
+    if len(names) != people:
         raise InputError(f"ids must have one entry per person ({people}), got {len(names)}.")
-    return names
+    return person_digests(names)
 
 
 def _late(
-    kept: Release, names: list[str] | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
+    kept: Release, people: Digests | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
 ) -> tuple[int, ...]:
     """Whose data came after the drawing; if these are not all that is new, the data are other ones."""
     late = tuple(row for row in kept.dropped_out if forms[row] is not None)
-    rest = [None if row in set(late) else form for row, form in enumerate(forms)]
-    if not settled.fits(tallied(names, plan.promised, rest).data):
+    rest = list(forms)
+    for row in late:
+        rest[row] = None
+    if not settled.fits(tallied(people, plan.promised, rest).data):
         raise other_data()
     return late
 
@@ -140,14 +153,18 @@ def _remembered(ask: Ask, draw: Callable[[], Release], folder: Path | None) -> R
         for name, other in _asked.items():
             if name != ours.name:
                 refuse_neighbour(ours, name, other.data, other.promises())
-    release = draw_first(ours.name, draw, folder)
-    with _asked_lock:
-        _asked[ours.name] = ours
-    return release
+        known = _asked.setdefault(ours.name, ours) is not ours
+    try:
+        return draw_first(ours.name, draw, folder)
+    except BaseException:
+        if not known:
+            with _asked_lock:
+                _asked.pop(ours.name, None)
+        raise
 
 
 def _shown(ask: Ask) -> None:
     ours = Marks.of(ask, _process_key)
     was_shown(ours.name)
     with _asked_lock:
-        _asked[ours.name] = ours
+        _asked.setdefault(ours.name, ours)

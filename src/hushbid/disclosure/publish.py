@@ -133,7 +133,7 @@ def _prepare_central(plan: ReleasePlan, data: object) -> Prepared:
 def _prepare_local(plan: ReleasePlan, data: object) -> Prepared:
     messages = local.read_messages(plan, data)
     present = np.array([message is not None for message in messages])
-    _refuse_nobody(present)
+    _refuse_nobody(plan, present)
     combined = local.combine(plan, messages)
     release = _release(
         plan,
@@ -184,13 +184,14 @@ def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, NDArray
     """The data as floats, and whose are there and needed. People with a zero loss have nothing to deliver."""
     column = as_column(data, needed=plan.delivered > 0)
     present = (plan.delivered > 0) & ~np.isnan(column)
-    _refuse_nobody(present)
+    _refuse_nobody(plan, present)
     return column, present
 
 
-def _refuse_nobody(present: NDArray[np.bool_]) -> None:
+def _refuse_nobody(plan: ReleasePlan, present: NDArray[np.bool_]) -> None:
     if not present.any():
-        raise NothingDelivered(f"None of the {present.size} people with a positive privacy loss delivered data.")
+        asked = np.count_nonzero(plan.delivered > 0)
+        raise NothingDelivered(f"None of the {asked} people with a positive privacy loss delivered data.")
 
 
 def _dropped_out(plan: ReleasePlan, present: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ def to_floats(values: object, name: str, error: type[InputError] = InputError) -
         if array.dtype.kind not in "fiubO":
             raise TypeError
         return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise error(f"{name} must be a number or an array of numbers, got {type(values).__name__}") from None
 
 
@@ -122,6 +122,8 @@ def to_parameter(value: object, name: str, allowed: str, is_allowed: Callable[[f
         if isinstance(value, bool | np.bool_ | str | bytes):
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise PriorError(f"{name} must be {allowed}, got an integer beyond all floats") from None
     except (TypeError, ValueError):
         raise PriorError(f"{name} must be {allowed}, got {name}={value!r}") from None
     if not is_allowed(number):

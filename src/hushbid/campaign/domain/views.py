@@ -212,6 +212,23 @@ class PaymentRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccountView:
+    """What a campaign owes, whether it was paid or not."""
+
+    delivered: int
+    """How many have delivered."""
+
+    payments: int
+    """What those are owed for their data."""
+
+    fees: int
+    """What people are owed for taking part."""
+
+    paid: int
+    """Marked as paid, of both together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipationView:
     """What one person sees of a campaign: the public facts, and her own."""
 

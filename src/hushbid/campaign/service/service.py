@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from hushbid.campaign.crash import Crash, no_crash
 from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
 from hushbid.campaign.domain.views import (
+    AccountView,
     CampaignView,
     Invitation,
     JobView,
@@ -359,6 +360,12 @@ class Service:
         _require_analyst(who)
         with self._read() as connection:
             return paying.rows(connection, campaign_id)
+
+    def account(self, who: Principal, campaign_id: str) -> AccountView:
+        """What a campaign owes in all, paid or not."""
+        _require_staff(who)
+        with self._read() as connection:
+            return paying.account(connection, campaign_id)
 
     def ledger(self, who: Principal, *, cursor: str | None = None, limit: int = 100) -> Page[LedgerRow]:
         """What everybody has given up, by pseudonym."""
