@@ -384,11 +384,12 @@ def test_a_draft_is_invisible_until_it_opens(service: Service) -> None:
 
 def test_a_discarded_draft_leaves_nothing(service: Service) -> None:
     play = drafted(service)
+    token = play.token(0)
     service.discard(play.who, play.id)
     with pytest.raises(NotFound):
         service.campaign(play.who, play.id)
-    with pytest.raises(NotFound):
-        service.participation(play.token(0))
+    with pytest.raises(NotAllowed):
+        service.participation(token)
 
 
 def test_auditors_see_records_but_change_nothing_and_see_no_labels(service: Service) -> None:

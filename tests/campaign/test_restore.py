@@ -1,6 +1,7 @@
 """Going back to an older database: it can neither promise again, nor release again, nor forget what people gave up."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hushbid.errors import CampaignError, Conflict, HushbidError
 from hushbid.record import Record
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log, verify_logged_record
-from tests.campaign.support import Installation, Play, decided, drafted, opened, released
+from tests.campaign.support import NONCE, Installation, Play, decided, drafted, opened, released
 
 
 def back_up(service: Service, path: Path) -> None:
@@ -81,7 +82,8 @@ def test_after_every_restore_there_is_the_same_estimate_or_none(
             else:
                 assert now.view.release is None
                 assert "restored from a backup" in (now.view.reason or "")
-            for attempt in (now.decide, now.release, lambda now=now: now.report([0]), lambda now=now: now.deliver([0])):
+            other = partial(service.deliver, now.token(0), 3.0, nonce=NONCE)
+            for attempt in (now.decide, now.release, lambda now=now: now.report([0]), other):
                 with pytest.raises(HushbidError):
                     attempt()
             assert now.view.release in (None, estimate)
