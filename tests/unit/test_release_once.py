@@ -215,6 +215,14 @@ def test_other_promises_and_other_data_are_refused_and_nothing_is_written(change
     assert not (home / "out").exists()
 
 
+def test_leaving_out_somebody_who_was_not_bought_from_does_not_draw_again(home: Path) -> None:
+    reports = (home / "reports.csv").read_text()
+    (home / "reports.csv").write_text(reports + "idle,3.5\n")  # above the prior's support
+    assert run(home)["bought_from"] == N
+    (home / "reports.csv").write_text(reports)
+    assert "or with other people beside them" in refused(home)
+
+
 def test_a_second_question_to_the_same_people_has_its_own_answer(home: Path, store: Path) -> None:
     first = run(home)
     weights = {f"p{k}": 11.0 - SLEEP[k] for k in range(N)}
@@ -306,6 +314,11 @@ def test_a_record_is_released_under_the_question_of_its_campaign(home: Path) -> 
     write(home)
     again = run(home)
     assert (again["drawn_before"], again["estimate"]["estimate"]) == (True, json.loads(found.stdout)["estimate"])
+    with contextlib.chdir(home):
+        same = CliRunner().invoke(
+            main, ["release", "out/outcome.json", "data.csv", "--force", "--question", "Mean sleep"]
+        )
+    assert same.exit_code == 0, same.output
     told = refused(home, "release", "out/outcome.json", "data.csv", "--force", "--question", "mean rest")
     assert "--question must be that of the record, 'mean sleep'" in told
 
@@ -386,6 +399,19 @@ def test_a_damaged_claim_is_neither_shown_nor_replaced(home: Path, store: Path) 
     assert "is damaged; it is neither returned nor drawn again" in refused(home)
 
 
+def test_a_store_that_may_not_be_made_is_told_and_nothing_is_written(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as broken:  # simulated: the tests may run as a user who may do everything
+        broken.setattr(os, "mkdir", refuse)
+        assert "cannot be used: Permission denied" in refused(home)
+    assert not (home / "out").exists()
+    assert run(home)["drawn_before"] is False
+
+
 @pytest.mark.parametrize("kind", ["a file", "in a file", "relative"])
 def test_a_store_that_cannot_be_used_is_told_and_nothing_is_written(
     kind: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -406,6 +432,18 @@ def test_the_store_is_the_accounts_own_unless_it_is_moved(tmp_path: Path, monkey
         monkeypatch.setenv("XDG_STATE_HOME", unset)
         monkeypatch.setenv("HOME", "/home/somebody")
         assert account.account() == Path("/home/somebody/.local/state/hushbid/claims")
+
+
+def test_a_mark_of_somebody_who_died_before_drawing_is_in_nobodys_way(home: Path, store: Path) -> None:
+    run(home)
+    [claim] = store.glob("*.json")
+    claim.unlink()  # as a kill leaves it, between the mark of the data and the drawing
+    hushbid.disclosure.publish._drawn.clear()
+    hushbid.disclosure.once._asked.clear()
+    change(home, ("mean sleep", "average sleep"))
+    assert run(home)["drawn_before"] is False
+    change(home, ("average sleep", "mean sleep"))
+    assert "these very data" in refused(home)
 
 
 AT_ONCE = """
