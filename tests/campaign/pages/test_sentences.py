@@ -60,7 +60,7 @@ def test_every_interval_on_a_page_holds_for_what_was_delivered(shared: Live, thi
     readers: list[tuple[dict[str, Any], str, float]] = [
         ({"name": "ann"}, f"/campaigns/{thinned.id}", 1.1),
         ({"name": "otto"}, f"/campaigns/{thinned.id}", 1.1),
-        ({"token": thinned.token(0)}, "/p", math.inf),
+        ({"token": thinned.fresh(0)}, "/p", math.inf),
         ({}, f"/c/{thinned.id}", math.inf),
     ]
     for reader, path, most in readers:
@@ -107,7 +107,7 @@ def test_the_overview_shows_what_people_consented_to(shared: Live, thinned: Play
 def test_consent_says_when_the_key_is_destroyed(shared: Live, days: int, told: dict[str, str]) -> None:
     play = opened(shared.service, 2, retention_days=days)
     for language, sentence in told.items():
-        shown = page(shared, "/p", token=play.token(0), language=language)
+        shown = page(shared, "/p", token=play.fresh(0), language=language)
         assert sentence in shown
         assert "destroyed afterwards" not in shown
 
@@ -126,7 +126,7 @@ def test_the_choice_shows_no_loss_above_the_limit_and_one_limit_only(shared: Liv
     play = opened(shared.service, 3, max_privacy_loss=cap)
     write = Writing(languages()["en"])
     with Visitor(shared.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         her.get("/p/choice?agreed=yes")
         step = choice.step_of(shared.service.participation(play.token(0)))
         shown = words(her.send("/p/choice", "/p/choice?agreed=yes", price=str(1.4 * step), agreed="yes"))
@@ -154,18 +154,18 @@ def test_what_is_only_reserved_is_not_given_up(shared: Live) -> None:
     lost = shared.service.participation(play.token(0)).delivered_loss
     assert (ledger.given_up, ledger.reserved) == (lost, 0.5)
     assert ledger.total == pytest.approx(ledger.given_up + 0.5)
-    shown = page(shared, "/p/given-up", token=play.token(0))
+    shown = page(shared, "/p/given-up", token=play.fresh(0))
     assert f"A privacy loss of {Writing(languages()['en']).at_most(ledger.given_up)} in all" in shown
     assert "A further 0.5 is reserved or promised: you have not given it up" in shown
     only = opened(shared.service, ["reserved-only@example.org", "somebody@example.org"])
-    shown = page(shared, "/p/given-up", token=only.token(0))
+    shown = page(shared, "/p/given-up", token=only.fresh(0))
     assert "What you have given up Nothing so far." in shown
 
 
 def test_whoever_withdrew_after_the_decision_is_told_that_her_price_stays(shared: Live) -> None:
     play = decided(shared.service, 3)
     shared.service.withdraw(play.token(0))
-    shown = page(shared, "/p", token=play.token(0))
+    shown = page(shared, "/p", token=play.fresh(0))
     assert "What you had given has been erased" not in shown
     assert "Your price stays in the confidential record" in shown
 
@@ -233,7 +233,7 @@ def test_a_link_is_not_replaced_unasked(ann: Visitor, shared: Live) -> None:
 def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
     play = decided(shared.service, 3, unit="hours")
     with Visitor(shared.url, **{"Accept-Language": "de"}) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         asked = her.send("/p/deliver", "/p", value="7.5")
         assert "Diesen Wert abgeben? 7,5 hours" in words(asked)
         assert shared.service.participation(play.token(0)).delivered_at is None
