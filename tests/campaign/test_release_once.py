@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from hushbid.campaign.domain.access import NoEntry
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
@@ -65,10 +66,7 @@ def test_a_campaign_opens_once_and_decides_once(service: Service) -> None:
 def test_a_report_counts_exactly_if_it_was_acknowledged(service: Service) -> None:
     play = opened(service, 40)
     play.report([0, 1])
-    attempts: list[Callable[[], object]] = [
-        lambda token=play.token(row): service.report(token, 1.5)
-        for row in range(2, 40)  # type: ignore[misc]
-    ]
+    attempts: list[Callable[[], object]] = [partial(service.report, one.token, 1.5) for one in play.seats[2:]]
     attempts.insert(19, lambda: service.close_reporting(play.who, play.id))
     found = at_once(attempts)
     job = found.pop(19)
@@ -84,8 +82,7 @@ def test_data_count_exactly_if_their_delivery_was_acknowledged(service: Service)
     play = decided(service, 20)
     service.deliver(play.token(0), 5.0, nonce=NONCE)
     attempts: list[Callable[[], object]] = [
-        lambda token=play.token(row): service.deliver(token, 5.0, nonce=NONCE)
-        for row in range(1, 20)  # type: ignore[misc]
+        partial(service.deliver, one.token, 5.0, nonce=NONCE) for one in play.seats[1:]
     ]
     attempts.insert(9, lambda: service.release(play.who, play.id))
     found = at_once(attempts)
