@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hushbid.campaign.pages import choice
+from hushbid.campaign.pages.estimates import shown_estimate
 from hushbid.campaign.pages.texts import languages
 from hushbid.campaign.pages.writing import Writing, sureness
 from hushbid.record import Record, verify
@@ -239,3 +240,19 @@ def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
         again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
         assert her.client.post("/p/deliver", data=again).status_code == 303
     assert shared.service.participation(play.token(0)).delivered_at is not None
+
+
+@pytest.mark.parametrize("language", languages().values(), ids=lambda texts: texts.language)
+def test_where_no_margin_may_be_told_the_page_says_so(language: Any) -> None:
+    release = {"estimate": 6.318234, "half_width": {"level": 0.95, "value": None}}
+    shown = shown_estimate(language, Writing(language), release, (0.0, 10.0), "")
+    assert shown is not None
+    assert shown.value in ("6", "6.3", "6,3")
+    assert shown.sentence == language.texts["estimate.anywhere"]
+    assert "band2" not in shown.picture
+
+
+def test_a_simulated_cost_is_not_shown_above_its_bound() -> None:
+    write = Writing(languages()["en"])
+    assert write.roughly(15_021, "EUR", 2) == "151.00\u00a0EUR"
+    assert write.roughly(15_021, "EUR", 2, most=15_030) == "150.30\u00a0EUR"
