@@ -28,6 +28,7 @@ SETTINGS: dict[str, Any] = {
     "buyer_weight": 500.0,
     "max_privacy_loss": 2.0,
     "participation_fee": 100,
+    "minimum_people": 5,
 }
 _POLL_SECONDS = 0.5
 PATIENCE = 14
@@ -129,7 +130,8 @@ async def play_campaign(
     cast = people(strategy, [prior for _, prior in groups], (float(low), float(high)), rng=rng)
     stage = _Stage(progress, connections)
     async with AsyncTransport(analyst.url, connections=connections, attempts=PATIENCE, network=network) as transport:
-        bots = _bots(transport, [invitation.token for invitation in invitations], cast, stage.tally)
+        tokens = [invitation.token for invitation in invitations]
+        bots = _bots(transport, tokens, cast, stage.tally, MessageMemory())
         await run(analyst.open, campaign)
         await stage.act("reporting", bots, Bot.report)
         with stage.timed("deciding"):
@@ -167,10 +169,11 @@ async def play_links(
         raise InputError("There must be at least one link.")
     stage = _Stage(progress, connections)
     async with AsyncTransport(url, connections=connections, attempts=PATIENCE, network=network) as transport:
-        first = AsyncParticipantClient(transport, tokens[0])
+        memory = MessageMemory()
+        first = AsyncParticipantClient(transport, tokens[0], keeper=memory)
         view = await first.participation()
         cast = people(strategy, [prior or _guess(view)] * len(tokens), view.bounds, rng=np.random.default_rng(seed))
-        bots = _bots(transport, tokens, cast, stage.tally)
+        bots = _bots(transport, tokens, cast, stage.tally, memory)
         waiting = _Waiting(first, patience, sleep)
         if view.campaign_state == "reporting":
             await stage.act("reporting", bots, Bot.report)
@@ -252,8 +255,9 @@ class _Waiting:
             await self._sleep(_POLL_SECONDS)
 
 
-def _bots(transport: AsyncTransport, tokens: Sequence[str], cast: Sequence[Person], tally: Tally) -> tuple[Bot, ...]:
-    memory = MessageMemory()
+def _bots(
+    transport: AsyncTransport, tokens: Sequence[str], cast: Sequence[Person], tally: Tally, memory: MessageMemory
+) -> tuple[Bot, ...]:
     return tuple(
         Bot(person, AsyncParticipantClient(transport, token, keeper=memory), tally)
         for person, token in zip(cast, tokens, strict=True)
