@@ -13,7 +13,7 @@ privacy loss.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -313,13 +313,13 @@ class Market:
         allocation = self.allocation(costs, tie_key)
         cap = math.inf if self.max_privacy_loss is None else self.max_privacy_loss
         loss, weights, mse = self.capped(allocation.privacy_loss, allocation)
-        refuse_unreleasable(float(loss.max() if self.setting == "central" else loss[loss > 0.0].min(initial=math.inf)))
         objective = allocation.objective
         if mse != allocation.mse:
             used = loss > 0.0
             objective = allocation.error_weight * mse + float(costs[used].dot(loss[used]))
         price = np.zeros(reports.size)
         bought = np.flatnonzero(loss > 0.0)
+        refuse_unreleasable(float(loss[bought].max() if self.setting == "central" else loss[bought].min()))
         paying = bought[reports[bought] > 0.0]
         price[paying] = reports[paying] * loss[paying]
         mse *= self.width**2
@@ -328,12 +328,13 @@ class Market:
         if np.any(self.user_weight):
             share = np.asarray(self.user_weight) * (mse - outside)
             care = float((np.asarray(self.user_weight) * (mse + outside)).max())
-        rent = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, care)
+        rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, care)
         payments = price + rent.estimate + share
-        largest, gross = float(np.abs(payments).max()), float((price + rent.estimate).max())
-        if rent.error > self.tolerance * largest and care > 0.0 < gross:  # what people pay has eaten up payments
-            part = max(0.9 * largest / gross, 0.01)
-            rent = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, care)
+        largest = float(np.abs(payments).max())
+        if error > self.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
+            gross = float((price + rent.estimate).max())
+            part = max(0.9 * largest / gross, 0.01) if gross > 0.0 else 1.0
+            rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, care)
             payments = price + rent.estimate + share
         return Outcome(
             market=self,
@@ -347,7 +348,7 @@ class Market:
             outside_error=outside,
             mse=mse,
             objective=objective,
-            incentive_error=2.0 * rent.error,
+            incentive_error=2.0 * error,
             tie_order=precedence(tie_key),
         )
 
@@ -379,10 +380,10 @@ class Market:
         tie_key: Sequence[Any] | NDArray[Any] | None,
         tolerance: float,
         care: float,
-    ) -> Rents:
-        """Everybody's information rent, zero for those who are not bought from."""
+    ) -> tuple[Rents, float]:
+        """Everybody's information rent, zero for those who are not bought from; and the largest possible error."""
         n = reports.size
-        lower, upper, estimate, evaluations = np.zeros(n), np.zeros(n), np.zeros(n), 0
+        lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
         rule = self.rule(costs, tie_key=tie_key)
         spread = self.stated_variance
         # Where identity decides between equal costs, people with equal reports do not face the same rule.
@@ -402,9 +403,11 @@ class Market:
                 paid_besides=price[rows],
                 tolerance=tolerance,
             )
-            lower[rows], upper[rows], estimate[rows] = found.lower - slack, found.upper + slack, found.estimate
+            found = replace(found, lower=found.lower - slack, upper=found.upper + slack)
+            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
             evaluations += found.evaluations
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations)
+            error = max(error, found.error)
+        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
 
     def _outside_errors(self, costs: FloatArray, allocation: Allocation) -> FloatArray:
         """What error each person would live with outside, in squared data units."""
