@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
+from hushbid.disclosure.plan import SMALLEST_LOSS, as_bounds
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
-from hushbid.estimation import SMALLEST_LOSS, as_bounds, best_weights
+from hushbid.estimation import best_weights
 from hushbid.mechanism.fields import as_nonnegative, as_number, refuse_unreleasable
 from hushbid.mechanism.outcome import Outcome
 from hushbid.mechanism.planning import Plan, plan
@@ -328,13 +329,14 @@ class Market:
         if np.any(self.user_weight):
             share = np.asarray(self.user_weight) * (mse - outside)
             care = float((np.asarray(self.user_weight) * (mse + outside)).max())
-        rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, care)
+        slack = max(self._rounding(allocation, prior.support[1], cap, care) for prior, _ in self._groups(reports.size))
+        rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, slack)
         payments = price + rent.estimate + share
         largest = float(np.abs(payments).max())
         if error > self.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
             gross = float((price + rent.estimate).max())
             part = max(0.9 * largest / gross, 0.01) if gross > 0.0 else 1.0
-            rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, care)
+            rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, slack)
             payments = price + rent.estimate + share
         return Outcome(
             market=self,
@@ -350,6 +352,18 @@ class Market:
             objective=objective,
             incentive_error=2.0 * error,
             tie_order=precedence(tie_key),
+        )
+
+    def _rounding(self, allocation: Allocation, top: float, cap: float, care: float) -> float:
+        return rounding(
+            self.setting,
+            error_weight=allocation.error_weight,
+            variance=float(np.min(self._unit_variance())),
+            objective=allocation.objective,
+            largest_weight=float(allocation.weights.max()),
+            top=top,
+            cap=cap,
+            care=care,
         )
 
     def capped(self, losses: FloatArray, allocation: Allocation) -> tuple[FloatArray, FloatArray, float]:
@@ -379,7 +393,7 @@ class Market:
         cap: float,
         tie_key: Sequence[Any] | NDArray[Any] | None,
         tolerance: float,
-        care: float,
+        slack: float,
     ) -> tuple[Rents, float]:
         """Everybody's information rent, zero for those who are not bought from; and the largest possible error."""
         n = reports.size
@@ -387,9 +401,6 @@ class Market:
         rule = self.rule(costs, tie_key=tie_key)
         spread = self.stated_variance
         # Where identity decides between equal costs, people with equal reports do not face the same rule.
-        weight = self.error_weight(n) * self.width**2
-        tops = [prior.support[1] for prior, _ in self._groups(n)]
-        slack = max(rounding(self.setting, weight, top, cap=cap, care=care) for top in tops)
         for prior, members in self._groups(n):
             rows = members[np.isin(members, bought, assume_unique=True)] if members.size < n else bought
             alike = rows if self.identity_decides else spread[rows] if isinstance(spread, np.ndarray) else None
