@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hushbid.campaign.crash import Crash, no_crash
 from hushbid.campaign.domain.settings import CampaignSettings
 from hushbid.campaign.domain.views import CampaignView, Invitation, JobView, Principal
@@ -20,6 +22,9 @@ from hushbid.priors import Uniform
 PASSWORD = "correct horse battery staple"
 QUICK = Effort(least=2, most=5, seconds=0.0)
 NONCE = "0f" * 16
+on_one_store = pytest.mark.parametrize("installation", ["sqlite"], indirect=True)
+"""Above a test about what lies above the store, and does not depend on which one it is."""
+
 VALUES = (3.0, 7.5, 0.0, 10.0, 6.25, 1.0, 9.5, 4.0)
 
 

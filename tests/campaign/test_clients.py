@@ -23,7 +23,7 @@ from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, RecordErr
 from hushbid.record import verify, verify_log, verify_receipt
 from hushbid.record.events import to_lines
 from tests.campaign.serving import served
-from tests.campaign.support import PASSWORD, Installation, user
+from tests.campaign.support import PASSWORD, Installation, on_one_store, user
 
 SMALL: dict[str, Any] = {
     "title": "Sleep",
@@ -104,6 +104,7 @@ def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_chang
         assert (payment, fee) == (owed[name].payment, owed[name].fee)
 
 
+@on_one_store
 @pytest.mark.parametrize("strategy", ["drop-out", "decline", "withdraw", "late"])
 def test_a_campaign_of_spoilsports_ends_well_too(strategy: str, analyst: AnalystClient) -> None:
     played = asyncio.run(play_campaign(analyst, SETTINGS, n=8, strategy=strategy))
@@ -111,6 +112,7 @@ def test_a_campaign_of_spoilsports_ends_well_too(strategy: str, analyst: Analyst
     assert played.state in ("nothing_bought", "undelivered", "released")
 
 
+@on_one_store
 def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
     grouped = {**SETTINGS, "prior": {"groups": {"day": "uniform:1,2", "night": "uniform:2,4"}}}
     played = asyncio.run(play_campaign(analyst, grouped, n=12, strategy="truthful"))
@@ -121,6 +123,7 @@ def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
     assert {row["person"] for row in analyst.ledger()}
 
 
+@on_one_store
 def test_bots_play_the_links_of_somebody_elses_campaign(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SETTINGS).id
     tokens = [one.token for one in analyst.invite(campaign, count=10)]
@@ -135,6 +138,7 @@ def test_bots_play_the_links_of_somebody_elses_campaign(analyst: AnalystClient) 
     assert (played.state, played.tally.problems) == ("released", [])
 
 
+@on_one_store
 def test_the_command_plays_a_campaign(service: Service, url: str, tmp_path: Path) -> None:
     user(service, "ann")
     (tmp_path / "token").write_text(service.create_api_token("ann", "bots"))
@@ -184,6 +188,7 @@ def test_everything_a_campaign_leaves_behind_verifies_together(
         assert told.exit_code == 0, told.output
 
 
+@on_one_store
 def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient) -> None:
     campaign = analyst.draft({**SMALL, "minimum_people": 5}).id
     invitations = analyst.invite(campaign, count=6)
@@ -199,6 +204,7 @@ def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient
         assert verify_receipt(receipt, log=log, root=analyst.public(campaign)["root"]).ok
 
 
+@on_one_store
 def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Service, analyst: AnalystClient) -> None:
     _, invitations = conducted(analyst)
     old = analyst.keys().newest.public.fingerprint
@@ -219,6 +225,7 @@ def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Se
 # -- participants ------------------------------------------------------------------------------------------------------
 
 
+@on_one_store
 def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path: Path) -> None:
     campaign = analyst.draft({**SMALL, "setting": "local"}).id
     first, *others = analyst.invite(campaign, count=4)
@@ -262,6 +269,7 @@ def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path:
         assert me.ledger()["rows"] == [] or me.ledger()["total"] >= 0
 
 
+@on_one_store
 def test_nobody_sees_anything_with_a_wrong_secret(url: str, analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
     one, _ = analyst.invite(campaign, count=2)
@@ -276,6 +284,7 @@ def test_nobody_sees_anything_with_a_wrong_secret(url: str, analyst: AnalystClie
             nosy.campaign(campaign)
 
 
+@on_one_store
 def test_a_renewed_link_replaces_the_old_one(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
     one, _ = analyst.invite(campaign, people=["ann@example.org", "bob@example.org"])
@@ -290,6 +299,7 @@ def test_a_renewed_link_replaces_the_old_one(analyst: AnalystClient) -> None:
 # -- analysts and auditors --------------------------------------------------------------------------------------------
 
 
+@on_one_store
 def test_an_analyst_logs_in_with_a_password_and_scripts_a_campaign(service: Service, url: str) -> None:
     user(service, "ann")
     with AnalystClient(url) as client:
@@ -306,6 +316,7 @@ def test_an_analyst_logs_in_with_a_password_and_scripts_a_campaign(service: Serv
             client.campaign(campaign)
 
 
+@on_one_store
 def test_guessing_passwords_is_slowed_down(service: Service, url: str) -> None:
     user(service, "ann")
     with AnalystClient(url, attempts=1) as client:
@@ -319,6 +330,7 @@ def test_guessing_passwords_is_slowed_down(service: Service, url: str) -> None:
     pytest.fail("nobody slowed the guessing down")
 
 
+@on_one_store
 def test_an_auditor_reads_everything_and_changes_nothing(service: Service, url: str, analyst: AnalystClient) -> None:
     campaign, _ = conducted(analyst)
     user(service, "otto", "auditor")
@@ -336,6 +348,7 @@ def test_an_auditor_reads_everything_and_changes_nothing(service: Service, url: 
                 change()
 
 
+@on_one_store
 def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
     assert analyst.change(campaign, {**SMALL, "title": "Other"}).content["settings"]["title"] == "Other"

@@ -13,7 +13,7 @@ from hushbid.priors import Uniform
 from hushbid.record import Record, verify
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log, verify_logged_record, verify_receipt
-from tests.campaign.support import NONCE, Installation, decided, drafted, opened, released, settings, user
+from tests.campaign.support import NONCE, Installation, decided, drafted, on_one_store, opened, released, settings, user
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
@@ -75,12 +75,13 @@ def test_the_last_report_counts_and_the_same_one_again_changes_nothing(service: 
     assert record.outcome.reports[record.ids.index(play.links[0].id)] == 1.75
 
 
-@pytest.mark.parametrize("value", [0.99, -1, math.nan, math.inf, -math.inf, "1.5", None, True, 10**400, [1.5]])
-def test_a_report_that_is_no_price_is_refused_without_repeating_it(service: Service, value: object) -> None:
+@on_one_store
+def test_a_report_that_is_no_price_is_refused_without_repeating_it(service: Service) -> None:
     play = opened(service, 2)
-    with pytest.raises(ReportError, match="from 1 up") as refusal:
-        service.report(play.token(0), value)
-    assert "0.99" not in str(refusal.value)
+    for value in (0.99, -1, math.nan, math.inf, -math.inf, "1.5", None, True, 10**400, [1.5]):
+        with pytest.raises(ReportError, match="from 1 up") as refusal:
+            service.report(play.token(0), value)
+        assert "0.99" not in str(refusal.value)
     assert service.participation(play.token(0)).state is ParticipantState.INVITED
 
 
@@ -114,14 +115,16 @@ def test_the_first_delivery_counts_and_later_ones_are_answered_alike_whatever_th
         service.deliver(play.token(0), 3.0, nonce=NONCE)
 
 
-@pytest.mark.parametrize("nonce", ["", "0f" * 15, "0F" * 16, "0f" * 17, "x" * 32, None, 7, "٠" * 32])
-def test_a_delivery_needs_a_nonce_of_128_bits(service: Service, nonce: object) -> None:
+@on_one_store
+def test_a_delivery_needs_a_nonce_of_128_bits(service: Service) -> None:
     play = decided(service, 2)
-    with pytest.raises(InputError, match=r"^nonce must be 32 hexadecimal digits"):
-        service.deliver(play.token(0), 3.0, nonce=nonce)
+    for nonce in ("", "0f" * 15, "0F" * 16, "0f" * 17, "x" * 32, None, 7, "٠" * 32):
+        with pytest.raises(InputError, match=r"^nonce must be 32 hexadecimal digits"):
+            service.deliver(play.token(0), 3.0, nonce=nonce)
     assert service.participation(play.token(0)).state is ParticipantState.PROMISED
 
 
+@on_one_store
 def test_a_later_delivery_is_answered_without_opening_the_first(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,14 +141,16 @@ def test_a_later_delivery_is_answered_without_opening_the_first(
         service.deliver(play.token(0), 3.0, nonce=NONCE[::-1])
 
 
-@pytest.mark.parametrize("value", [-0.01, 10.01, math.nan, math.inf, "3", None, True, 10**400, {"value": 3}])
-def test_a_central_value_outside_the_range_is_refused_without_repeating_it(service: Service, value: object) -> None:
+@on_one_store
+def test_a_central_value_outside_the_range_is_refused_without_repeating_it(service: Service) -> None:
     play = decided(service, 2)
-    with pytest.raises(DataError, match=r"from 0 to 10\.$"):
-        service.deliver(play.token(0), value, nonce=NONCE)
+    for value in (-0.01, 10.01, math.nan, math.inf, "3", None, True, 10**400, {"value": 3}):
+        with pytest.raises(DataError, match=r"from 0 to 10\.$"):
+            service.deliver(play.token(0), value, nonce=NONCE)
     assert service.participation(play.token(0)).state is ParticipantState.PROMISED
 
 
+@on_one_store
 def test_a_local_message_must_be_made_with_exactly_the_promised_loss(service: Service) -> None:
     from hushbid.disclosure import privatize
 
@@ -187,6 +192,7 @@ def test_deliveries_after_the_deadline_are_refused_but_a_repeated_one_is_acknowl
             service.deliver(play.token(1), 3.0, nonce=NONCE)
 
 
+@on_one_store
 def test_nobody_delivers_from_whom_nothing_is_bought(service: Service) -> None:
     play = opened(service, 3)
     play.report([0, 1])
@@ -214,6 +220,7 @@ def test_with_too_few_reports_nothing_is_bought_and_fees_are_due(service: Servic
     assert play.view.due == 0
 
 
+@on_one_store
 def test_if_everybody_asks_for_too_much_nothing_is_bought_and_the_record_says_so(service: Service) -> None:
     play = opened(service, 2)
     for link in play.links:
@@ -269,6 +276,7 @@ def test_withdrawing_after_delivery_counts_as_dropping_out_and_is_too_late_after
         service.withdraw(play.token(1))
 
 
+@on_one_store
 @pytest.mark.parametrize("kept", [False, True])
 def test_whoever_withdraws_keeps_the_fee_only_if_the_settings_say_so(service: Service, kept: bool) -> None:
     play = opened(service, 4, participation_fee=100, fee_after_withdrawal=kept)
@@ -340,6 +348,7 @@ def test_automatic_campaigns_move_on_when_deadlines_pass(installation: Installat
         assert by_hand.view.state is CampaignState.REPORTING
 
 
+@on_one_store
 def test_groups_are_priced_by_their_own_priors(service: Service) -> None:
     people = [("a@x", "young"), ("b@x", "young"), ("c@x", "old"), ("d@x", "old")]
     priors = {"young": Uniform(0.5, 1), "old": Uniform(2, 3)}

@@ -306,6 +306,11 @@ def test_a_record_is_released_under_the_question_of_its_campaign(home: Path) -> 
     write(home)
     again = run(home)
     assert (again["drawn_before"], again["estimate"]["estimate"]) == (True, json.loads(found.stdout)["estimate"])
+    with contextlib.chdir(home):
+        same = CliRunner().invoke(
+            main, ["release", "out/outcome.json", "data.csv", "--force", "--question", "Mean sleep"]
+        )
+    assert same.exit_code == 0, same.output
     told = refused(home, "release", "out/outcome.json", "data.csv", "--force", "--question", "mean rest")
     assert "--question must be that of the record, 'mean sleep'" in told
 
@@ -384,6 +389,19 @@ def test_a_damaged_claim_is_neither_shown_nor_replaced(home: Path, store: Path) 
     [claim] = store.glob("*.json")
     claim.write_bytes(claim.read_bytes().replace(b"estimate", b"estimite"))
     assert "is damaged; it is neither returned nor drawn again" in refused(home)
+
+
+def test_a_store_that_may_not_be_made_is_told_and_nothing_is_written(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as broken:  # simulated: the tests may run as a user who may do everything
+        broken.setattr(os, "mkdir", refuse)
+        assert "cannot be used: Permission denied" in refused(home)
+    assert not (home / "out").exists()
+    assert run(home)["drawn_before"] is False
 
 
 @pytest.mark.parametrize("kind", ["a file", "in a file", "relative"])

@@ -15,6 +15,7 @@ from hushbid.engine.atomic import STREAM
 from hushbid.engine.files import columns_of
 from hushbid.engine.money import NO_CURRENCY, Currency
 from hushbid.errors import HushbidError, InputError
+from hushbid.estimation import as_bounds
 from hushbid.mechanism import Market, buyer_weight_for
 
 _RESULTS = (
@@ -271,7 +272,11 @@ def _market(section: Section, home: Path) -> tuple[dict[str, Any], PriorSource |
 def _bounds(section: Section) -> tuple[float, float] | None:
     value = section.raw("bounds")
     if isinstance(value, list) and len(value) == 2 and all(is_number(one) for one in value) and value[0] < value[1]:
-        return float(value[0]), float(value[1])
+        try:
+            return as_bounds(value)
+        except InputError as problem:
+            section.problems.add(section.field("bounds"), str(problem).removeprefix("bounds "))
+            return None
     section.wrong("bounds", "two numbers, the smaller first: [0, 10]")
     return None
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushbid.disclosure.account import account, refuse_old_claims
+from hushbid.disclosure.asking import as_question
 from hushbid.disclosure.plan import rows_text
 from hushbid.errors import InputError
 
@@ -53,7 +54,7 @@ def asked_notes(question: str, wave: int) -> list[str]:
 def asked_by(record: "Record", question: str | None, wave: int | None) -> tuple[str, int]:
     """What is asked, and in which wave: as the record says, or else as the options do."""
     stated, number = _note(record, "question: "), _note(record, "wave: ") or ""
-    if stated is not None and question is not None and stated != question:
+    if stated is not None and question is not None and as_question(stated) != as_question(question):
         raise InputError(f"--question must be that of the record, {stated!r}, or be left out, got {question!r}.")
     if number.isdecimal() and wave is not None and int(number) != wave:
         raise InputError(f"--wave must be that of the record, {number}, or be left out, got {wave}.")

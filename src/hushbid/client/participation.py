@@ -18,6 +18,7 @@ from hushbid.client.keeping import Bounds, Keeper, MessageFolder, Terms
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
 from hushbid.client.views import Participation, split_link
 from hushbid.errors import DataError, InputError, NotAllowed, RecordError
+from hushbid.estimation import as_bounds
 from hushbid.record.receipt import Receipt
 from hushbid.record.signing import KeyList
 from hushbid.record.trust import verify_receipt
@@ -325,8 +326,7 @@ def _limit(at_most: float | None) -> float | None:
 
 
 def _range(bounds: Bounds) -> Bounds:
-    low, high = bounds
-    return float(low), float(high)
+    return as_bounds(bounds)
 
 
 def _datum(value: float) -> float:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from hushbid.errors import InputError, ServerFailed
+from hushbid.estimation import as_bounds
 
 Setting = Literal["central", "local"]
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})
@@ -234,7 +236,6 @@ def _whole(values: Mapping[str, Any], name: str) -> int | None:
 
 def _bounds(found: Any) -> tuple[float, float]:
     if isinstance(found, (list, tuple)) and len(found) == 2 and all(type(end) in (int, float) for end in found):
-        low, high = map(float, found)
-        if -math.inf < low < high < math.inf:
-            return low, high
-    raise ServerFailed("The answer's bounds are not two numbers, the smaller first.")
+        with suppress(InputError):
+            return as_bounds(found)
+    raise ServerFailed("The answer's bounds are not two numbers, the smaller first, of a size that noise fits.")

@@ -22,6 +22,7 @@ from hushbid.engine.people import PROBLEMS, People
 from hushbid.engine.run import Progress, Run
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market
+from hushbid.mechanism.fields import refuse_unreleasable
 from hushbid.priors import Grouped, Prior
 
 GATHER = 1 << 15
@@ -246,6 +247,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
             best = solved.population
             cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
             highest = float(best.optimum.weights(np.zeros(1), 1.0)[0]) * best.loss_per_weight
+            refuse_unreleasable(min(cap, highest))
             return solved.kernel, Summary(
                 people=census.people,
                 dropped=census.bad,

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
-from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom
-from hushbid.estimation import best_weights
-from hushbid.mechanism.fields import as_bounds, as_nonnegative, as_number
+from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
+from hushbid.estimation import SMALLEST_LOSS, as_bounds, best_weights
+from hushbid.mechanism.fields import as_nonnegative, as_number, refuse_unreleasable
 from hushbid.mechanism.outcome import Outcome
 from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.schedule import Menu, expected_menu
@@ -30,6 +30,7 @@ from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.mechanism.worst_case import sole_rent_diverges
 from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Grouped, Prior, prior_from_dict
+from hushbid.priors.arrays import to_floats
 
 FloatArray = NDArray[np.float64]
 OutsideOption = Literal["own_data", "estimate"]
@@ -118,6 +119,11 @@ class Market:
             object.__setattr__(self, "max_privacy_loss", as_number(self.max_privacy_loss, "max_privacy_loss"))
             if not 0.0 < self.max_privacy_loss < math.inf:
                 raise InputError(f"max_privacy_loss must be positive and finite, got {self.max_privacy_loss}.")
+            if self.max_privacy_loss < SMALLEST_LOSS:
+                raise InputError(
+                    f"max_privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.2g}, so that something can be"
+                    f" released, got {self.max_privacy_loss}."
+                )
         object.__setattr__(self, "tolerance", as_number(self.tolerance, "tolerance"))
         if not 0.0 < self.tolerance <= 0.1:
             raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.")
@@ -167,8 +173,8 @@ class Market:
         """
         if np.ndim(reports) > 1 or np.size(reports) == 0:
             raise InputError(f"reports must be one number per person, at least one, got shape {np.shape(reports)}.")
-        costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(np.atleast_1d(np.asarray(reports))))
-        stated: FloatArray = np.atleast_1d(np.asarray(reports, dtype=np.float64))
+        stated: FloatArray = np.atleast_1d(to_floats(reports, "reports", ReportError))
+        costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         self.check_people(stated.size)
         try:
             return self._decide(stated, costs, tie_key)
@@ -307,6 +313,7 @@ class Market:
         allocation = self.allocation(costs, tie_key)
         cap = math.inf if self.max_privacy_loss is None else self.max_privacy_loss
         loss, weights, mse = self.capped(allocation.privacy_loss, allocation)
+        refuse_unreleasable(float(loss.max() if self.setting == "central" else loss[loss > 0.0].min(initial=math.inf)))
         objective = allocation.objective
         if mse != allocation.mse:
             used = loss > 0.0
@@ -323,9 +330,9 @@ class Market:
             care = float((np.asarray(self.user_weight) * (mse + outside)).max())
         rent = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, care)
         payments = price + rent.estimate + share
-        largest = float(np.abs(payments).max())
-        if rent.error > self.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
-            part = max(0.9 * largest / float((price + rent.estimate).max()), 0.01)
+        largest, gross = float(np.abs(payments).max()), float((price + rent.estimate).max())
+        if rent.error > self.tolerance * largest and care > 0.0 < gross:  # what people pay has eaten up payments
+            part = max(0.9 * largest / gross, 0.01)
             rent = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, care)
             payments = price + rent.estimate + share
         return Outcome(

@@ -31,7 +31,9 @@ Numbers = Sequence[float] | NDArray[Any] | ArrayConvertible
 
 
 def to_floats(values: object, name: str, error: type[InputError] = InputError) -> FloatArray:
-    """``values`` as an array of 64-bit floats; text, dates and complex numbers are refused, not converted."""
+    """``values`` as an array of 64-bit floats; text, dates, complex numbers and masked entries are refused."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise error(f"{name} must be numbers, but {rows_text(np.ma.getmaskarray(values))} is masked")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiubO":

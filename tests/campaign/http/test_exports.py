@@ -14,7 +14,7 @@ from hushbid.record.events import read_log
 from hushbid.record.trust import verify_log
 from tests.campaign.http.support import Live, sentence
 from tests.campaign.pages.support import words
-from tests.campaign.support import Play, decided, drafted, opened, released
+from tests.campaign.support import Play, decided, drafted, on_one_store, opened, released
 
 
 def test_the_record_the_log_and_the_report_are_what_the_tools_read(both: Live) -> None:
@@ -46,6 +46,7 @@ def test_what_does_not_exist_yet_is_not_found(shared: Live) -> None:
         assert client.get("/participation/menu").status_code in (404, 409)
 
 
+@on_one_store
 def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
     play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=150)
     with both.client(both.analyst) as client:

@@ -57,7 +57,9 @@ def conduct(live: Live, setting: str) -> list[str]:
     return [*secrets, *map(str, (*VALUES.values(), *REPORTS.values())), "0.123456", "5.4321"]
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize(
+    ("installation", "setting"), [("postgresql", "central"), ("sqlite", "local")], indirect=["installation"]
+)
 def test_no_log_line_holds_anything_personal(both: Live, caplog: pytest.LogCaptureFixture, setting: str) -> None:
     with caplog.at_level(logging.DEBUG):
         secrets = conduct(both, setting)
