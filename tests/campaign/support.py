@@ -15,7 +15,10 @@ from hushbid.campaign.domain.views import CampaignView, Invitation, JobView, Pri
 from hushbid.campaign.home import Home
 from hushbid.campaign.service import Service
 from hushbid.campaign.service.forecasting import Effort
+from hushbid.campaign.store import links
 from hushbid.campaign.store.database import Database
+from hushbid.campaign.store.rows import hashed
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure import privatize
 from hushbid.priors import Uniform
 
@@ -104,8 +107,22 @@ class Play:
     def view(self) -> CampaignView:
         return self.service.campaign(self.who, self.id)
 
-    def token(self, row: int) -> str:
+    def link(self, row: int) -> str:
+        """What she was sent."""
         return self.links[row].token
+
+    def token(self, row: int) -> str:
+        """The secret of a device of hers, which came in without using up her link."""
+        return seated(self.service, self.links[row].id)
+
+    def fresh(self, row: int) -> str:
+        """A link for another device of hers."""
+        return self.service.own_link(self.token(row)).token
+
+    @property
+    def seats(self) -> tuple[Invitation, ...]:
+        """Everybody, each with the secret of a device of hers in the place of her link."""
+        return tuple(replace(one, token=self.token(row)) for row, one in enumerate(self.links))
 
     def report(self, rows: Sequence[int] | None = None) -> None:
         for row in range(len(self.links)) if rows is None else rows:
@@ -124,6 +141,27 @@ class Play:
     def on(self, service: Service) -> "Play":
         """The same campaign on a server that was started again."""
         return replace(self, service=service)
+
+
+def secret_for(*device: object) -> str:
+    """What a device drew."""
+    return "hb_d_" + hashlib.sha256(repr(device).encode()).hexdigest()[:43]
+
+
+def seated(service: Service, participant: str) -> str:
+    """Let a device of somebody's in behind the server's back; the secret is the same whenever it is asked for."""
+    known: set[str] = service.__dict__.setdefault("_seated", set())
+    secret = secret_for("seat", participant)
+    if participant not in known:
+
+        def seat(tx: Transaction) -> None:
+            if not links.is_secret(tx.connection, hashed(secret)):
+                row = links.row(f"seat {participant}", participant, made_by="herself", at=tx.at)
+                links.add(tx.connection, [{**row, "secret": hashed(secret), "used_at": tx.at}])
+
+        service._write("seat", seat)
+        known.add(participant)
+    return secret
 
 
 def nonce_for(*delivery: object) -> str:

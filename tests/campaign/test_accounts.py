@@ -145,7 +145,7 @@ def test_a_new_password_ends_sessions_and_a_removed_user_stays_out(service: Serv
 
 
 def test_a_token_that_is_none_is_refused(service: Service) -> None:
-    for token in ("", "x", "hb_p_", "hb_a_x", "hb_s_x", "hb_p_\ud800", "\0"):
+    for token in ("", "x", "hb_p_", "hb_d_", "hb_a_x", "hb_s_x", "hb_p_\ud800", "hb_d_\ud800", "\0"):
         with pytest.raises(NotAllowed):
             service.principal_of(token)
 
@@ -155,6 +155,7 @@ def test_no_token_or_password_is_stored_as_it_is(service: Service) -> None:
     secrets = [
         PASSWORD,
         play.token(0),
+        play.link(0),
         service.log_in("ann", PASSWORD, "10.0.0.1").token,
         service.create_api_token("ann", "script"),
     ]

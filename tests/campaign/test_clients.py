@@ -172,7 +172,7 @@ def test_everything_a_campaign_leaves_behind_verifies_together(
     found = verify_log(log, root=public["root"], head=public["last_event"], record=record)
     assert {check.status for check in found.checks} == {"ok"}, found.summary()
     for one in invitations:
-        with ParticipantClient.from_link(one.link) as client:
+        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
             receipt = client.receipt(fingerprint=fingerprint)
         found = verify_receipt(receipt, fingerprint=fingerprint, root=public["root"], log=log, record=record)
         assert {check.status for check in found.checks} == {"ok"}, found.summary()
@@ -198,7 +198,7 @@ def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient
     assert analyst.wait(campaign).state == "nothing_bought"
     log = analyst.events(campaign)
     for one in invitations:
-        with ParticipantClient.from_link(one.link) as client:
+        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
             receipt = client.receipt()
         assert receipt.body.payment == 0
         assert verify_receipt(receipt, log=log, root=analyst.public(campaign)["root"]).ok
@@ -208,7 +208,7 @@ def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient
 def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Service, analyst: AnalystClient) -> None:
     _, invitations = conducted(analyst)
     old = analyst.keys().newest.public.fingerprint
-    with ParticipantClient.from_link(invitations[0].link) as client:
+    with ParticipantClient.from_link(invitations[0].link, keeper=KEPT) as client:
         before = client.receipt(fingerprint=old)
         service.home.signing.rotate()
         after = client.receipt(fingerprint=old)
@@ -274,11 +274,11 @@ def test_nobody_sees_anything_with_a_wrong_secret(url: str, analyst: AnalystClie
     campaign = analyst.draft(SMALL).id
     one, _ = analyst.invite(campaign, count=2)
     analyst.open(campaign)
-    with ParticipantClient(url, one.token[:-4] + "AAAA") as stranger:
+    with ParticipantClient(url, one.token[:-4] + "AAAA", keeper=KEPT) as stranger:
         for ask in (stranger.participation, stranger.menu, stranger.receipt, stranger.export, stranger.withdraw):
             with pytest.raises(NotAllowed):
                 ask()
-    with ParticipantClient(url, one.token) as me, AnalystClient(url, token=one.token) as nosy:
+    with ParticipantClient(url, one.token, keeper=KEPT) as me, AnalystClient(url, token=one.token) as nosy:
         assert me.participation().campaign == campaign
         with pytest.raises(NotAllowed):
             nosy.campaign(campaign)
@@ -290,10 +290,29 @@ def test_a_renewed_link_replaces_the_old_one(analyst: AnalystClient) -> None:
     one, _ = analyst.invite(campaign, people=["ann@example.org", "bob@example.org"])
     analyst.open(campaign)
     new = analyst.renew_link(campaign, "ann@example.org")
-    with ParticipantClient.from_link(one.link) as old, pytest.raises(NotAllowed):
+    with ParticipantClient.from_link(one.link, keeper=KEPT) as old, pytest.raises(NotAllowed):
         old.participation()
-    with ParticipantClient.from_link(new.link) as me:
+    with ParticipantClient.from_link(new.link, keeper=KEPT) as me:
         assert me.participation().participant == one.id
+
+
+def test_a_link_opens_one_device_and_a_link_of_her_own_another(analyst: AnalystClient, tmp_path: Path) -> None:
+    campaign = analyst.draft(SMALL).id
+    one, _ = analyst.invite(campaign, count=2)
+    analyst.open(campaign)
+    here, there = MessageFolder(tmp_path / "here"), MessageFolder(tmp_path / "there")
+    for _ in range(2):  # another process on the same device repeats the exchange
+        with ParticipantClient.from_link(one.link, keeper=here) as me:
+            me.report(1.2)
+    with (
+        ParticipantClient.from_link(one.link, keeper=there) as copy,
+        pytest.raises(NotAllowed, match="used before"),
+    ):
+        copy.withdraw()
+    with ParticipantClient.from_link(one.link, keeper=here) as me:
+        own = me.own_link()
+    with ParticipantClient.from_link(own, keeper=there) as also_me:
+        assert also_me.participation().report == 1.2
 
 
 # -- analysts and auditors --------------------------------------------------------------------------------------------

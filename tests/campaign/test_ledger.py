@@ -14,7 +14,7 @@ PEOPLE = ["ann@x", "bob@x", "cy@x"]
 
 def ledger_of(service: Service, play: Play) -> dict[str, tuple[str, float]]:
     """Kind and amount by label, for one campaign."""
-    rows = ((link.label, row) for link in play.links for row in service.personal_ledger(link.token).rows)
+    rows = ((link.label, row) for link in play.seats for row in service.personal_ledger(link.token).rows)
     return {label: (row.kind, row.amount) for label, row in rows if row.campaign == play.id}
 
 
@@ -23,11 +23,11 @@ def test_the_ledger_follows_a_campaign_from_reserved_to_delivered(service: Servi
     assert ledger_of(service, play) == dict.fromkeys(PEOPLE, ("reserved", 1.0))
     play.report()
     play.decide()
-    promised = {link.label: service.participation(link.token).promised for link in play.links}
+    promised = {link.label: service.participation(link.token).promised for link in play.seats}
     assert ledger_of(service, play) == {name: ("promised", loss) for name, loss in promised.items()}
     play.deliver([0, 1])
     play.release()
-    lost = {link.label: service.participation(link.token).delivered_loss for link in play.links}
+    lost = {link.label: service.participation(link.token).delivered_loss for link in play.seats}
     assert ledger_of(service, play) == {name: ("delivered", lost[name]) for name in PEOPLE[:2]}
     assert lost["cy@x"] == 0.0
 

@@ -171,7 +171,7 @@ class LifeCycle(RuleBasedStateMachine):
         asked = [report for report in self.reports if report is not None]
         bought = len(asked) >= 2 and min(asked) <= 2.0
         self.state = C.DELIVERING if bought else C.NOTHING_BOUGHT
-        seen = [self.service.participation(link.token) for link in self.play.links]
+        seen = [self.service.participation(link.token) for link in self.play.seats]
         self.promised = [one.promised or 0.0 for one in seen]
         self.payments = [one.payment or 0 for one in seen]
         for row, report in enumerate(self.reports):
@@ -258,7 +258,7 @@ class LifeCycle(RuleBasedStateMachine):
 
     @invariant()
     def everybody_sees_her_own(self) -> None:
-        for row, link in enumerate(self.play.links):
+        for row, link in enumerate(self.play.seats):
             seen = self.service.participation(link.token)
             assert (seen.state, seen.report, seen.due) == (self.people[row], self.reports[row], self.due(row))
             if self.promised is not None:
@@ -276,7 +276,7 @@ class LifeCycle(RuleBasedStateMachine):
         record = None
         if self.promised is not None and self.answered():
             record = Record.from_dict(parsed(self.service.record(self.play.who, self.play.id)))
-        for row, link in enumerate(self.play.links):
+        for row, link in enumerate(self.play.seats):
             receipt = self.service.receipt(link.token)
             assert verify_receipt(receipt, root=self.view.root, log=log, record=record).ok
             assert receipt.body.state == self.people[row].value

@@ -1,6 +1,7 @@
 """Going back to an older database: it can neither promise again, nor release again, nor forget what people gave up."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hushbid.errors import CampaignError, Conflict, HushbidError
 from hushbid.record import Record
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log, verify_logged_record
-from tests.campaign.support import Installation, Play, decided, drafted, opened, released
+from tests.campaign.support import NONCE, Installation, Play, decided, drafted, opened, released
 
 
 def back_up(service: Service, path: Path) -> None:
@@ -81,7 +82,8 @@ def test_after_every_restore_there_is_the_same_estimate_or_none(
             else:
                 assert now.view.release is None
                 assert "restored from a backup" in (now.view.reason or "")
-            for attempt in (now.decide, now.release, lambda now=now: now.report([0]), lambda now=now: now.deliver([0])):
+            other = partial(service.deliver, now.token(0), 3.0, nonce=NONCE)
+            for attempt in (now.decide, now.release, lambda now=now: now.report([0]), other):
                 with pytest.raises(HushbidError):
                     attempt()
             assert now.view.release in (None, estimate)
@@ -99,7 +101,7 @@ def test_a_decision_that_was_begun_is_adopted_or_given_up_never_made_again(
 
     with installation.start(crash=at) as service:
         play = decided(service, 3)
-        promised = [service.participation(link.token).promised for link in play.links]
+        promised = [service.participation(link.token).promised for link in play.seats]
         play.deliver()
         play.release()
         estimate = play.view.release
@@ -109,7 +111,7 @@ def test_a_decision_that_was_begun_is_adopted_or_given_up_never_made_again(
         with installation.start() as service:
             now = again(service, play)
             assert now.view.state is CampaignState.RELEASED
-            assert [service.participation(link.token).promised for link in play.links] == promised
+            assert [service.participation(link.token).promised for link in play.seats] == promised
             assert now.view.release == estimate
 
 
@@ -181,7 +183,7 @@ def test_a_delivery_that_a_restored_database_forgot_is_still_paid(installation: 
     restore(installation, tmp_path / "backup")
     with installation.start() as service:
         now = again(service, play)
-        states = [service.participation(link.token).state for link in play.links]
+        states = [service.participation(link.token).state for link in play.seats]
         assert states == [ParticipantState.DELIVERED, ParticipantState.DELIVERED, ParticipantState.DROPPED]
         assert len(service.mark_paid(play.who, play.id)) == 2
         assert now.view.due == 0

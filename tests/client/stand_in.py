@@ -29,6 +29,9 @@ class StandIn:
         self.log: list[Event] = []
         self.key = SigningKey(bytes(32))
         self.paid = False
+        self.links: dict[str, str] = {}
+        """Which link was exchanged for a secret."""
+
         self.lies: dict[str, Any] = {}
         """What every participant is told instead of the truth."""
 
@@ -37,11 +40,22 @@ class StandIn:
         content = json.loads(request.content) if request.content else {}
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         try:
+            if path == "/participation/secret":
+                self.exchange(token, content["secret"])
+                return httpx.Response(200, json=self.view(self.people[token]))
             if path.startswith("/participation"):
-                return self.participant(self.people[token], path.removeprefix("/participation").strip("/"), content)
+                return self.participant(
+                    self.people[self.links[token]], path.removeprefix("/participation").strip("/"), content
+                )
             return self.staff(path.removeprefix("/campaigns").removeprefix("/c1").strip("/"), content)
         except Refused as problem:
             return httpx.Response(409, json={"detail": str(problem)})
+
+    def exchange(self, link: str, secret: str) -> None:
+        """A link opens once."""
+        if link in self.links.values() and self.links.get(secret) != link:
+            raise Refused("This link was used before.")
+        self.links[secret] = link
 
     def open_for(self, n: int, **settings: Any) -> list[str]:
         """Open a campaign for so many people; their secrets."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,9 +62,15 @@ class Network:
 
     def __init__(self, handler: Handler | None = None, **changes: Any) -> None:
         self.requests: list[httpx.Request] = []
+        self.exchanges: list[httpx.Request] = []
+        """Of links for secrets; always granted."""
+
         self._handler = handler or (lambda request: httpx.Response(200, json={**VIEW, **changes}))
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/participation/secret"):
+            self.exchanges.append(request)
+            return httpx.Response(200, json=VIEW)
         self.requests.append(request)
         return self._handler(request)
 
@@ -77,7 +84,7 @@ class Network:
         """All bytes that left: addresses, headers and bodies."""
         return b"\n".join(
             b"%s %r %s" % (str(request.url).encode(), sorted(request.headers.raw), request.content)
-            for request in self.requests
+            for request in (*self.exchanges, *self.requests)
         )
 
 
@@ -183,7 +190,7 @@ def test_what_she_agreed_to_is_on_disk_before_the_report_is_sent(tmp_path: Path)
     network = Network(look)
     participant(network, tmp_path, agreed=None).report(1.25)
     assert [request.method for request in network.requests] == ["GET", "PUT"]
-    [kept] = (tmp_path / "values").iterdir()
+    [kept] = (tmp_path / "values").glob("*.terms")
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "1.25" not in repr(MessageFolder(tmp_path / "values").terms("secret"))
 
@@ -235,7 +242,7 @@ def test_on_another_device_she_says_herself_what_she_agreed_to(tmp_path: Path) -
 def test_damaged_terms_stop_the_delivery(tmp_path: Path) -> None:
     network = Network()
     participant(network, tmp_path)
-    [kept] = (tmp_path / "values").iterdir()
+    [kept] = (tmp_path / "values").glob("*.terms")
     kept.write_text('{"setting": "local"')
     with pytest.raises(ReleaseError, match="cannot be read, and says how much you agreed to"):
         participant(network, tmp_path, agreed=None).deliver_privately(7.5, at_most=1.0, bounds=(0, 24))
@@ -309,17 +316,61 @@ def test_an_offer_she_has_seen_is_not_asked_for_again(tmp_path: Path) -> None:
     assert [request.method for request in network.requests] == ["GET", "PUT"]
 
 
-def test_the_secret_stands_in_the_header_only(tmp_path: Path) -> None:
+def test_a_link_is_exchanged_once_and_the_secret_stands_in_the_header_only(tmp_path: Path) -> None:
     network = Network()
     client = participant(network, tmp_path)
     client.participation()
     client.report(1.25)
     client.decline()
+    [exchange] = network.exchanges
+    assert (exchange.method, exchange.headers["authorization"]) == ("PUT", "Bearer secret")
+    secret = json.loads(exchange.content)["secret"]
+    assert re.fullmatch(r"hb_d_[A-Za-z0-9_-]{43}", secret)
     for request in network.requests:
-        assert request.headers["authorization"] == "Bearer secret"
-        assert "secret" not in str(request.url)
-        assert b"secret" not in request.content
+        assert request.headers["authorization"] == f"Bearer {secret}"
+        assert secret not in str(request.url)
+        assert secret.encode() not in request.content
     assert "1.25" not in repr(client.participation())
+
+
+def test_a_device_keeps_its_secret_before_it_is_sent_and_gives_the_same_after_a_restart(tmp_path: Path) -> None:
+    refused = Network(lambda request: httpx.Response(409, json={"detail": "No."}))
+    with pytest.raises(Conflict):
+        participant(refused, tmp_path).participation()
+    [file] = (tmp_path / "values").glob("link-*.secret")
+    assert file.stat().st_mode & 0o077 == 0
+    again = Network()
+    participant(again, tmp_path).participation()
+    sent = [json.loads(one.content)["secret"] for one in (*refused.exchanges, *again.exchanges)]
+    assert sent == [file.read_text()] * 2
+    assert len({MessageMemory().secret("link") for _ in range(20)}) == 20
+    file.write_text("")
+    with pytest.raises(ReleaseError, match="holds the secret"):
+        participant(again, tmp_path).participation()
+
+
+def test_a_link_that_was_used_elsewhere_is_told_as_it_is_and_nothing_follows(tmp_path: Path) -> None:
+    asked = []
+
+    def dead(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(401, json={"detail": "This link was used before."})
+
+    keeper = MessageFolder(tmp_path)
+    with (
+        ParticipantClient(URL, "link", keeper=keeper, network=httpx.MockTransport(dead)) as me,
+        pytest.raises(NotAllowed, match="used before"),
+    ):
+        me.report(1.5)
+    assert asked == ["/api/v1/participation/secret"]
+
+
+def test_a_link_of_her_own_is_one_to_the_same_server(tmp_path: Path) -> None:
+    network = Network(lambda request: httpx.Response(200, json={"token": "hb_p_new"}))
+    assert participant(network, tmp_path).own_link() == f"{URL}/p#hb_p_new"
+    assert network.requests[0].headers["idempotency-key"]
+    with pytest.raises(ServerFailed, match="no link"):
+        participant(Network(), tmp_path).own_link()
 
 
 @pytest.mark.parametrize("report", [-1, float("nan"), float("inf"), "1", None, True])
@@ -598,7 +649,11 @@ def test_many_participants_share_connections_and_keep_their_own_secrets() -> Non
         for request in network.requests
         if request.url.path.endswith("/report")
     }
-    assert told == {f"Bearer secret{k}": 1.0 + k / 100 for k in range(20)}
+    secrets = {
+        request.headers["authorization"]: f"Bearer {json.loads(request.content)['secret']}"
+        for request in network.exchanges
+    }
+    assert told == {secrets[f"Bearer secret{k}"]: 1.0 + k / 100 for k in range(20)}
     messages = [body["message"]["value"] for body in network.sent if "message" in body]
     assert len(set(messages)) == 20
 

@@ -18,7 +18,7 @@ from tests.e2e.conftest import FINAL_FILES, MARKET, PEOPLE, change, contents, es
 def stopped(home: Path, at: int, number: int) -> subprocess.CompletedProcess[str]:
     """Run the campaign and let a signal arrive at the at-th step that makes something durable or gives it its name.
 
-    1 to 4 make the account's store and its key, 5 to 10 draw and store the estimate, 11 to 15 write the files, 16 to 20
+    1 to 4 make the account's store and its key, 5 to 13 draw and store the estimate, 14 to 18 write the files, 19 to 23
     give them their names.
     """
     return hushbid("run", "sleep.toml", "--no-audit", cwd=home, stop=(at, int(number)))
@@ -28,18 +28,18 @@ def stopped(home: Path, at: int, number: int) -> subprocess.CompletedProcess[str
     ("number", "at"),
     [
         (signal.SIGKILL, 2),
-        (signal.SIGINT, 5),
-        (signal.SIGKILL, 7),
-        (signal.SIGINT, 12),
-        (signal.SIGTERM, 15),
-        (signal.SIGINT, 17),
-        (signal.SIGKILL, 18),
+        (signal.SIGINT, 7),
+        (signal.SIGKILL, 10),
+        (signal.SIGINT, 15),
+        (signal.SIGTERM, 18),
+        (signal.SIGINT, 20),
+        (signal.SIGKILL, 21),
     ],
     ids=lambda value: value.name if isinstance(value, signal.Signals) else f"at {value}",
 )
 def test_a_stopped_run_leaves_nothing_half_written_and_draws_once(number: signal.Signals, at: int, home: Path) -> None:
     done = stopped(home, at, number)
-    assert done.returncode != 0 or at > 15  # names are given all together
+    assert done.returncode != 0 or at > 18  # names are given all together
     if done.returncode != 0:
         expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKILL}[number]
         assert done.returncode == expected, done.stderr

@@ -215,6 +215,14 @@ def test_other_promises_and_other_data_are_refused_and_nothing_is_written(change
     assert not (home / "out").exists()
 
 
+def test_leaving_out_somebody_who_was_not_bought_from_does_not_draw_again(home: Path) -> None:
+    reports = (home / "reports.csv").read_text()
+    (home / "reports.csv").write_text(reports + "idle,3.5\n")  # above the prior's support
+    assert run(home)["bought_from"] == N
+    (home / "reports.csv").write_text(reports)
+    assert "or with other people beside them" in refused(home)
+
+
 def test_a_second_question_to_the_same_people_has_its_own_answer(home: Path, store: Path) -> None:
     first = run(home)
     weights = {f"p{k}": 11.0 - SLEEP[k] for k in range(N)}
@@ -424,6 +432,18 @@ def test_the_store_is_the_accounts_own_unless_it_is_moved(tmp_path: Path, monkey
         monkeypatch.setenv("XDG_STATE_HOME", unset)
         monkeypatch.setenv("HOME", "/home/somebody")
         assert account.account() == Path("/home/somebody/.local/state/hushbid/claims")
+
+
+def test_a_mark_of_somebody_who_died_before_drawing_is_in_nobodys_way(home: Path, store: Path) -> None:
+    run(home)
+    [claim] = store.glob("*.json")
+    claim.unlink()  # as a kill leaves it, between the mark of the data and the drawing
+    hushbid.disclosure.publish._drawn.clear()
+    hushbid.disclosure.once._asked.clear()
+    change(home, ("mean sleep", "average sleep"))
+    assert run(home)["drawn_before"] is False
+    change(home, ("average sleep", "mean sleep"))
+    assert "these very data" in refused(home)
 
 
 AT_ONCE = """

@@ -1,5 +1,9 @@
 """One participant's side of a campaign.
 
+A link opens once: before anything else the client exchanges it for a secret of its own, which the keeper draws and
+keeps before it is sent. So this device alone can repeat the exchange, and whoever else holds the link, an analyst above
+all, cannot speak for her.
+
 What leaves the process is hers to decide, so it never depends on what the server claims: `report` keeps what she was
 shown before it sends anything, and nothing that decides how much noise is added is taken from the server later on.
 `deliver_privately` adds noise whatever the campaign says, `deliver_value` is the only way in which a value leaves as it
@@ -10,14 +14,15 @@ she was shown, and an offer that does not cover what she said her privacy costs 
 import hashlib
 import math
 import secrets
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hushbid.client.calls import Conversation, Work, asking_object, get, put, say
+from hushbid.client.calls import Call, Conversation, Work, an_object, get, post, put, say
 from hushbid.client.keeping import Bounds, Keeper, MessageFolder, Terms
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
-from hushbid.client.views import Participation, split_link
-from hushbid.errors import DataError, InputError, NotAllowed, RecordError
+from hushbid.client.views import Participation, link_to, split_link
+from hushbid.errors import DataError, InputError, NotAllowed, RecordError, ServerFailed
 from hushbid.estimation import as_bounds
 from hushbid.record.receipt import Receipt
 from hushbid.record.signing import KeyList
@@ -42,9 +47,9 @@ class ParticipantClient:
     def __init__(
         self, url: str, token: str, *, keeper: Keeper | None = None, attempts: int = ATTEMPTS, **more: Any
     ) -> None:
-        """``keeper`` stores her terms and the noisy value; a folder of the account's own if none is given."""
+        """``keeper`` stores her secret, terms and noisy value; a folder of the account's own if none is given."""
         self._talk = _Participant(token, keeper)
-        self._transport = Transport(url, token=token, attempts=attempts, **more)
+        self._transport = Transport(url, attempts=attempts, **more)
 
     @classmethod
     def from_link(cls, link: str, **more: Any) -> "ParticipantClient":
@@ -118,6 +123,10 @@ class ParticipantClient:
         """What she has given up in all campaigns of this server."""
         return self._transport.run(self._talk.ledger())
 
+    def own_link(self) -> str:
+        """A link for another device of hers, which opens once; one that she made before and did not use ends."""
+        return self._transport.run(self._talk.own_link(self._transport.url))
+
     def close(self) -> None:
         """Close the connection."""
         self._transport.close()
@@ -136,7 +145,6 @@ class AsyncParticipantClient:
 
     def __init__(self, transport: AsyncTransport, token: str, *, keeper: Keeper | None = None) -> None:
         self._talk = _Participant(token, keeper)
-        self._token = token
         self._transport = transport
 
     async def participation(self) -> Participation:
@@ -195,8 +203,12 @@ class AsyncParticipantClient:
         """What she has given up in all campaigns of this server."""
         return await self._run(self._talk.ledger())
 
+    async def own_link(self) -> str:
+        """A link for another device of hers, which opens once."""
+        return await self._run(self._talk.own_link(self._transport.url))
+
     async def _run(self, conversation: Conversation[T]) -> T:
-        return await self._transport.run(conversation, token=self._token)
+        return await self._transport.run(conversation)
 
 
 class _Participant:
@@ -205,12 +217,13 @@ class _Participant:
     def __init__(self, token: str, keeper: Keeper | None) -> None:
         self._token = token
         self._keeper = keeper or MessageFolder()
+        self._secret: str | None = None
 
     def participation(self) -> Conversation[Participation]:
-        return Participation.from_dict((yield get("/participation")))
+        return Participation.from_dict((yield from self._ask(get("/participation"))))
 
     def menu(self) -> Conversation[dict[str, Any]]:
-        return asking_object(get("/participation/menu"))
+        return self._object(get("/participation/menu"))
 
     def report(
         self, sensitivity: float, at_most: float | None, offer: Participation | None
@@ -223,10 +236,11 @@ class _Participant:
             kept = yield Work(lambda: self._keeper.terms(self._token))
             terms = _terms(view, kept, float(sensitivity), at_most)
             yield Work(lambda: self._keeper.agree(self._token, terms))
-        return Participation.from_dict((yield put("/participation/report", {"sensitivity": float(sensitivity)})))
+        told = yield from self._ask(put("/participation/report", {"sensitivity": float(sensitivity)}))
+        return Participation.from_dict(told)
 
     def decline(self) -> Conversation[Participation]:
-        return Participation.from_dict((yield say("/participation/decline")))
+        return Participation.from_dict((yield from self._ask(say("/participation/decline"))))
 
     def deliver_privately(
         self, value: float, at_most: float | None, bounds: Bounds | None, offer: Participation | None
@@ -234,8 +248,12 @@ class _Participant:
         agreed, loss = yield from self._promise("local", at_most, bounds, offer)
         number = _datum(value)
         message = yield Work(lambda: self._keeper.message(self._token, number, loss, agreed.bounds))
-        content = {"message": message.to_dict(), "nonce": self._nonce()}
-        return Participation.from_dict((yield put("/participation/delivery", content)))
+        name = hashlib.sha256(f"hushbid delivery\n{(yield from self._entered())}".encode()).hexdigest()
+        content = {
+            "message": message.to_dict(),
+            "nonce": name[:32],
+        }  # one noisy value, one name, as random as her secret
+        return Participation.from_dict((yield from self._ask(put("/participation/delivery", content))))
 
     def deliver_value(
         self, value: float, at_most: float | None, bounds: Bounds | None, offer: Participation | None
@@ -246,13 +264,13 @@ class _Participant:
         if not low <= number <= high:
             raise DataError(f"Your value must lie in the public range from {low:g} to {high:g}.")
         content = {"value": number, "nonce": secrets.token_hex(16)}
-        return Participation.from_dict((yield put("/participation/delivery", content)))
+        return Participation.from_dict((yield from self._ask(put("/participation/delivery", content))))
 
     def withdraw(self) -> Conversation[Participation]:
-        return Participation.from_dict((yield say("/participation/withdrawal")))
+        return Participation.from_dict((yield from self._ask(say("/participation/withdrawal"))))
 
     def receipt(self, fingerprint: str | None) -> Conversation[Receipt]:
-        receipt = Receipt.from_dict((yield get("/participation/receipt")))
+        receipt = Receipt.from_dict((yield from self._ask(get("/participation/receipt"))))
         keys = None
         if fingerprint is not None:
             keys = KeyList.from_dict((yield get("/keys")))
@@ -262,14 +280,31 @@ class _Participant:
         return receipt
 
     def export(self) -> Conversation[dict[str, Any]]:
-        return asking_object(get("/participation/export"))
+        return self._object(get("/participation/export"))
 
     def ledger(self) -> Conversation[dict[str, Any]]:
-        return asking_object(get("/participation/ledger"))
+        return self._object(get("/participation/ledger"))
 
-    def _nonce(self) -> str:
-        """The name of her one noisy value's delivery, the same on every call: as random as her secret."""
-        return hashlib.sha256(f"hushbid delivery\n{self._token}".encode()).hexdigest()[:32]
+    def own_link(self, url: str) -> Conversation[str]:
+        told = yield from self._object(post("/participation/link"))
+        if not isinstance(told.get("token"), str):
+            raise ServerFailed("The server gave no link: this is not a Hushbid server, or not its version.")
+        return link_to(url, told["token"])
+
+    def _ask(self, call: Call) -> Conversation[Any]:
+        """Ask for something with her secret."""
+        return (yield replace(call, bearer=(yield from self._entered())))
+
+    def _entered(self) -> Conversation[str]:
+        """Her secret, for which the link is exchanged at first use; again in another process, which changes nothing."""
+        if self._secret is None:
+            secret: str = yield Work(lambda: self._keeper.secret(self._token))
+            yield replace(put("/participation/secret", {"secret": secret}), bearer=self._token)
+            self._secret = secret
+        return self._secret
+
+    def _object(self, call: Call) -> Conversation[dict[str, Any]]:
+        return an_object((yield from self._ask(call)))
 
     def _promise(
         self, setting: str, at_most: float | None, bounds: Bounds | None, offer: Participation | None

@@ -87,7 +87,7 @@ class Invitation:
     """Her group, if there are groups."""
 
     token: str = field(repr=False)
-    """Her secret."""
+    """What stands behind the # of her link; it opens once."""
 
     url: str
     """The server."""
@@ -106,11 +106,16 @@ class Invitation:
     @property
     def link(self) -> str:
         """What to send her. The secret stands behind the #, which no browser sends to a server or puts into its log."""
-        return f"{self.url}/p#{self.token}"
+        return link_to(self.url, self.token)
+
+
+def link_to(url: str, token: str) -> str:
+    """The link with that token on a server."""
+    return f"{url}/p#{token}"
 
 
 def split_link(link: str) -> tuple[str, str]:
-    """The server's address and the secret in a link.
+    """The server's address and the token in a link.
 
     >>> split_link("https://example.org/hushbid/p#abc")
     ('https://example.org/hushbid', 'abc')

@@ -4,6 +4,7 @@ For a folder there are, beside the three files of each claim (`hushbid.disclosur
 
     store.key     32 random bytes, made once: names and fingerprints are hashes under it and tell nothing without it
     store.lock    held around looking for a claim and drawing, so that of two who ask at once one draws
+    seen-DATA     which claim was drawn from some data, by their fingerprint, so that no other one is
 
 A claim's name is ``ids-PEOPLE-QUESTION-WAVE``, or ``data-...`` where people have no ids and are known by their data.
 Not in it, on purpose, are payments, tolerances, the order of rows and the folder of the results: changing one of these
@@ -30,7 +31,8 @@ VARIABLE = "HUSHBID_CLAIMS"
 _KEY, _LOCK, _KEY_BYTES = "store.key", "store.lock", 32
 _FORMAT, _VERSION = "hushbid claim", 1
 _OLD = re.compile(r"[0-9a-f]{64}\.(json|claim|draft)")
-_CLAIMS = ("*.json", "*.claim", "*.draft")
+_SEEN = "seen-"
+_CLAIMS = ("*.json", "*.claim", "*.draft", f"{_SEEN}*")
 _ROUNDING = 1e-8
 """Sums of losses that differ by less, relative to their size, are equal: engines add up in different orders."""
 
@@ -162,6 +164,7 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
     claim = stored(folder, ours.name)
     if claim is None:
         _refuse_neighbours(folder, ours)
+        _mark_data(folder, ours)
 
         def first() -> dict[str, Any]:
             nonlocal drawn
@@ -202,12 +205,9 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
 
 def refuse_neighbour(ours: Marks, name: str, data: str, promise: Mapping[str, Any]) -> None:
     """Refuse to draw if another claim shows that these very data, or these nameless people, were drawn from."""
+    if data == ours.data:
+        raise _same_data()
     people, question, wave = name.rsplit("-", 2)
-    if people == ours.people and data == ours.data:
-        raise AlreadyReleased(
-            "An estimate has been drawn from these very data under another question or wave; a second one would cost"
-            " people their privacy twice. Data of another question, or of a later wave, are collected for it."
-        )
     nameless = ours.people.startswith("data-") and people.startswith("data-")
     asked_alike = (question, wave) == (ours.question, str(ours.wave))
     if nameless and asked_alike and ours.promised_alike({**promise, "exact": None}):
@@ -217,14 +217,33 @@ def refuse_neighbour(ours: Marks, name: str, data: str, promise: Mapping[str, An
         )
 
 
+def _same_data() -> AlreadyReleased:
+    return AlreadyReleased(
+        "An estimate has been drawn from these very data under another question or wave, or with other people beside"
+        " them; a second one would cost people their privacy twice. Data of another question, or of a later wave, are"
+        " collected for it."
+    )
+
+
 def _refuse_neighbours(folder: Path, ours: Marks) -> None:
-    near = {*folder.glob(f"{ours.people}-*.json")}
     if ours.people.startswith("data-"):
-        near |= {*folder.glob(f"data-*-{ours.question}-{ours.wave}.json")}
-    for path in sorted(near):
-        claim = stored(folder, path.stem)
-        if claim is not None:
-            refuse_neighbour(ours, path.stem, claim["data"]["print"], claim["promise"])
+        for path in sorted(folder.glob(f"data-*-{ours.question}-{ours.wave}.json")):
+            claim = stored(folder, path.stem)
+            if claim is not None:
+                refuse_neighbour(ours, path.stem, claim["data"]["print"], claim["promise"])
+
+
+def _mark_data(folder: Path, ours: Marks) -> None:
+    """Note which claim draws from these data, before it does; refuse if another one has. The lock is held."""
+    mark = folder / f"{_SEEN}{ours.data}"
+    if mark.exists():
+        name = mark.read_text(encoding="ascii", errors="replace")
+        if name == ours.name:
+            return
+        if not name or any((folder / f"{name}{ending}").exists() for ending in (".json", ".draft")):
+            raise _same_data()
+        mark.unlink()  # whoever left it died before anything was drawn
+    write_first(mark, ours.name.encode())
 
 
 def _waves(folder: Path, ours: Marks) -> int:

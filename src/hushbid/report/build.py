@@ -209,8 +209,8 @@ def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> Pr
 
 
 def _checked(release: Release | None) -> tuple[int, int, int] | None:
-    """For how many people the promise was verified. Locally that tells who delivered, to be withheld if few did not."""
-    if release is None or (release.setting == "local" and 0 < len(release.dropped_out) < SMALLEST_CHART):
+    """For how many people the promise was verified. That may tell how many delivered, so not if few did not."""
+    if release is None or 0 < len(release.dropped_out) < SMALLEST_CHART:
         return None
     return release.check.people, release.check.people_in_fractions, release.check.people_mapped
 

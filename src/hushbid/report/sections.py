@@ -109,8 +109,8 @@ def _dropped_out(report: Report) -> Markup | None:
         return None
     told = f"Fewer than {SMALLEST_CHART} people" if missing is None else f"{count(missing)} people"
     return paragraph(
-        f"{told} who were bought from did not deliver their data. Everything shown about the estimate accounts for"
-        " that."
+        f"{told} who were bought from did not deliver their data. Everything in this section accounts for that;"
+        " comparisons with other ways to buy are as if everybody had delivered."
     )
 
 
@@ -286,7 +286,7 @@ def _meaning(report: Report) -> Markup:
         broken,
         f"{people(spared)} of {count(report.people)} lose nothing at all. "
         if spared
-        else "Everybody gives up some privacy. ",
+        else "Some privacy is bought from everybody. ",
         claim,
         bold(f"ε{NBSP}={NBSP}{number(largest)}"),
         f": {seen} is at most {factor_at_most(largest)} times as likely with a person's datum as with any other in"

@@ -5,9 +5,9 @@ from hushbid.report.formats import count, money, people
 from hushbid.report.model import Report
 
 _PAID = {
-    "nothing": "None of it has been marked as paid.",
-    "a part": "A part of it has been marked as paid.",
-    "all": "All of it has been marked as paid.",
+    "nothing": "Nothing of what is owed has been marked as paid.",
+    "a part": "A part of what is owed has been marked as paid.",
+    "all": "All that is owed has been marked as paid.",
 }
 
 
@@ -37,8 +37,8 @@ def settled_sentence(report: Report) -> str:
         )
     else:
         told = f"Payments of {money(cost.paid, currency)} are decided for {whom}, each due when she delivers"
-    fees = f", and {money(settled.fees, currency)} in fees for taking part" if settled.fees else ""
-    return f"{told}{fees}. {_PAID[settled.paid]}"
+    fees = f" Fees for taking part come to {money(settled.fees, currency)}." if settled.fees else ""
+    return f"{told}.{fees} {_PAID[settled.paid]}"
 
 
 def cost_name(report: Report) -> str:

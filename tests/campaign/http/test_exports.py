@@ -104,7 +104,9 @@ def told(live: Live, play: Play) -> str:
 def test_the_report_states_what_is_owed_to_those_who_delivered_with_fees(shared: Live) -> None:
     play = decided(shared.service, 40, participation_fee=100, buyer_weight=5_000.0)
     decided_total = play.view.total_payment
-    assert "EUR 40.00 in fees for taking part. None of it has been marked as paid." in told(shared, play)
+    assert "Fees for taking part come to EUR 40.00. Nothing of what is owed has been marked as paid." in told(
+        shared, play
+    )
     assert "each due when she delivers" in told(shared, play)
     play.deliver(range(15))
     play.release()
@@ -120,7 +122,7 @@ def test_the_report_states_what_is_owed_to_those_who_delivered_with_fees(shared:
         assert false not in shown
     shared.service.mark_paid(play.who, play.id, None)
     assert f"Paid EUR {(owed + 4000) / 100:,.2f}" in told(shared, play)
-    assert "All of it has been marked as paid." in told(shared, play)
+    assert "All that is owed has been marked as paid." in told(shared, play)
 
 
 def test_the_report_does_not_tell_what_a_few_who_dropped_out_were_to_be_paid(shared: Live) -> None:
@@ -132,7 +134,7 @@ def test_the_report_does_not_tell_what_a_few_who_dropped_out_were_to_be_paid(sha
     shown = told(shared, play)
     assert f"Payments of EUR {play.view.total_payment / 100:,.2f} were decided for 40 of 40 people" in shown
     assert "not all did, and less is owed" in shown
-    assert "A part of it has been marked as paid." in shown
+    assert "A part of what is owed has been marked as paid." in shown
     assert f"{sum(owed) / 100:,.2f}" not in shown
     assert "39 delivered" not in shown
     assert "fewer than 20 did not deliver" in shown
@@ -143,5 +145,8 @@ def test_the_report_of_a_campaign_that_nobody_delivered_to_says_so(shared: Live)
     play.release(accept_nobody=True)
     shown = told(shared, play)
     assert "Nobody who was bought from delivered, so there is no estimate, and there will be none." in shown
-    assert "EUR 0.00 is owed for the data of 0 of the 6 of 6 people it was bought from, and EUR 6.00 in fees" in shown
+    assert (
+        "EUR 0.00 is owed for the data of 0 of the 6 of 6 people it was bought from."
+        " Fees for taking part come to EUR 6.00." in shown
+    )
     assert "released yet" not in shown

@@ -79,7 +79,7 @@ def test_the_access_log_has_patterns_instead_of_paths(shared: Live, caplog: pyte
     lines = [record.getMessage() for record in caplog.records if record.name == "hushbid.access"]
     assert len(lines) > 30
     assert [line for line in lines if not (LINE.fullmatch(line) or line.startswith("OTHER "))] == []
-    assert "secret" not in "\n".join(lines).lower()
+    assert "hb_p_" not in "\n".join(lines).lower()
     assert "c0ffee" not in "\n".join(lines)
     assert secrets
     assert any("/api/v1/campaigns/{campaign}/open" in line for line in lines)

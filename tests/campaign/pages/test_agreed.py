@@ -23,7 +23,7 @@ def hers(browser: Browser, shared: Live) -> Iterator[Watched]:
 def named(hers: Watched, play: Play, price: str = "1.10") -> Page:
     """A page on which she has named her price, in the campaign of others who have named theirs."""
     page = hers.page()
-    page.goto(f"{hers.url}/p#{play.token(0)}")
+    page.goto(f"{hers.url}/p#{play.fresh(0)}")
     page.check("#agreed")
     page.get_by_role("button", name="Continue").click()
     page.fill("#price", price)
@@ -86,7 +86,7 @@ def test_a_campaign_that_becomes_central_after_she_named_her_price_gets_no_value
         "async (kept) => (await import('/static/privatize.js')).agree({ ...kept, setting: 'local', largestLoss: 1 })",
         kept,
     )
-    page.goto(f"{hers.url}/p#{play.token(0)}")
+    page.goto(f"{hers.url}/p#{play.fresh(0)}")
     page.check("#agreed")
     page.get_by_role("button", name="Continue").click()
     page.fill("#price", "1.10")

@@ -36,16 +36,16 @@ class Town:
         """Participants' tokens, by what their page shows."""
         reporting, central, local, over = self.reporting, self.central, self.local, self.over
         return {
-            "unopened": self.draft.token(0),
-            "invited": reporting.token(0),
-            "reported": reporting.token(1),
-            "declined": reporting.token(2),
-            "offer-central": central.token(0),
-            "delivered": central.token(1),
-            "withdrawn": central.token(2),
-            "offer-local": local.token(0),
-            "done": over.token(0),
-            "dropped": over.token(3),
+            "unopened": self.draft.fresh(0),
+            "invited": reporting.fresh(0),
+            "reported": reporting.fresh(1),
+            "declined": reporting.fresh(2),
+            "offer-central": central.fresh(0),
+            "delivered": central.fresh(1),
+            "withdrawn": central.fresh(2),
+            "offer-local": local.fresh(0),
+            "done": over.fresh(0),
+            "dropped": over.fresh(3),
         }
 
 
@@ -128,6 +128,7 @@ def test_where_a_participant_stands_is_for_everybody(everybody: Watched, town: T
     come_in(page, everybody.url, town.links()[who])
     if who == "offer-local":
         page.fill("#value", "7.5")
+        page.fill("#limit", "73")  # another browser than the one she named her price in
         page.click("#make")
         page.wait_for_selector("#shown:not([hidden])")
     examine(page, f"participant-{who}")
@@ -196,7 +197,7 @@ def test_a_price_can_be_named_with_the_keyboard_alone(browser: Browser, shared: 
     with watched(browser, shared.url) as hers:
         page = hers.page()
         play = opened(shared.service, 3)
-        come_in(page, shared.url, play.token(0))
+        come_in(page, shared.url, play.fresh(0))
         tab_to(page, "agreed")
         page.keyboard.press("Space")
         page.keyboard.press("Enter")
@@ -234,8 +235,8 @@ def test_a_whole_central_participation_works_without_scripts(browser: Browser, s
     play = opened(shared.service, 3)
     with watched(browser, shared.url, java_script_enabled=False) as hers:
         page = hers.page()
-        page.goto(f"{shared.url}/p#{play.token(0)}")
-        page.fill("#link", f"{shared.url}/p#{play.token(0)}")
+        page.goto(f"{shared.url}/p#{play.link(0)}")
+        page.fill("#link", f"{shared.url}/p#{play.link(0)}")
         page.click("#enter button")
         page.check("#agreed")
         page.get_by_role("button", name="Continue").click()
@@ -260,7 +261,7 @@ def test_without_scripts_a_local_delivery_says_what_it_needs(browser: Browser, s
     with watched(browser, shared.url, java_script_enabled=False) as hers:
         page = hers.page()
         page.goto(f"{shared.url}/p/other")
-        page.fill("#link", town.local.token(1))
+        page.fill("#link", town.local.fresh(1))
         page.click("#enter button")
         assert "needs JavaScript" in page.inner_text("noscript")
         assert page.locator("#value").is_hidden()

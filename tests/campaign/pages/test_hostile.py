@@ -98,7 +98,7 @@ def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
     with Visitor(either.url) as her:
         for row, text in enumerate(HOSTILE.values()):
             harmless(her.send("/p/enter", "/p/other", link=text))
-            her.come_in(play.token(row))
+            her.come_in(play.fresh(row))
             for path in ("/p/choice", "/p/report"):
                 answer = harmless(her.send(path, "/p/choice?agreed=yes", price=text, agreed="yes"))
                 assert answer.status_code == 422
@@ -112,7 +112,7 @@ def test_a_participant_may_type_anything_for_a_value(either: Live) -> None:
     play = decided(either.service, len(HOSTILE))
     with Visitor(either.url) as her:
         for row, text in enumerate(HOSTILE.values()):
-            her.come_in(play.token(row))
+            her.come_in(play.fresh(row))
             if not either.service.participation(play.token(row)).promised:
                 continue
             answer = harmless(her.send("/p/deliver", "/p", value=text, sure="yes"))
@@ -199,9 +199,9 @@ def changes_of_a_participant() -> dict[str, dict[str, str]]:
 def test_a_participants_forms_need_their_token_and_nobody_elses(either: Live) -> None:
     play = opened(either.service, 3)
     with Visitor(either.url) as eve, Visitor(either.url) as her:
-        eve.come_in(play.token(1))
+        eve.come_in(play.fresh(1))
         foreign = eve.csrf("/p")
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         own = her.csrf("/p")
         for path, fields in changes_of_a_participant().items():
             for forged in ({}, {"csrf": ""}, {"csrf": "x" * 64}, {"csrf": foreign}):
@@ -298,7 +298,7 @@ def test_links_begin_with_the_configured_address_whatever_host_a_request_names(e
         invited = ann.send(
             f"{path}/participants", f"{path}/participants", kind="ids", people="new@example.org", once="p" * 32
         )
-        renewed = ann.send(f"{path}/links", f"{path}/participants", label="old@example.org")
+        renewed = ann.send(f"{path}/links", f"{path}/participants", label="old@example.org", sure="yes")
     for page in (invited, renewed):
         assert re.findall(r"(\S+)/p#hb_p_", page.text)[0].endswith("https://campaign.example.org")
         assert "evil.example.net" not in page.text
@@ -307,7 +307,7 @@ def test_links_begin_with_the_configured_address_whatever_host_a_request_names(e
 def test_a_second_value_is_refused_and_the_first_stands(either: Live) -> None:
     play = decided(either.service, 3)
     with Visitor(either.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         page = her.hidden("/p")
         assert her.client.post("/p/deliver", data={**page, "value": "5", "sure": "yes"}).status_code == 303
         answers = set()
@@ -336,7 +336,7 @@ def test_deadlines_are_shown_as_pages(either: Live) -> None:
     now = either.service.clock()
     play = opened(either.service, 3, report_by=now + timedelta(hours=1), deliver_by=now + timedelta(hours=2))
     with Visitor(either.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         token = her.csrf("/p")
         either.service.clock.pass_(hours=1.5)  # type: ignore[attr-defined]
         assert "Too late to name a price" in words(her.get("/p"))
@@ -351,17 +351,18 @@ def test_deadlines_are_shown_as_pages(either: Live) -> None:
 def test_a_lost_link_is_replaced_and_the_old_one_leads_to_a_page_that_says_so(ann: Visitor, either: Live) -> None:
     play = opened(either.service, 3)
     with Visitor(either.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         label = play.links[0].label
         renewed = ann.send(f"/campaigns/{play.id}/links", f"/campaigns/{play.id}/people", label=label, sure="yes")
         fresh = re.search(r"/p#(hb_p_[\w-]+)", renewed.text)
         assert fresh is not None
         expired = her.get("/p")
         assert expired.status_code == 403
-        assert "not valid any more" in words(expired)
-        assert "hushbid-link" not in her.client.cookies
+        assert "A new link was made for you on" in words(expired)
+        assert "ask whoever runs the campaign why" in words(expired)
+        assert "hushbid-participant" not in her.client.cookies
         her.come_in(fresh[1])
-        assert her.get("/p").status_code == 200
+        assert "made new links for you: 1" in words(her.get("/p"))
         assert her.client.post("/p/leave", data={}).status_code == 303
         assert "Come in with your link" in words(her.get("/p"))
 
@@ -370,7 +371,7 @@ def test_one_participant_sees_nothing_of_another(either: Live) -> None:
     play: Play = released(either.service, ["ann@example.org", "bob@example.org"])
     own, others = (either.service.participation(play.token(row)).participant for row in (0, 1))
     with Visitor(either.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         for path in ("/p", "/p/given-up", "/p/receipt", "/p/export", f"/c/{play.id}"):
             found = her.get(path).text
             assert others not in found
@@ -382,7 +383,7 @@ def test_one_participant_sees_nothing_of_another(either: Live) -> None:
 
 def test_every_page_comes_with_a_strict_policy_and_is_never_stored(ann: Visitor, either: Live) -> None:
     play = opened(either.service, 3)
-    ann.come_in(play.token(0))
+    ann.come_in(play.fresh(0))
     for path in ("/", "/p", "/p/choice?agreed=yes", "/login", "/campaigns", f"/campaigns/{play.id}", "/nothing"):
         page = ann.get(path)
         policy = page.headers["content-security-policy"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hushbid.campaign.pages import choice
+from hushbid.campaign.pages.estimates import shown_estimate
 from hushbid.campaign.pages.texts import languages
 from hushbid.campaign.pages.writing import Writing, sureness
 from hushbid.record import Record, verify
@@ -59,7 +60,7 @@ def test_every_interval_on_a_page_holds_for_what_was_delivered(shared: Live, thi
     readers: list[tuple[dict[str, Any], str, float]] = [
         ({"name": "ann"}, f"/campaigns/{thinned.id}", 1.1),
         ({"name": "otto"}, f"/campaigns/{thinned.id}", 1.1),
-        ({"token": thinned.token(0)}, "/p", math.inf),
+        ({"token": thinned.fresh(0)}, "/p", math.inf),
         ({}, f"/c/{thinned.id}", math.inf),
     ]
     for reader, path, most in readers:
@@ -106,7 +107,7 @@ def test_the_overview_shows_what_people_consented_to(shared: Live, thinned: Play
 def test_consent_says_when_the_key_is_destroyed(shared: Live, days: int, told: dict[str, str]) -> None:
     play = opened(shared.service, 2, retention_days=days)
     for language, sentence in told.items():
-        shown = page(shared, "/p", token=play.token(0), language=language)
+        shown = page(shared, "/p", token=play.fresh(0), language=language)
         assert sentence in shown
         assert "destroyed afterwards" not in shown
 
@@ -125,7 +126,7 @@ def test_the_choice_shows_no_loss_above_the_limit_and_one_limit_only(shared: Liv
     play = opened(shared.service, 3, max_privacy_loss=cap)
     write = Writing(languages()["en"])
     with Visitor(shared.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         her.get("/p/choice?agreed=yes")
         step = choice.step_of(shared.service.participation(play.token(0)))
         shown = words(her.send("/p/choice", "/p/choice?agreed=yes", price=str(1.4 * step), agreed="yes"))
@@ -153,18 +154,18 @@ def test_what_is_only_reserved_is_not_given_up(shared: Live) -> None:
     lost = shared.service.participation(play.token(0)).delivered_loss
     assert (ledger.given_up, ledger.reserved) == (lost, 0.5)
     assert ledger.total == pytest.approx(ledger.given_up + 0.5)
-    shown = page(shared, "/p/given-up", token=play.token(0))
+    shown = page(shared, "/p/given-up", token=play.fresh(0))
     assert f"A privacy loss of {Writing(languages()['en']).at_most(ledger.given_up)} in all" in shown
     assert "A further 0.5 is reserved or promised: you have not given it up" in shown
     only = opened(shared.service, ["reserved-only@example.org", "somebody@example.org"])
-    shown = page(shared, "/p/given-up", token=only.token(0))
+    shown = page(shared, "/p/given-up", token=only.fresh(0))
     assert "What you have given up Nothing so far." in shown
 
 
 def test_whoever_withdrew_after_the_decision_is_told_that_her_price_stays(shared: Live) -> None:
     play = decided(shared.service, 3)
     shared.service.withdraw(play.token(0))
-    shown = page(shared, "/p", token=play.token(0))
+    shown = page(shared, "/p", token=play.fresh(0))
     assert "What you had given has been erased" not in shown
     assert "Your price stays in the confidential record" in shown
 
@@ -232,10 +233,26 @@ def test_a_link_is_not_replaced_unasked(ann: Visitor, shared: Live) -> None:
 def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
     play = decided(shared.service, 3, unit="hours")
     with Visitor(shared.url, **{"Accept-Language": "de"}) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         asked = her.send("/p/deliver", "/p", value="7.5")
         assert "Diesen Wert abgeben? 7,5 hours" in words(asked)
         assert shared.service.participation(play.token(0)).delivered_at is None
         again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
         assert her.client.post("/p/deliver", data=again).status_code == 303
     assert shared.service.participation(play.token(0)).delivered_at is not None
+
+
+@pytest.mark.parametrize("language", languages().values(), ids=lambda texts: texts.language)
+def test_where_no_margin_may_be_told_the_page_says_so(language: Any) -> None:
+    release = {"estimate": 6.318234, "half_width": {"level": 0.95, "value": None}}
+    shown = shown_estimate(language, Writing(language), release, (0.0, 10.0), "")
+    assert shown is not None
+    assert shown.value in ("6", "6.3", "6,3")
+    assert shown.sentence == language.texts["estimate.anywhere"]
+    assert "band2" not in shown.picture
+
+
+def test_a_simulated_cost_is_not_shown_above_its_bound() -> None:
+    write = Writing(languages()["en"])
+    assert write.roughly(15_021, "EUR", 2) == "151.00\u00a0EUR"
+    assert write.roughly(15_021, "EUR", 2, most=15_030) == "150.30\u00a0EUR"

@@ -73,7 +73,7 @@ def cancelled(live: Live) -> Play:
 def test_an_end_without_an_estimate_is_shown_to_everybody(shared: Live, make: Any, heading: str) -> None:
     play = make(shared)
     with Visitor(shared.url) as visitor:
-        visitor.come_in(play.token(0))
+        visitor.come_in(play.fresh(0))
         assert heading in words(visitor.get("/p"))
         assert Receipt.from_dict(visitor.get("/p/receipt").json()).signed
         visitor.log_in("ann", PASSWORD)
@@ -90,7 +90,7 @@ def test_no_log_holds_anything_of_a_person(shared: Live, caplog: pytest.LogCaptu
     caplog.set_level(logging.DEBUG)
     play = opened(shared.service, ["xanthippe@example.org", "b@example.org", "c@example.org"])
     with Visitor(shared.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         her.send("/p/choice", "/p/choice?agreed=yes", price="1.13719", agreed="yes")
         her.send("/p/report", "/p/choice?agreed=yes", price="1.13719", agreed="yes")
         play.report([1, 2])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hushbid.client import MessageFolder, MessageMemory, ParticipantClient
+from hushbid.client import MessageFolder, ParticipantClient
 from hushbid.record import Record, verify
 from hushbid.record.receipt import Receipt
 from hushbid.record.trust import verify_receipt
@@ -107,6 +107,12 @@ class Person:
         self.page.wait_for_selector(".progress")
         assert "hb_p_" not in self.page.url
 
+    def other_device(self) -> str:
+        """A link for another browser: hers opened this one."""
+        self.page.get_by_role("link", name="Another device").click()
+        self.page.get_by_role("button", name="Make a link").click()
+        return self.page.inner_text("code.link-text")
+
     def consent(self) -> None:
         self.page.check("#agreed")
         self.page.get_by_role("button", name="Continue").click()
@@ -121,14 +127,14 @@ class Person:
         return self.page.locator("h1").inner_text()
 
 
-def prices(site: Live, links: dict[str, str]) -> None:
+def prices(site: Live, links: dict[str, str], kept: MessageFolder) -> None:
     """The others' prices, whoever they are; they come over the API, as a program's would."""
     for name, price in (("cem", 1.3), ("doro", 1.4)):
-        with ParticipantClient(site.url, links[name].partition("#")[2], keeper=MessageMemory()) as person:
+        with ParticipantClient(site.url, links[name].partition("#")[2], keeper=kept) as person:
             person.report(price)
 
 
-def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: str) -> None:
+def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: str, kept: MessageFolder) -> None:
     with watched(browser, site.url) as hers:
         ann = Person(hers.page(), links["ann"])
         ann.come_in()
@@ -145,6 +151,7 @@ def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: st
         ann.page.get_by_role("button", name="Change my price").click()
         ann.page.wait_for_selector("text=Your price is in")
         assert "1.20" in ann.page.locator(".facts").inner_text()
+        links["ann"] = ann.other_device()
         bob = Person(ann.page, links["bob"])  # the same browser, another link
         bob.come_in()
         bob.page.get_by_role("link", name="I decline").click()
@@ -152,7 +159,7 @@ def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: st
         bob.page.wait_for_selector("text=You declined")
         assert hers.complaints == []
         assert not any("hb_p_" in address for _, address, _ in hers.asked)
-    prices(site, links)
+    prices(site, links, kept)
 
 
 def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[str, str], setting: str) -> None:
@@ -213,7 +220,8 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
         analyst.draft(setting)
         links = analyst.invite(setting)
         analyst.step("Open …", "Open the campaign", "reporting")
-        name_prices(browser, site, links, setting)
+        kept = MessageFolder(tmp_path / "messages")
+        name_prices(browser, site, links, setting, kept)
         expect(analyst.page.locator("[data-shows=count-reported]")).to_have_text("3", timeout=PATIENCE)
         keep(analyst.page, f"{setting}-06-monitor")
         analyst.step("Close and decide …", "Close and decide", "delivering")
@@ -221,10 +229,10 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
             ann = Person(hers.page(), links["ann"])
             ann.come_in()
             (central_delivery if setting == "central" else local_delivery)(ann, hers)
+            links["ann"] = ann.other_device()
             assert hers.complaints == []
-        kept = MessageFolder(tmp_path / "messages")
         with ParticipantClient(site.url, links["cem"].partition("#")[2], keeper=kept) as cem:
-            assert cem.participation().max_privacy_loss == 1.0  # as the pages showed; this device has kept nothing
+            assert cem.participation().max_privacy_loss == 1.0  # as the pages showed
             (cem.deliver_value if setting == "central" else cem.deliver_privately)(6.0, at_most=1.0, bounds=(0, 10))
         analyst.step("Release …", "Release it", "released")
         assert "1 dropped out" in " ".join(analyst.page.locator(".legend").inner_text().split())

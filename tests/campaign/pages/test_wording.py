@@ -180,7 +180,7 @@ def test_above_the_largest_price_nothing_is_bought() -> None:
 def test_the_step_that_is_asked_about_can_be_bought(shared: Live, most: float, step: float) -> None:
     play = opened(shared.service, 3, max_privacy_loss=most)
     with Visitor(shared.url) as visitor:
-        visitor.come_in(play.token(0))
+        visitor.come_in(play.fresh(0))
         page = words(visitor.get("/p/choice?agreed=yes"))
         sure = Writing(languages()["en"]).sure(step).replace("\u00a0", " ")
         assert f"could become at most {sure} sure through what you give?" in page
@@ -193,7 +193,7 @@ def test_the_step_that_is_asked_about_can_be_bought(shared: Live, most: float, s
 def test_the_picture_fills_as_many_dots_as_the_sentence_says(shared: Live) -> None:
     play = opened(shared.service, 3)
     with Visitor(shared.url) as visitor:
-        visitor.come_in(play.token(0))
+        visitor.come_in(play.fresh(0))
         page = visitor.get("/p/choice?agreed=yes").text
     assert [page.count(f'class="dot-{kind}"') for kind in ("even", "more", "rest")] == [50, 23, 27]
     assert "could become at most 73.2\u00a0% sure through what you give?" in page
@@ -206,7 +206,7 @@ def test_the_script_shows_what_the_server_would(browser: Browser, shared: Live, 
     prices = ["1", "1,37" if locale == "de" else "1.37", "2", "2.5"]
     with watched(browser, shared.url, locale=locale) as with_script:
         page = with_script.page()
-        page.goto(f"{shared.url}/p#{play.token(0)}")
+        page.goto(f"{shared.url}/p#{play.fresh(0)}")
         page.wait_for_selector("#agreed")
         page.goto(f"{shared.url}/p/choice?agreed=yes")
         for price in prices:
@@ -216,7 +216,7 @@ def test_the_script_shows_what_the_server_would(browser: Browser, shared: Live, 
     with watched(browser, shared.url, locale=locale, java_script_enabled=False) as without:
         page = without.page()
         page.goto(f"{shared.url}/p/other")
-        page.fill("#link", play.token(0))
+        page.fill("#link", play.fresh(0))
         page.click("#enter button")
         for price in prices:
             page.goto(f"{shared.url}/p/choice?agreed=yes")

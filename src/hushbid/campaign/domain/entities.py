@@ -77,6 +77,8 @@ class Participant:
     delivered_loss: float | None
     paid: int
     paid_at: datetime | None
+    renewed: tuple[str, ...]
+    """When the analyst renewed her link while the campaign was not over, as the log writes times."""
 
     def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
         return f"Participant(id={self.id!r}, state={self.state.value!r})"

@@ -171,11 +171,20 @@ class ParticipantView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """A personal link, shown once; the server keeps only its hash."""
+    """A personal link, shown once and used once; the server keeps only its hash."""
 
     id: str
     label: str
     group: str | None
+    token: str
+    reads_only: bool = False
+    """Whether it may change nothing, because it was renewed after a delivery."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLink:
+    """A link that a participant made for another device of hers, shown once and used once."""
+
     token: str
 
 
@@ -268,6 +277,12 @@ class ParticipationView:
     due: int
     paid: int
     root: str | None
+    renewed: tuple[datetime, ...]
+    """When the analyst made a new link for her."""
+
+    reads_only: bool
+    """Whether the secret she came with may look, but change nothing."""
+
     estimate: dict[str, Any] | None
     """The estimate, once there is one, and what everybody may know about it (`hushbid.campaign.service.margins`)."""
 

@@ -177,6 +177,7 @@ async def renew(request: Request, campaign: str) -> Response:
         view=view,
         label=one.label,
         link=f"{base_address(visit)}/p#{one.token}",
+        reads_only=one.reads_only,
         tab="people",
     )
 

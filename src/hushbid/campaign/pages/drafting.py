@@ -184,12 +184,15 @@ def preview_texts(visit: Visit, settings: CampaignSettings, found: Preview) -> d
     def money(minor: int) -> str:
         return write.money(minor, settings.currency, settings.decimals)
 
+    def rough(minor: int) -> str:
+        return write.roughly(minor, settings.currency, settings.decimals, most=spending.at_worst)
+
     bought = found.share_bought * spending.people
     each = (spending.expected - spending.fees - spending.people) / bought if bought > 0 else 0.0
     error = found.standard_error
     return {
-        "expected": write.roughly(spending.expected, settings.currency, settings.decimals),
-        "high": write.roughly(spending.in_95_of_100, settings.currency, settings.decimals),
+        "expected": rough(spending.expected),
+        "high": rough(spending.in_95_of_100),
         "worst": t("preview.unbounded") if spending.at_worst is None else money(spending.at_worst),
         "error": t("preview.no_error") if error is None else f"± {write.number(error, 2)}{unit}",
         "share": write.percent(found.share_bought),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 
+from hushbid.campaign.domain.access import NoEntry
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import MenuView, ParticipationView
 from hushbid.campaign.http.callers import CSRF_HEADER
@@ -19,10 +20,10 @@ from hushbid.campaign.http.wire import Delivery, answer, received
 from hushbid.campaign.pages import choice, pictures
 from hushbid.campaign.pages.entry import entry_page
 from hushbid.campaign.pages.estimates import shown_estimate
-from hushbid.campaign.pages.visit import OpenLinkFirst, Visit, anybody, participant
+from hushbid.campaign.pages.visit import OpenLinkFirst, Visit, anybody, base_address, participant
 from hushbid.campaign.pages.writing import Unreadable, sureness
 from hushbid.campaign.service import Service
-from hushbid.errors import Conflict, InputError, NotAllowed, NotFound
+from hushbid.errors import Conflict, InputError, NotAllowed
 
 T = TypeVar("T")
 router = APIRouter(include_in_schema=False)
@@ -301,6 +302,27 @@ async def deliver_message(request: Request) -> Response:
     return answer({"delivered": True})
 
 
+# -- another device ----------------------------------------------------------------------------------------------------
+
+
+@router.get("/p/device")
+async def other_device(request: Request) -> Response:
+    """Say how she can go on with another device."""
+    visit = await participant(request)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    return visit.page("participant/device.html", view=view, link=None)
+
+
+@router.post("/p/device")
+async def make_link(request: Request) -> Response:
+    """Make a link for another device, and show it this once."""
+    visit = await participant(request)
+    await visit.form()
+    made = await _ask(visit, lambda service: service.own_link(visit.token))
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    return visit.page("participant/device.html", view=view, link=f"{base_address(visit)}/p#{made.token}")
+
+
 # -- to take away ------------------------------------------------------------------------------------------------------
 
 
@@ -335,12 +357,8 @@ async def given_up(request: Request) -> Response:
 
 
 async def _ask(visit: Visit, ask: Callable[[Service], T]) -> T:
-    """Ask the service; a link that is worth nothing any more leads back to the entrance."""
+    """Ask the service; a secret that opens nothing any more leads back to the entrance."""
     try:
         return await visit.shell.run(lambda: ask(visit.shell.service))
-    except (NotFound, NotAllowed):
-        try:
-            await visit.shell.run(lambda: visit.shell.service.principal_of(visit.token))
-        except NotAllowed:
-            raise OpenLinkFirst(expired=True) from None
-        raise
+    except NoEntry as refused:
+        raise OpenLinkFirst(refused) from None

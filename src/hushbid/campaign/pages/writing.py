@@ -79,11 +79,11 @@ class Writing:
         rounded = (Decimal(repr(float(value))) / unit).quantize(Decimal(1), rounding=ROUND_CEILING) * unit
         return self.number(float(rounded), digits + 1)
 
-    def roughly(self, minor: int, currency: str, decimals: int) -> str:
-        """An amount in minor units that was simulated: three digits, rounded up."""
-        size = len(str(abs(minor)))
-        unit = 10 ** max(size - _ROUGH, 0)
-        return self.money(-(-minor // unit) * unit, currency, decimals)
+    def roughly(self, minor: int, currency: str, decimals: int, *, most: int | None = None) -> str:
+        """An amount in minor units that was simulated: three digits, rounded up, but not above what is ``most``."""
+        unit = 10 ** max(len(str(abs(minor))) - _ROUGH, 0)
+        rounded = -(-minor // unit) * unit
+        return self.money(rounded if most is None else min(rounded, most), currency, decimals)
 
     def time(self, moment: datetime) -> str:
         """A moment, in UTC."""

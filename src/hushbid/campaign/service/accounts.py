@@ -1,4 +1,4 @@
-"""Who may come in: users with passwords, sessions, tokens, and participants by their links.
+"""Who may come in: users with passwords, sessions, tokens, and participants by their devices' secrets.
 
 Passwords are hashed with argon2id. After some failures, for a name or an address, every further attempt must wait twice
 as long as the one before; a name that does not exist takes as long to refuse as a wrong password. An attempt counts as
@@ -16,6 +16,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from sqlalchemy import Connection
 
+from hushbid.campaign.domain.access import SECRET_PREFIX
 from hushbid.campaign.domain.settings import checked_text
 from hushbid.campaign.domain.views import Principal, Session
 from hushbid.campaign.store import accounts, participants
@@ -150,11 +151,8 @@ def require_user(connection: Connection, name: str) -> User:
 
 def principal_of(connection: Connection, token: str, now: datetime) -> Principal:
     """Whose token this is; its beginning tells the kind."""
-    if token.startswith("hb_p_"):
-        try:
-            found = participants.by_token(connection, token)
-        except NotFound:
-            raise NotAllowed("This link is not valid.") from None
+    if token.startswith(SECRET_PREFIX):
+        found = participants.by_secret(connection, token)
         return Principal(role="participant", id=found.id, name="", campaign=found.campaign_id)
     if token.startswith("hb_s_"):
         return session_of(connection, token, now).principal

@@ -19,7 +19,7 @@ from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.states import ParticipantState
 from hushbid.campaign.domain.views import ParticipationView
 from hushbid.campaign.service.context import Context
-from hushbid.campaign.service.reporting import of_link
+from hushbid.campaign.service.reporting import acting
 from hushbid.campaign.service.shown import participation_view
 from hushbid.campaign.store import events, ledger, participants
 from hushbid.campaign.store.rows import hashed
@@ -34,10 +34,10 @@ _DOUBLE = struct.Struct("<d")
 _NONCE = re.compile(r"[0-9a-f]{32}", flags=re.ASCII)
 
 
-def deliver(tx: Transaction, context: Context, token: str, given: object, nonce: object) -> ParticipationView:
+def deliver(tx: Transaction, context: Context, secret: str, given: object, nonce: object) -> ParticipationView:
     """Store a value (central) or a message (local); again with the same nonce changes nothing, another is refused."""
     name = _checked_nonce(nonce)
-    campaign, participant = of_link(tx, token)
+    campaign, participant = acting(tx, secret)
     if participant.state is ParticipantState.DELIVERED:
         if not hmac.compare_digest(participant.delivery_nonce or "", name):
             raise Conflict("Something was delivered before, and the first delivery stands.")
@@ -48,7 +48,7 @@ def deliver(tx: Transaction, context: Context, token: str, given: object, nonce:
     changed = replace(
         participant, state=ParticipantState.DELIVERED, delivery=delivery, delivery_nonce=name, delivered_at=tx.now
     )
-    participants.delivered(tx, token, changed)
+    participants.delivered(tx, changed)
     if campaign.settings.setting == "local" and participant.person_id is not None:
         assert participant.promised is not None
         ledger.settle(  # what was sent has been given up, whether it will be used or not
