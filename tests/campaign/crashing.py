@@ -64,7 +64,7 @@ def process_of(target: Callable[..., None], *given: object) -> int | None:
     """Call a function in a new process, and wait for its end; its exit code."""
     process = _processes.Process(target=target, args=given)
     process.start()
-    process.join(120)
+    process.join(600)
     return process.exitcode
 
 
@@ -154,7 +154,7 @@ def problem_of(journal: Path) -> str:
 def _take_up(play: Play) -> None:
     """Wait for what the server took up."""
     for job in play.service.jobs(play.who, play.id):
-        play.service.wait(job, timeout=60)
+        play.service.wait(job, timeout=300)
 
 
 def _read(journal: Path) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ def running_postgres(programs: Path, *, durable: bool = False) -> Iterator[Postg
 
     def call(program: str, *options: str) -> None:
         subprocess.run(
-            [programs / program, *options], check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=60, **who
+            [programs / program, *options], check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=300, **who
         )
 
     call("initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")

@@ -33,10 +33,10 @@ def served(service: Service, port: int = 0) -> Iterator[str]:
         server = _Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        assert server.ready.wait(timeout=30)
+        assert server.ready.wait(timeout=300)
         try:
             yield address
         finally:
             server.should_exit = True
-            thread.join(timeout=30)
+            thread.join(timeout=300)
             assert not thread.is_alive()

@@ -132,14 +132,14 @@ class Play:
             self.service.report(self.token(row), 1.0 + row / (len(self.links) + 1))
 
     def decide(self) -> JobView:
-        return self.service.wait(self.service.close_reporting(self.who, self.id), timeout=60)
+        return self.service.wait(self.service.close_reporting(self.who, self.id), timeout=300)
 
     def deliver(self, rows: Sequence[int] | None = None) -> None:
         for row in range(len(self.links)) if rows is None else rows:
             deliver(self.service, self.token(row), VALUES[row % len(VALUES)], kept=self.sent)
 
     def release(self, **options: Any) -> JobView:
-        return self.service.wait(self.service.release(self.who, self.id, **options), timeout=60)
+        return self.service.wait(self.service.release(self.who, self.id, **options), timeout=300)
 
     def on(self, service: Service) -> "Play":
         """The same campaign on a server that was started again."""

@@ -39,7 +39,7 @@ def test_of_two_analysts_who_press_release_at_the_same_moment_one_wins(service: 
     found = at_once([lambda who=who: service.release(who, play.id) for who in (ann, bob) for _ in range(4)])  # type: ignore[misc]
     jobs = [one for one in found if isinstance(one, JobView)]
     assert len(jobs) == 1
-    service.wait(jobs[0], timeout=60)
+    service.wait(jobs[0], timeout=300)
     assert len(service.jobs(ann, play.id)) == 2
     kinds = [event.kind for event in service.events(ann, play.id)]
     assert (kinds.count("release-claimed"), kinds.count("released")) == (1, 1)
@@ -58,7 +58,7 @@ def test_a_campaign_opens_once_and_decides_once(service: Service) -> None:
     found = at_once([lambda: service.close_reporting(play.who, play.id)] * 3)
     jobs = [one for one in found if isinstance(one, JobView)]
     assert len(jobs) == 1
-    service.wait(jobs[0], timeout=60)
+    service.wait(jobs[0], timeout=300)
     kinds = [event.kind for event in service.events(play.who, play.id)]
     assert (kinds.count("opened"), kinds.count("reporting-closed"), kinds.count("allocated")) == (1, 1, 1)
 
@@ -71,7 +71,7 @@ def test_a_report_counts_exactly_if_it_was_acknowledged(service: Service) -> Non
     found = at_once(attempts)
     job = found.pop(19)
     assert isinstance(job, JobView)
-    service.wait(job, timeout=60)
+    service.wait(job, timeout=300)
     acknowledged = {play.links[row].id for row, one in enumerate(found, start=2) if not isinstance(one, Conflict)}
     record = Record.from_dict(parsed(service.record(play.who, play.id)))
     assert record.ids is not None
@@ -88,7 +88,7 @@ def test_data_count_exactly_if_their_delivery_was_acknowledged(service: Service)
     found = at_once(attempts)
     job = found.pop(9)
     assert isinstance(job, JobView)
-    service.wait(job, timeout=60)
+    service.wait(job, timeout=300)
     assert play.view.state is CampaignState.RELEASED
     for row, one in enumerate(found, start=1):
         expected = ParticipantState.DROPPED if isinstance(one, Conflict) else ParticipantState.DELIVERED

@@ -144,5 +144,5 @@ def test_work_that_was_begun_by_a_request_goes_on_although_its_answer_was_lost(i
         content, repeated = ask(service, lambda: service.close_reporting(play.who, play.id))
         [job] = service.jobs(play.who, play.id)
         assert (json.loads(content), repeated) == ([job.id], True)
-        assert service.wait(job, timeout=60).state == "done"
+        assert service.wait(job, timeout=300).state == "done"
         assert service.campaign(play.who, play.id).state == "delivering"

@@ -31,7 +31,7 @@ def restore(installation: Installation, path: Path) -> None:
 def again(service: Service, play: Play) -> Play:
     """The campaign on the restored server, when all jobs it took up are done."""
     for job in service.jobs(play.who, play.id):
-        service.wait(job, timeout=60)
+        service.wait(job, timeout=300)
     return play.on(service)
 
 
@@ -253,7 +253,7 @@ def test_claims_that_are_lost_while_a_server_runs_are_not_drawn_anew(installatio
         play = decided(service)
         play.deliver()
         mark_standing(service.home, f"release-{play.id}")  # drawn, and then lost
-        service.wait(service.release(play.who, play.id), timeout=60)
+        service.wait(service.release(play.who, play.id), timeout=300)
         assert "failed" in [job.state for job in service.jobs(play.who, play.id)]
         assert play.view.state is CampaignState.RELEASING
         assert not list(service.home.claims.glob("release-*"))

@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
     "max_privacy_loss": 1.0,
     "minimum_people": 2,
 }
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 @contextmanager

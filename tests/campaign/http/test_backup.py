@@ -108,7 +108,7 @@ def test_a_restored_database_shows_the_estimate_that_was_drawn_and_never_another
         with installation.start() as service:
             again = play.on(service)
             for job in service.jobs(again.who, again.id):
-                service.wait(job, timeout=60)
+                service.wait(job, timeout=300)
             view = again.view
             assert (view.state, view.release) == ("released", drawn)
             with pytest.raises(Conflict):

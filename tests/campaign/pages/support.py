@@ -59,6 +59,7 @@ def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
     """A browser that has never been here; complaints and requests to other hosts fail the test."""
     options = {"viewport": DESK, "locale": "en", "accept_downloads": True, **options}
     with browser.new_context(**options) as context:
+        context.set_default_timeout(120_000)  # the machine may be busy; only what never happens takes so long
         found = Watched(url, context)
         context.on("request", found.note)
         yield found
@@ -80,7 +81,7 @@ class Visitor:
     """Somebody without a browser who fills in forms as they come, or as they should not."""
 
     def __init__(self, url: str, **headers: str) -> None:
-        self.client = httpx.Client(base_url=url, headers={**PAGE_HEADERS, **headers}, timeout=60.0)
+        self.client = httpx.Client(base_url=url, headers={**PAGE_HEADERS, **headers}, timeout=300.0)
 
     def __enter__(self) -> "Visitor":
         return self

@@ -20,7 +20,7 @@ from tests.campaign.http.support import Live
 from tests.campaign.pages.support import Watched, keep, watched
 from tests.campaign.support import PASSWORD
 
-PATIENCE = 30_000
+PATIENCE = 120_000
 RAW = "7.3456789"
 IDS = "id\nann@example.org\nbob@example.org\ncem@example.org\ndoro@example.org\neva@example.org"
 
