@@ -26,6 +26,7 @@ from hushbid.campaign.service import Service
 from hushbid.campaign.service.forecasting import Effort
 from hushbid.campaign.store.database import Database
 from hushbid.client import AnalystClient
+from hushbid.client.keeping import new_secret
 from tests.campaign.postgres import running_postgres
 from tests.conftest import PARTS
 
@@ -144,13 +145,16 @@ def campaign(store: Store) -> Iterator[Row]:
 
 
 def opened(home: Home, url: str | None) -> list[str]:
-    """A campaign that takes reports, and its people's tokens."""
+    """A campaign that takes reports, and the secrets of its people's devices."""
     with service(home, url) as started:
         who = started.create_user("ann", "analyst", PASSWORD)
         drafted = started.draft(who, CampaignSettings.from_dict(SETTINGS))
         links = started.invite(who, drafted.id, count=PEOPLE)
         started.open(who, drafted.id)
-    return [link.token for link in links]
+        secrets = [new_secret() for _ in links]
+        for link, secret in zip(links, secrets, strict=True):
+            started.enter_soon(link.token, secret)
+    return secrets
 
 
 def service(home: Home, url: str | None) -> Service:

@@ -7,11 +7,17 @@ A test that needs PostgreSQL, Chromium or Java asks for it with the fixture ``re
 
 On a laptop the skip is fine. Where ``CI=true`` every skip, whatever its cause, is a failure: a check that did not run
 has not passed.
+
+Temporary files are kept in memory where the machine has room: thousands of tests wait for each of their files to reach
+a disk, and none is about a loss of power. ``TMPDIR`` says otherwise.
 """
 
+import itertools
 import os
 import shutil
 import signal
+import sys
+import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -23,6 +29,22 @@ CI = os.environ.get("CI", "").lower() in {"1", "true"}
 hypothesis.settings.register_profile("laptop", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if CI else "laptop")
+
+
+# Whatever a container says: modules are compiled once, not in each of the hundreds of processes that tests start.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+MEMORY = Path("/dev/shm")
+ROOM = 2**30
+
+
+def _has_room(place: Path) -> bool:
+    return place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free >= ROOM
+
+
+if "TMPDIR" not in os.environ and _has_room(MEMORY):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)  # for processes that tests start, and for this one
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job's; what tests start would ignore it too
@@ -60,6 +82,20 @@ def require() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+_STORES = tempfile.TemporaryDirectory(prefix="hushbid-claims-")
+_number = itertools.count()
+os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / "session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Every test is an account of its own: nobody has asked anything yet, and nobody's real store is touched."""
+    os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / str(next(_number)))
+    for module, memory in (("publish", "_drawn"), ("once", "_asked")):
+        if f"hushbid.disclosure.{module}" in sys.modules:
+            getattr(sys.modules[f"hushbid.disclosure.{module}"], memory).clear()
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

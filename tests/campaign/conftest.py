@@ -1,4 +1,7 @@
-"""Both stores behind one fixture: every test that asks for ``installation`` runs on SQLite and on PostgreSQL."""
+"""Both stores behind one fixture: a test that asks for ``installation`` runs on SQLite and on PostgreSQL.
+
+The mark ``on_one_store`` says that a test is about something else.
+"""
 
 import shutil
 from collections.abc import Callable, Iterator

@@ -95,7 +95,7 @@ def _live_on(play: Play, note: Callable[..., None]) -> None:
             note(reported=row)
         assert play.decide().state == "done"
     if play.view.state is CampaignState.DELIVERING:
-        note(promised=[play.service.participation(link.token).promised for link in play.links])
+        note(promised=[play.service.participation(link.token).promised for link in play.seats])
         for row in range(len(PEOPLE)):
             play.deliver([row])
             note(delivered=row)
@@ -168,7 +168,7 @@ def _nothing_is_lost(play: Play, told: list[dict[str, Any]]) -> None:
         if "reported" in one:
             assert play.service.participation(play.token(one["reported"])).report is not None
         if "promised" in one:
-            assert [play.service.participation(link.token).promised for link in play.links] == one["promised"]
+            assert [play.service.participation(link.token).promised for link in play.seats] == one["promised"]
         if "delivered" in one:
             seen = play.service.participation(play.token(one["delivered"]))
             assert seen.state is ParticipantState.DELIVERED
@@ -202,5 +202,5 @@ def _is_consistent(play: Play) -> None:
     assert view.key_destroyed_at is not None
     with service._read() as connection:
         assert campaigns.get(connection, play.id).root == view.root
-    lost = {service.participation(link.token).delivered_loss for link in play.links}
+    lost = {service.participation(link.token).delivered_loss for link in play.seats}
     assert {row.amount for row in service.ledger(play.who).items} == lost

@@ -36,7 +36,7 @@ from hushbid.record.contents import Record
 from hushbid.record.trust import verify_log, verify_logged_record, verify_receipt
 from tests.campaign.crashing import _processes
 from tests.campaign.postgres import running_postgres
-from tests.campaign.support import QUICK, analyst, settings
+from tests.campaign.support import QUICK, analyst, nonce_for, secret_for, settings
 from tests.conftest import PARTS
 
 PEOPLE = 5
@@ -144,7 +144,10 @@ def begin(service: Service, journal: Journal) -> Known:
     campaign = service.draft(who, settings(setting=setting, participation_fee=FEE))
     people = [f"person-{number}@x" for number in range(PEOPLE)]
     links = service.invite(who, campaign.id, people=people)
-    journal.note(kind="begun", id=campaign.id, setting=setting, tokens=[link.token for link in links])
+    tokens = [secret_for(link.token) for link in links]
+    for link, token in zip(links, tokens, strict=True):
+        service.enter(link.token, token)
+    journal.note(kind="begun", id=campaign.id, setting=setting, tokens=tokens)
     return journal.campaigns[campaign.id]
 
 
@@ -196,7 +199,7 @@ def deliver(service: Service, journal: Journal, known: Known, row: int) -> None:
         if known.setting == "local":
             value = privatize(value, seen.promised, seen.bounds).to_dict()
         journal.note(kind="kept", id=known.id, row=row, value=value)
-    service.deliver(known.tokens[row], known.kept[row])
+    service.deliver(known.tokens[row], known.kept[row], nonce=nonce_for(known.tokens[row]))
     journal.note(kind="delivered", id=known.id, row=row)
 
 

@@ -1,10 +1,13 @@
 """An installation for tests, a clock that tests set, and people who play campaigns."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from hushbid.campaign.crash import Crash, no_crash
 from hushbid.campaign.domain.settings import CampaignSettings
@@ -12,12 +15,19 @@ from hushbid.campaign.domain.views import CampaignView, Invitation, JobView, Pri
 from hushbid.campaign.home import Home
 from hushbid.campaign.service import Service
 from hushbid.campaign.service.forecasting import Effort
+from hushbid.campaign.store import links
 from hushbid.campaign.store.database import Database
+from hushbid.campaign.store.rows import hashed
+from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure import privatize
 from hushbid.priors import Uniform
 
 PASSWORD = "correct horse battery staple"
 QUICK = Effort(least=2, most=5, seconds=0.0)
+NONCE = "0f" * 16
+on_one_store = pytest.mark.parametrize("installation", ["sqlite"], indirect=True)
+"""Above a test about what lies above the store, and does not depend on which one it is."""
+
 VALUES = (3.0, 7.5, 0.0, 10.0, 6.25, 1.0, 9.5, 4.0)
 
 
@@ -97,8 +107,22 @@ class Play:
     def view(self) -> CampaignView:
         return self.service.campaign(self.who, self.id)
 
-    def token(self, row: int) -> str:
+    def link(self, row: int) -> str:
+        """What she was sent."""
         return self.links[row].token
+
+    def token(self, row: int) -> str:
+        """The secret of a device of hers, which came in without using up her link."""
+        return seated(self.service, self.links[row].id)
+
+    def fresh(self, row: int) -> str:
+        """A link for another device of hers."""
+        return self.service.own_link(self.token(row)).token
+
+    @property
+    def seats(self) -> tuple[Invitation, ...]:
+        """Everybody, each with the secret of a device of hers in the place of her link."""
+        return tuple(replace(one, token=self.token(row)) for row, one in enumerate(self.links))
 
     def report(self, rows: Sequence[int] | None = None) -> None:
         for row in range(len(self.links)) if rows is None else rows:
@@ -119,13 +143,40 @@ class Play:
         return replace(self, service=service)
 
 
+def secret_for(*device: object) -> str:
+    """What a device drew."""
+    return "hb_d_" + hashlib.sha256(repr(device).encode()).hexdigest()[:43]
+
+
+def seated(service: Service, participant: str) -> str:
+    """Let a device of somebody's in behind the server's back; the secret is the same whenever it is asked for."""
+    known: set[str] = service.__dict__.setdefault("_seated", set())
+    secret = secret_for("seat", participant)
+    if participant not in known:
+
+        def seat(tx: Transaction) -> None:
+            if not links.is_secret(tx.connection, hashed(secret)):
+                row = links.row(f"seat {participant}", participant, made_by="herself", at=tx.at)
+                links.add(tx.connection, [{**row, "secret": hashed(secret), "used_at": tx.at}])
+
+        service._write("seat", seat)
+        known.add(participant)
+    return secret
+
+
+def nonce_for(*delivery: object) -> str:
+    """What a device keeps as the name of a delivery: another one for another."""
+    return hashlib.sha256(repr(delivery).encode()).hexdigest()[:32]
+
+
 def deliver(service: Service, token: str, value: float, *, kept: dict[str, Any]) -> None:
     """Deliver as a participant's client does: the value, or the first message made from it."""
     seen = service.participation(token)
     if token not in kept and seen.promised:
         noisy = seen.setting == "local"
         kept[token] = privatize(value, seen.promised, seen.bounds).to_dict() if noisy else value
-    service.deliver(token, kept.get(token, value))
+    content = kept.get(token, value)
+    service.deliver(token, content, nonce=nonce_for(token, content))
 
 
 def drafted(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:

@@ -5,7 +5,7 @@ from argon2 import PasswordHasher
 
 from hushbid.campaign.service import Service, accounts
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, Throttled
-from tests.campaign.support import PASSWORD, Installation, opened, user
+from tests.campaign.support import PASSWORD, Installation, on_one_store, opened, user
 
 
 def test_a_user_logs_in_and_out(service: Service) -> None:
@@ -68,6 +68,28 @@ def test_after_some_failures_every_attempt_waits_twice_as_long(installation: Ins
         assert service.log_in("ann", PASSWORD, "10.0.0.1")
 
 
+def test_attempts_made_at_once_are_counted_like_attempts_made_in_turn(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one password is being hashed, the next is tried already."""
+    user(service, "ann")
+    hashed: list[str] = []
+
+    def slowly(_: object, password: str) -> bool:
+        hashed.append(password)
+        if len(hashed) < 20:
+            with pytest.raises((NotAllowed, Throttled)):
+                service.log_in("ann", f"guess number {len(hashed)}", "10.0.0.1")
+        return False
+
+    monkeypatch.setattr(accounts, "password_fits", slowly)
+    with pytest.raises(NotAllowed):
+        service.log_in("ann", "guess number 0", "10.0.0.1")
+    assert len(hashed) == 5
+    with pytest.raises(Throttled):
+        service.log_in("ann", PASSWORD, "10.0.0.2")
+
+
 def test_passwords_are_hashed_with_a_memory_hard_function() -> None:
     real = PasswordHasher()
     assert real.type.name == "ID"
@@ -75,6 +97,7 @@ def test_passwords_are_hashed_with_a_memory_hard_function() -> None:
     assert accounts.password_hash(PASSWORD).startswith("$argon2id$")
 
 
+@on_one_store
 @pytest.mark.parametrize("password", ["short", "x" * 1001, None, 123456789012])
 def test_a_password_that_is_too_short_or_no_text_is_refused(service: Service, password: object) -> None:
     with pytest.raises(InputError, match="password must have 12 to 1000"):
@@ -121,10 +144,10 @@ def test_a_new_password_ends_sessions_and_a_removed_user_stays_out(service: Serv
         service.set_password("ann", PASSWORD)
 
 
-@pytest.mark.parametrize("token", ["", "x", "hb_p_", "hb_a_x", "hb_s_x", "hb_p_\ud800", "\0"])
-def test_a_token_that_is_none_is_refused(service: Service, token: str) -> None:
-    with pytest.raises(NotAllowed):
-        service.principal_of(token)
+def test_a_token_that_is_none_is_refused(service: Service) -> None:
+    for token in ("", "x", "hb_p_", "hb_d_", "hb_a_x", "hb_s_x", "hb_p_\ud800", "hb_d_\ud800", "\0"):
+        with pytest.raises(NotAllowed):
+            service.principal_of(token)
 
 
 def test_no_token_or_password_is_stored_as_it_is(service: Service) -> None:
@@ -132,6 +155,7 @@ def test_no_token_or_password_is_stored_as_it_is(service: Service) -> None:
     secrets = [
         PASSWORD,
         play.token(0),
+        play.link(0),
         service.log_in("ann", PASSWORD, "10.0.0.1").token,
         service.create_api_token("ann", "script"),
     ]

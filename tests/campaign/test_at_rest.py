@@ -15,7 +15,7 @@ from hushbid.campaign.store import backup
 from hushbid.campaign.vault import Vault
 from hushbid.errors import CampaignError, Conflict
 from tests.campaign.postgres import Postgres
-from tests.campaign.support import Installation, Play, decided, opened
+from tests.campaign.support import NONCE, Installation, Play, decided, opened
 
 VALUES = (7.123456789012345, 2.7182818284590455, 9.869604401089358)
 REPORT = 1.4142135623730951
@@ -86,8 +86,8 @@ def delivered(service: Service) -> Play:
     service.report(play.token(0), REPORT)
     play.report([1, 2])
     play.decide()
-    for link, value in zip(play.links, VALUES, strict=True):
-        service.deliver(link.token, value)
+    for link, value in zip(play.seats, VALUES, strict=True):
+        service.deliver(link.token, value, nonce=NONCE)
     return play
 
 
@@ -112,7 +112,7 @@ def test_after_the_release_no_copy_of_the_database_can_be_opened(disk: Disk, tmp
         with service._read() as connection:
             from hushbid.campaign.store import participants
 
-            stolen = participants.by_token(connection, play.token(0))
+            stolen = participants.by_secret(connection, play.token(0))
         assert stolen.delivery is not None
         vault = Vault(key_file.parent)
         assert vault.open(play.id, stolen.id, stolen.delivery) == struct.pack("<d", VALUES[0])
@@ -122,7 +122,7 @@ def test_after_the_release_no_copy_of_the_database_can_be_opened(disk: Disk, tmp
         with pytest.raises(CampaignError, match="is not there"):
             Vault(key_file.parent).open(play.id, stolen.id, stolen.delivery)
         with service._read() as connection:
-            assert participants.by_token(connection, play.token(0)).delivery is None
+            assert participants.by_secret(connection, play.token(0)).delivery is None
         assert stolen.delivery not in b"".join(disk.backups(service, tmp_path))
         assert stolen.delivery.hex().encode() not in b"".join(disk.backups(service, tmp_path))
 
@@ -195,5 +195,5 @@ def test_messages_and_logs_hold_no_value_no_report_and_no_token(
         play.release()
         told = caplog.text + str(service.events(play.who, play.id)) + str(service.participants(play.who, play.id))
         told += repr(play.view) + str(service.payments(play.who, play.id))
-    for secret in (*map(repr, VALUES), repr(REPORT), *(link.token for link in play.links)):
+    for secret in (*map(repr, VALUES), repr(REPORT), *(link.token for link in (*play.links, *play.seats))):
         assert secret not in told

@@ -6,7 +6,7 @@ from hushbid.campaign.domain.states import CampaignState
 from hushbid.campaign.domain.views import JobView
 from hushbid.campaign.service import Service, allocating, releasing
 from hushbid.errors import Conflict, MarketError, NotFound, ReleaseError
-from tests.campaign.support import Installation, analyst, decided, opened
+from tests.campaign.support import Installation, analyst, decided, on_one_store, opened
 
 
 def test_a_job_tells_how_far_it_is(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +101,7 @@ def test_a_release_that_failed_is_begun_again_and_nothing_leads_back(
     assert play.view.people == {"delivered": 2, "dropped": 1}
 
 
+@on_one_store
 def test_an_unexpected_fault_is_told_without_details(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError("secret 7.5")

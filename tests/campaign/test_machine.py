@@ -26,7 +26,7 @@ from hushbid.record.canonical import parsed
 from hushbid.record.contents import Record
 from hushbid.record.trust import verify_log, verify_receipt
 from tests.campaign.postgres import Postgres
-from tests.campaign.support import Installation, Play, deliver, opened
+from tests.campaign.support import NONCE, Installation, Play, deliver, opened
 
 C, P = CampaignState, ParticipantState
 PEOPLE, FEE = 4, 100
@@ -140,7 +140,7 @@ class LifeCycle(RuleBasedStateMachine):
     def deliver(self, row: int, value: float) -> None:
         token = self.play.token(row)
         first = self.state is C.DELIVERING and self.people[row] is P.PROMISED and self.now < self.deliver_by
-        again = self.state is C.DELIVERING and self.people[row] is P.DELIVERED
+        again = self.people[row] is P.DELIVERED
         same = self.local or self.sent.get(token) == value
         kept = self.sent if self.local or first else {}
         self.expect(first or (again and same), lambda: deliver(self.service, token, value, kept=kept))
@@ -156,8 +156,8 @@ class LifeCycle(RuleBasedStateMachine):
     @rule(row=ROWS)
     @precondition(lambda self: self.state is C.DELIVERING and self.now < self.deliver_by)
     def deliver_nonsense(self, row: int) -> None:
-        may = self.people[row] in (P.PROMISED, P.DELIVERED)
-        self.expect(False, lambda: self.service.deliver(self.play.token(row), 11.0), DataError if may else Conflict)
+        refused = DataError if self.people[row] is P.PROMISED else Conflict
+        self.expect(False, lambda: self.service.deliver(self.play.token(row), 11.0, nonce=NONCE), refused)
 
     # -- what the analyst does -----------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class LifeCycle(RuleBasedStateMachine):
         asked = [report for report in self.reports if report is not None]
         bought = len(asked) >= 2 and min(asked) <= 2.0
         self.state = C.DELIVERING if bought else C.NOTHING_BOUGHT
-        seen = [self.service.participation(link.token) for link in self.play.links]
+        seen = [self.service.participation(link.token) for link in self.play.seats]
         self.promised = [one.promised or 0.0 for one in seen]
         self.payments = [one.payment or 0 for one in seen]
         for row, report in enumerate(self.reports):
@@ -258,7 +258,7 @@ class LifeCycle(RuleBasedStateMachine):
 
     @invariant()
     def everybody_sees_her_own(self) -> None:
-        for row, link in enumerate(self.play.links):
+        for row, link in enumerate(self.play.seats):
             seen = self.service.participation(link.token)
             assert (seen.state, seen.report, seen.due) == (self.people[row], self.reports[row], self.due(row))
             if self.promised is not None:
@@ -276,7 +276,7 @@ class LifeCycle(RuleBasedStateMachine):
         record = None
         if self.promised is not None and self.answered():
             record = Record.from_dict(parsed(self.service.record(self.play.who, self.play.id)))
-        for row, link in enumerate(self.play.links):
+        for row, link in enumerate(self.play.seats):
             receipt = self.service.receipt(link.token)
             assert verify_receipt(receipt, root=self.view.root, log=log, record=record).ok
             assert receipt.body.state == self.people[row].value

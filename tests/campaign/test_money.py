@@ -15,7 +15,7 @@ from hushbid.errors import Conflict, InputError
 from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record
 from hushbid.record.canonical import parsed
-from tests.campaign.support import QUICK, drafted, opened
+from tests.campaign.support import QUICK, drafted, on_one_store, opened
 from tests.campaign.support import settings as campaign_settings
 
 
@@ -73,6 +73,7 @@ def test_payments_are_those_of_the_record_in_whole_minor_units(service: Service)
     assert play.view.total_payment == record.money.total
 
 
+@on_one_store
 def test_nobody_is_paid_before_the_decision(service: Service) -> None:
     play = opened(service, 2, participation_fee=100)
     play.report()
@@ -94,6 +95,7 @@ def test_whoever_withdraws_after_she_was_paid_owes_nothing(service: Service) -> 
     assert play.view.due == sum(row.due for row in service.payments(play.who, play.id))
 
 
+@on_one_store
 def test_the_preview_says_how_good_the_estimate_would_be(service: Service) -> None:
     found = service.preview(campaign_settings(buyer_weight=0.5), 20)
     assert found.standard_error is not None

@@ -26,7 +26,7 @@ from hushbid.disclosure import PrivatizedValue, ReleasePlan, release_plan
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits
 from hushbid.disclosure.plan import as_bounds
-from hushbid.disclosure.wire import as_ratio
+from hushbid.disclosure.wire import as_ratio, within_reach
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "src" / "hushbid" / "campaign" / "pages" / "static" / "privatize.js"
@@ -148,7 +148,9 @@ def run(page: Page, code: str, given: object = None) -> Any:
     """Run a function's body in the page, with the module as ``hushbid``; refusals come back as their code and text."""
     return page.evaluate(
         f"""async (given) => {{
-            const hushbid = await import("/static/privatize.js");
+            const real = await import("/static/privatize.js");
+            // somebody who agreed to anything, unless a test says otherwise
+            const hushbid = {{ ...real, prepare: (offer) => real.prepare({{ atMost: 1e301, ...offer }}) }};
             const refused = async (work) => {{
                 try {{ await work(); return null; }} catch (error) {{
                     if (!(error instanceof hushbid.PrivatizeError)) throw error;
@@ -497,6 +499,79 @@ def test_other_terms_for_the_same_place_are_refused(page: Page) -> None:
         const same = await hushbid.prepare({ ...given, privacyLoss: "0.70", bounds: ["-0", "2.4e1"] });
         return [codes.map(([code]) => code), body === same.body]"""
     assert run(page, code, OFFER) == [["terms"] * 4, True]
+
+
+def test_a_page_cannot_lessen_the_noise_after_she_named_her_price(page: Page) -> None:
+    code = """
+        const shown = { ...given, setting: "local", largestLoss: 1 };
+        const prepare = (more) => refused(() => real.prepare({ ...given, ...more }));
+        const told = [await prepare({})];
+        await hushbid.agree({ ...shown, price: 1.25 });
+        await hushbid.agree({ ...shown, price: 2, largestLoss: 50 });
+        for (const other of [{ setting: "central" }, { bounds: [0, 12] }])
+            told.push(await refused(() => hushbid.agree({ ...shown, ...other })));
+        for (const lie of [{ privacyLoss: 1e9 }, { privacyLoss: 1.0001, atMost: 1e9 }, { bounds: [7, 8] }])
+            told.push(await prepare(lie));
+        const kept = await hushbid.agreed(given);
+        const none = await hushbid.prepared(given);
+        const { message } = await real.prepare(given);
+        const other = { ...given, campaign: "another" };
+        for (const atMost of [undefined, 0.5, "many", NaN])
+            told.push(await refused(() => real.prepare({ ...other, atMost })));
+        await hushbid.agree({ ...shown, participant: "p9", setting: "central" });
+        told.push(await prepare({ participant: "p9" }));
+        return [told.map(([code]) => code), kept, none, message.version]"""
+    told, kept, none, version = run(page, code, OFFER)
+    terms = {"setting": "local", "low": 0, "high": 24, "largestLoss": 1, "price": 2}
+    assert kept == {**PLACE, **terms}
+    assert told == [
+        *(
+            "unknown",
+            "changed",
+            "changed",
+            "more",
+            "more",
+            "changed",
+            "unknown",
+            "more",
+            "unknown",
+            "unknown",
+            "changed",
+        )
+    ]
+    assert (none, version) == (None, 1)
+
+
+def test_messages_of_the_first_layout_are_found_in_the_second(page: Page) -> None:
+    code = """
+        const { body } = await hushbid.prepare(given);
+        await new Promise((done) => { indexedDB.deleteDatabase("hushbid").onsuccess = done; });
+        const old = await new Promise((done) => {
+            const asked = indexedDB.open("hushbid", 1);
+            asked.onupgradeneeded = () =>
+                asked.result.createObjectStore("messages", { keyPath: ["campaign", "participant"] });
+            asked.onsuccess = () => done(asked.result);
+        });
+        const { campaign, participant } = given;
+        await new Promise((done) => {
+            const transaction = old.transaction("messages", "readwrite");
+            transaction.objectStore("messages").add({ campaign, participant, low: 0, high: 24, body });
+            transaction.oncomplete = done;
+        });
+        old.close();
+        return (await hushbid.prepared(given)).body === body"""
+    assert run(page, code, OFFER)
+
+
+def test_noise_is_cut_off_where_the_server_stops_believing_it(page: Page) -> None:
+    losses = [2.0**-53, 1e-9, 2.0**-22, 0.1, 1 / 3, 3.7, 1e6]
+    code = """
+        const far = 2n ** 200n;
+        return given.map((loss) => [far, -far].map((k) => String(hushbid.withinReach(k, hushbid.termsOf(loss)))))"""
+    for loss, ends in zip(losses, run(page, code, losses), strict=True):
+        assert [int(end) for end in ends] == [
+            within_reach(sign * 2**200, grid_bits(loss), as_ratio(loss)) for sign in (1, -1)
+        ]
 
 
 def test_a_damaged_record_is_neither_sent_nor_drawn_again(page: Page) -> None:

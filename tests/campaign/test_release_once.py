@@ -12,7 +12,7 @@ from hushbid.errors import Conflict, NotFound
 from hushbid.record import Record
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log
-from tests.campaign.support import decided, drafted, opened, user
+from tests.campaign.support import NONCE, decided, drafted, opened, user
 
 
 def at_once(attempts: list[Callable[[], object]]) -> list[object]:
@@ -81,9 +81,9 @@ def test_a_report_counts_exactly_if_it_was_acknowledged(service: Service) -> Non
 
 def test_data_count_exactly_if_their_delivery_was_acknowledged(service: Service) -> None:
     play = decided(service, 20)
-    service.deliver(play.token(0), 5.0)
+    service.deliver(play.token(0), 5.0, nonce=NONCE)
     attempts: list[Callable[[], object]] = [
-        lambda row=row: service.deliver(play.token(row), 5.0)
+        lambda row=row: service.deliver(play.token(row), 5.0, nonce=NONCE)
         for row in range(1, 20)  # type: ignore[misc]
     ]
     attempts.insert(9, lambda: service.release(play.who, play.id))
@@ -126,7 +126,7 @@ def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
         service._writer.submit("withdraw", lambda tx: reporting.withdraw(tx, service._context, second)),
         service.report_soon(second, 1.5),
         service.report_soon(first, 1.1),
-        service.deliver_soon(first, 3.0),
+        service.deliver_soon(first, 3.0, nonce=NONCE),
     ]
     go.set()
     refused = [type(answer.exception()) for answer in answers]

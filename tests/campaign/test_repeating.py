@@ -10,7 +10,7 @@ import pytest
 from hushbid.campaign.service import Service
 from hushbid.errors import Conflict, InputError, ServerFailed
 from tests.campaign.crashing import process_of
-from tests.campaign.support import Installation, analyst, drafted, opened, settings
+from tests.campaign.support import Installation, analyst, drafted, opened, secret_for, settings
 
 KEY = "0123456789abcdef"
 
@@ -121,7 +121,7 @@ def test_a_request_whose_server_was_killed_is_answered_when_it_comes_again(
         assert repeated is done
         assert service.campaign(play.who, play.id).people == {"invited": 5}
         for token in json.loads(content):
-            assert service.participation(token).state == "invited"
+            assert service.enter(token, secret_for(token)).state == "invited"
         assert ask(service, lambda: service.invite(play.who, play.id, count=3)) == (content, True)
 
 

@@ -1,6 +1,7 @@
 """Going back to an older database: it can neither promise again, nor release again, nor forget what people gave up."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,13 @@ import pytest
 from hushbid.campaign.beside import Beside
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.service import Service
+from hushbid.campaign.service.standing import mark_standing
 from hushbid.campaign.store import backup
-from hushbid.errors import Conflict, HushbidError
+from hushbid.errors import CampaignError, Conflict, HushbidError
 from hushbid.record import Record
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log, verify_logged_record
-from tests.campaign.support import Installation, Play, decided, drafted, opened, released
+from tests.campaign.support import NONCE, Installation, Play, decided, drafted, opened, released
 
 
 def back_up(service: Service, path: Path) -> None:
@@ -80,7 +82,8 @@ def test_after_every_restore_there_is_the_same_estimate_or_none(
             else:
                 assert now.view.release is None
                 assert "restored from a backup" in (now.view.reason or "")
-            for attempt in (now.decide, now.release, lambda now=now: now.report([0]), lambda now=now: now.deliver([0])):
+            other = partial(service.deliver, now.token(0), 3.0, nonce=NONCE)
+            for attempt in (now.decide, now.release, lambda now=now: now.report([0]), other):
                 with pytest.raises(HushbidError):
                     attempt()
             assert now.view.release in (None, estimate)
@@ -98,7 +101,7 @@ def test_a_decision_that_was_begun_is_adopted_or_given_up_never_made_again(
 
     with installation.start(crash=at) as service:
         play = decided(service, 3)
-        promised = [service.participation(link.token).promised for link in play.links]
+        promised = [service.participation(link.token).promised for link in play.seats]
         play.deliver()
         play.release()
         estimate = play.view.release
@@ -108,7 +111,7 @@ def test_a_decision_that_was_begun_is_adopted_or_given_up_never_made_again(
         with installation.start() as service:
             now = again(service, play)
             assert now.view.state is CampaignState.RELEASED
-            assert [service.participation(link.token).promised for link in play.links] == promised
+            assert [service.participation(link.token).promised for link in play.seats] == promised
             assert now.view.release == estimate
 
 
@@ -122,6 +125,7 @@ def test_reports_that_differ_from_those_of_the_decision_end_the_campaign(
         play.decide()
         decision = next((installation.folder / "claims").glob("decision-*.json"))
         hidden = decision.rename(tmp_path / decision.name)
+        (service.home.data_keys / f"{decision.stem}.stands").unlink()
     restore(installation, tmp_path / "backup")
     with installation.start() as service:  # as if the folder came back only now
         now = play.on(service)
@@ -179,7 +183,7 @@ def test_a_delivery_that_a_restored_database_forgot_is_still_paid(installation: 
     restore(installation, tmp_path / "backup")
     with installation.start() as service:
         now = again(service, play)
-        states = [service.participation(link.token).state for link in play.links]
+        states = [service.participation(link.token).state for link in play.seats]
         assert states == [ParticipantState.DELIVERED, ParticipantState.DELIVERED, ParticipantState.DROPPED]
         assert len(service.mark_paid(play.who, play.id)) == 2
         assert now.view.due == 0
@@ -218,3 +222,38 @@ def test_a_withdrawal_after_a_decision_that_is_adopted_stays(installation: Insta
     restore(installation, taken[0])
     with installation.start() as service:
         assert again(service, play).view.people == {"promised": 3, "withdrawn": 1}
+
+
+@pytest.mark.parametrize("lost", ["everything", "decision", "release"])
+def test_a_server_whose_claims_were_lost_does_not_start_and_draws_nothing_anew(
+    installation: Installation, tmp_path: Path, lost: str
+) -> None:
+    with installation.start() as service:
+        play = decided(service)
+        play.deliver()
+        back_up(service, tmp_path / "before")
+        play.release()
+        claims = service.home.claims
+    restore(installation, tmp_path / "before")
+    kept = {path: path.read_bytes() for path in claims.iterdir()}
+    for path in kept:
+        if lost == "everything" or path.name.startswith(lost):
+            path.unlink()
+    gone = "decision" if lost == "everything" else lost
+    with pytest.raises(CampaignError, match=rf"{gone}-{play.id}\.json is missing, and must not be made anew"):
+        installation.start()
+    for path, content in kept.items():
+        path.write_bytes(content)
+    with installation.start() as service:
+        assert again(service, play).view.state is CampaignState.RELEASED
+
+
+def test_claims_that_are_lost_while_a_server_runs_are_not_drawn_anew(installation: Installation) -> None:
+    with installation.start() as service:
+        play = decided(service)
+        play.deliver()
+        mark_standing(service.home, f"release-{play.id}")  # drawn, and then lost
+        service.wait(service.release(play.who, play.id), timeout=60)
+        assert "failed" in [job.state for job in service.jobs(play.who, play.id)]
+        assert play.view.state is CampaignState.RELEASING
+        assert not list(service.home.claims.glob("release-*"))

@@ -3,11 +3,14 @@
 import json
 import math
 from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from hushbid.allocation import tie_keys
 from hushbid.campaign.domain.settings import CampaignSettings
+from hushbid.campaign.service import allocating
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Gamma, Uniform
 from tests.campaign.support import settings
@@ -29,6 +32,16 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def test_settings_survive_json(changes: dict[str, Any]) -> None:
     chosen = settings(**changes)
     assert CampaignSettings.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen
+
+
+def test_equals_are_bought_from_in_the_order_of_a_hash_of_their_pseudonyms() -> None:
+    chosen = settings(prior=Empirical([1, 2]), setting="local", variance=4.0, minimum_people=5)
+    campaign: Any = SimpleNamespace(settings=chosen, id="c")
+    reporters: list[Any] = [SimpleNamespace(id=f"p{k}", group_name=None, report=1.5) for k in range(12)]
+    record = allocating._record(campaign, reporters)
+    assert record is not None
+    assert record.outcome.tie_order is not None
+    assert record.outcome.tie_order.tolist() == tie_keys(record.ids or ()).argsort().argsort().tolist()
 
 
 def test_a_prior_may_be_a_text() -> None:

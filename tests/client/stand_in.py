@@ -29,21 +29,38 @@ class StandIn:
         self.log: list[Event] = []
         self.key = SigningKey(bytes(32))
         self.paid = False
+        self.links: dict[str, str] = {}
+        """Which link was exchanged for a secret."""
+
+        self.lies: dict[str, Any] = {}
+        """What every participant is told instead of the truth."""
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path.removeprefix("/api/v1")
         content = json.loads(request.content) if request.content else {}
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         try:
+            if path == "/participation/secret":
+                self.exchange(token, content["secret"])
+                return httpx.Response(200, json=self.view(self.people[token]))
             if path.startswith("/participation"):
-                return self.participant(self.people[token], path.removeprefix("/participation").strip("/"), content)
+                return self.participant(
+                    self.people[self.links[token]], path.removeprefix("/participation").strip("/"), content
+                )
             return self.staff(path.removeprefix("/campaigns").removeprefix("/c1").strip("/"), content)
         except Refused as problem:
             return httpx.Response(409, json={"detail": str(problem)})
 
+    def exchange(self, link: str, secret: str) -> None:
+        """A link opens once."""
+        if link in self.links.values() and self.links.get(secret) != link:
+            raise Refused("This link was used before.")
+        self.links[secret] = link
+
     def open_for(self, n: int, **settings: Any) -> list[str]:
         """Open a campaign for so many people; their secrets."""
-        self.settings = {"prior": "uniform:1,3", "bounds": [0, 12], "buyer_weight": 500.0, **settings}
+        fixed = {"prior": "uniform:1,3", "bounds": [0, 12], "buyer_weight": 500.0, "max_privacy_loss": 2.0}
+        self.settings = {**fixed, **settings}
         told = self.staff("participants", {"count": n}).json()["invitations"]
         self.staff("open", {})
         return [one["token"] for one in told]
@@ -100,8 +117,9 @@ class StandIn:
         facts = {name: person[name] for name in ("state", "report", "promised", "payment")}
         fixed = {"title": "", "currency": "EUR", "decimals": 2, "due": 0, "smallest_report": 1.0, "largest_bought": 2.0}
         campaign = {"campaign": "c1", "campaign_state": self.state, "bounds": self.settings["bounds"]}
+        campaign |= {"max_privacy_loss": self.settings["max_privacy_loss"]}
         setting = self.settings.get("setting", "central")
-        return {**fixed, **campaign, **facts, "participant": person["id"], "setting": setting}
+        return {**fixed, **campaign, **facts, "participant": person["id"], "setting": setting, **self.lies}
 
     def decide(self) -> None:
         counted = [person for person in self.people.values() if person["state"] == "reported"]
@@ -115,6 +133,7 @@ class StandIn:
             setting=self.settings.get("setting", "central"),
             buyer_weight=self.settings["buyer_weight"],
             user_weight=0.0,
+            max_privacy_loss=self.settings["max_privacy_loss"],
         ).acquire([person["report"] for person in counted])
         money = Money.of(outcome.payments, 0.0, currency="EUR", decimals=2)
         for person, loss, payment in zip(counted, outcome.privacy_loss.tolist(), money.payments.tolist(), strict=True):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from hushbid.client import (
     MessageFolder,
     MessageMemory,
     ParticipantClient,
+    Terms,
 )
 from hushbid.client.views import split_link
 from hushbid.errors import (
@@ -42,6 +44,7 @@ VIEW: dict[str, Any] = {
     "title": "Sleep",
     "setting": "local",
     "bounds": [0, 24],
+    "max_privacy_loss": 1.0,
     "currency": "EUR",
     "decimals": 2,
     "campaign_state": "delivering",
@@ -59,9 +62,15 @@ class Network:
 
     def __init__(self, handler: Handler | None = None, **changes: Any) -> None:
         self.requests: list[httpx.Request] = []
+        self.exchanges: list[httpx.Request] = []
+        """Of links for secrets; always granted."""
+
         self._handler = handler or (lambda request: httpx.Response(200, json={**VIEW, **changes}))
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/participation/secret"):
+            self.exchanges.append(request)
+            return httpx.Response(200, json=VIEW)
         self.requests.append(request)
         return self._handler(request)
 
@@ -75,13 +84,15 @@ class Network:
         """All bytes that left: addresses, headers and bodies."""
         return b"\n".join(
             b"%s %r %s" % (str(request.url).encode(), sorted(request.headers.raw), request.content)
-            for request in self.requests
+            for request in (*self.exchanges, *self.requests)
         )
 
 
-def participant(network: Network, tmp_path: Path, **more: Any) -> ParticipantClient:
-    """A client whose pauses take no time."""
+def participant(network: Network, tmp_path: Path, *, agreed: str | None = "local", **more: Any) -> ParticipantClient:
+    """A client whose pauses take no time; on the device of somebody who reported to a campaign of that setting."""
     keeper = MessageFolder(tmp_path / "values")
+    if agreed is not None and keeper.terms("secret") is None:
+        keeper.agree("secret", Terms(setting=agreed, bounds=(0.0, 24.0), largest_loss=1.0, price=1.25))
     return ParticipantClient(
         URL, "secret", keeper=keeper, network=httpx.MockTransport(network), sleep=lambda seconds: None, **more
     )
@@ -115,7 +126,7 @@ def test_the_first_noisy_value_is_sent_again_and_again_and_survives_the_process(
 def test_the_noisy_value_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     def look(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
-            assert list((tmp_path / "values").glob("*.json"))
+            assert list((tmp_path / "values").glob("link-*.json"))
         return httpx.Response(200, json=VIEW)
 
     participant(Network(look), tmp_path).deliver_privately(7.5)
@@ -127,25 +138,121 @@ def test_a_server_cannot_get_a_second_draw_by_claiming_another_pseudonym_campaig
     other = Network(participant="p2", campaign="c2")
     participant(other, tmp_path).deliver_privately(7.5)
     assert other.sent == first.sent
-    for lie in ({"promised": 0.75}, {"bounds": [0, 25]}):
-        liar = Network(**lie)
-        with pytest.raises(ReleaseError, match="another privacy loss or other bounds"):
-            participant(liar, tmp_path).deliver_privately(7.5)
-        assert liar.sent == []
+    liar = Network(promised=0.75)
+    with pytest.raises(ReleaseError, match="another privacy loss or other bounds"):
+        participant(liar, tmp_path).deliver_privately(7.5)
+    wide = Network(bounds=[0, 25])
+    with pytest.raises(NotAllowed, match="another range"):
+        participant(wide, tmp_path).deliver_privately(7.5)
+    assert liar.sent == wide.sent == []
 
 
 def test_a_server_cannot_turn_a_local_campaign_into_a_central_one(tmp_path: Path) -> None:
     network = Network(setting="central")
     with pytest.raises(NotAllowed, match="central, not local: nothing was sent"):
         participant(network, tmp_path).deliver_privately(7.5)
+    with pytest.raises(NotAllowed, match="reported to a local campaign, and now it is central: nothing was sent"):
+        participant(network, tmp_path).deliver_value(7.5)
     assert network.sent == []
-    assert not (tmp_path / "values").exists()
+    assert not list((tmp_path / "values").glob("link-*.json"))
+
+
+@pytest.mark.parametrize(
+    ("lie", "sentence"),
+    [
+        ({"promised": 1e9, "payment": 10**12}, "privacy loss above 1: nothing was sent"),
+        ({"promised": 1.001, "max_privacy_loss": 50.0, "payment": 10**12}, "privacy loss above 1: nothing was sent"),
+        ({"promised": "inf", "payment": 10**12}, "privacy loss above 1: nothing was sent"),
+        ({"bounds": [7.0, 8.0]}, "another range"),
+        ({"bounds": [-1e9, 1e9]}, "another range"),
+        ({"setting": "central"}, "central, not local"),
+        ({"campaign": "c2", "participant": "p2", "promised": 1e9, "payment": 10**12}, "privacy loss above 1"),
+    ],
+)
+def test_after_a_report_nothing_that_a_server_says_lessens_the_noise(
+    lie: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    participant(Network(campaign_state="reporting", promised=None), tmp_path, agreed=None).report(1.25)
+    liar = Network(**lie)
+    with pytest.raises(NotAllowed, match=sentence):
+        participant(liar, tmp_path, agreed=None).deliver_privately(7.5)
+    assert liar.sent == []
+    assert not list((tmp_path / "values").glob("link-*.json"))
+
+
+def test_what_she_agreed_to_is_on_disk_before_the_report_is_sent(tmp_path: Path) -> None:
+    def look(request: httpx.Request) -> httpx.Response:
+        if request.method == "PUT":
+            kept = MessageFolder(tmp_path / "values").terms("secret")
+            assert kept == Terms(setting="local", bounds=(0.0, 24.0), largest_loss=1.0, price=1.25)
+        return httpx.Response(200, json={**VIEW, "campaign_state": "reporting"})
+
+    network = Network(look)
+    participant(network, tmp_path, agreed=None).report(1.25)
+    assert [request.method for request in network.requests] == ["GET", "PUT"]
+    [kept] = (tmp_path / "values").glob("*.terms")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "1.25" not in repr(MessageFolder(tmp_path / "values").terms("secret"))
+
+
+def test_a_second_report_can_change_the_price_but_a_server_no_terms(tmp_path: Path) -> None:
+    folder = MessageFolder(tmp_path / "values")
+    participant(Network(campaign_state="reporting"), tmp_path, agreed=None).report(1.25)
+    participant(Network(campaign_state="reporting", max_privacy_loss=90.0), tmp_path).report(2.0)
+    assert folder.terms("secret") == Terms(setting="local", bounds=(0.0, 24.0), largest_loss=1.0, price=2.0)
+    for lie in ({"setting": "central"}, {"bounds": [0, 12]}):
+        liar = Network(campaign_state="reporting", **lie)
+        with pytest.raises(NotAllowed, match="another setting or range"):
+            participant(liar, tmp_path).report(2.0)
+        assert liar.sent == []
+    participant(Network(campaign_state="reporting"), tmp_path).report(2.0, at_most=0.25)
+    kept = folder.terms("secret")
+    assert kept is not None
+    assert kept.largest_loss == 0.25
+
+
+@pytest.mark.parametrize("shown", [None, 0.0, 101.0, 1e9, "inf"])
+def test_a_campaign_that_shows_no_reasonable_largest_loss_gets_no_report(shown: Any, tmp_path: Path) -> None:
+    network = Network(campaign_state="reporting", max_privacy_loss=shown)
+    with pytest.raises(NotAllowed, match="names no largest privacy loss from 0 to 100"):
+        participant(network, tmp_path, agreed=None).report(1.25)
+    assert network.sent == []
+    if shown != 0.0:
+        participant(network, tmp_path, agreed=None).report(1.25, at_most=0.5)
+        assert len(network.sent) == 1
+
+
+def test_on_another_device_she_says_herself_what_she_agreed_to(tmp_path: Path) -> None:
+    network = Network()
+    for given in ({}, {"at_most": 1.0}, {"bounds": (0, 24)}):
+        with pytest.raises(NotAllowed, match="did not report from it: give at_most"):
+            participant(network, tmp_path, agreed=None).deliver_privately(7.5, **given)
+    with pytest.raises(NotAllowed, match="another range"):
+        participant(network, tmp_path, agreed=None).deliver_privately(7.5, at_most=1.0, bounds=(0, 12))
+    with pytest.raises(NotAllowed, match=r"above 0\.25"):
+        participant(network, tmp_path, agreed=None).deliver_privately(7.5, at_most=0.25, bounds=(0, 24))
+    for wrong in (0.0, -1.0, float("nan"), float("inf"), True, "1"):
+        with pytest.raises(InputError, match="at_most must be a positive number"):
+            participant(network, tmp_path, agreed=None).deliver_privately(7.5, at_most=wrong, bounds=(0, 24))
+    assert network.sent == []
+    participant(network, tmp_path, agreed=None).deliver_privately(7.5, at_most=0.5, bounds=(0, 24))
+    assert len(network.sent) == 1
+
+
+def test_damaged_terms_stop_the_delivery(tmp_path: Path) -> None:
+    network = Network()
+    participant(network, tmp_path)
+    [kept] = (tmp_path / "values").glob("*.terms")
+    kept.write_text('{"setting": "local"')
+    with pytest.raises(ReleaseError, match="cannot be read, and says how much you agreed to"):
+        participant(network, tmp_path, agreed=None).deliver_privately(7.5, at_most=1.0, bounds=(0, 24))
+    assert network.sent == []
 
 
 def test_a_value_is_sent_as_it_is_only_by_that_name_and_to_a_central_campaign(tmp_path: Path) -> None:
     network = Network(setting="central")
-    participant(network, tmp_path).deliver_value(7.5)
-    assert network.sent == [{"value": 7.5}]
+    participant(network, tmp_path, agreed="central").deliver_value(7.5)
+    assert [{**one, "nonce": len(bytes.fromhex(one["nonce"]))} for one in network.sent] == [{"value": 7.5, "nonce": 16}]
     local = Network()
     with pytest.raises(NotAllowed, match="local, not central"):
         participant(local, tmp_path).deliver_value(7.5)
@@ -155,7 +262,7 @@ def test_a_value_is_sent_as_it_is_only_by_that_name_and_to_a_central_campaign(tm
 def test_a_value_outside_the_range_does_not_leave_and_is_not_shown(tmp_path: Path) -> None:
     network = Network(setting="central")
     with pytest.raises(DataError, match="from 0 to 24") as told:
-        participant(network, tmp_path).deliver_value(4711.5)
+        participant(network, tmp_path, agreed="central").deliver_value(4711.5)
     assert "4711" not in str(told.value)
     assert network.sent == []
 
@@ -185,7 +292,7 @@ def test_nothing_is_sent_where_nothing_is_wanted(promised: float | None, tmp_pat
     assert network.sent == []
 
 
-@pytest.mark.parametrize("lie", [{"payment": 62}, {"payment": None}, {"report": None}, {"report": 5.0}])
+@pytest.mark.parametrize("lie", [{"payment": 62}, {"payment": None}, {"payment": 62, "report": 0.1}])
 def test_an_offer_below_her_own_price_stops_the_delivery(lie: dict[str, Any], tmp_path: Path) -> None:
     """She said 1.25 a unit; half a unit costs her 62.5 cents."""
     network = Network(**lie)
@@ -194,13 +301,12 @@ def test_an_offer_below_her_own_price_stops_the_delivery(lie: dict[str, Any], tm
     assert network.sent == []
 
 
-def test_a_server_that_forgets_what_she_said_is_told_by_the_client(tmp_path: Path) -> None:
-    network = Network(report=0.5, payment=30)
-    client = participant(network, tmp_path)
-    client.report(1.25)
+def test_a_price_is_kept_for_another_process_whatever_the_server_says_she_said(tmp_path: Path) -> None:
+    participant(Network(campaign_state="reporting"), tmp_path, agreed=None).report(2.0)
+    forgetful = Network(report=0.5, payment=99)
     with pytest.raises(NotAllowed, match="does not cover what you said"):
-        client.deliver_privately(7.5)
-    assert participant(network, tmp_path).deliver_privately(7.5).promised == 0.5
+        participant(forgetful, tmp_path).deliver_privately(7.5)
+    assert participant(Network(report=0.5, payment=100), tmp_path).deliver_privately(7.5).promised == 0.5
 
 
 def test_an_offer_she_has_seen_is_not_asked_for_again(tmp_path: Path) -> None:
@@ -210,17 +316,61 @@ def test_an_offer_she_has_seen_is_not_asked_for_again(tmp_path: Path) -> None:
     assert [request.method for request in network.requests] == ["GET", "PUT"]
 
 
-def test_the_secret_stands_in_the_header_only(tmp_path: Path) -> None:
+def test_a_link_is_exchanged_once_and_the_secret_stands_in_the_header_only(tmp_path: Path) -> None:
     network = Network()
     client = participant(network, tmp_path)
     client.participation()
     client.report(1.25)
     client.decline()
+    [exchange] = network.exchanges
+    assert (exchange.method, exchange.headers["authorization"]) == ("PUT", "Bearer secret")
+    secret = json.loads(exchange.content)["secret"]
+    assert re.fullmatch(r"hb_d_[A-Za-z0-9_-]{43}", secret)
     for request in network.requests:
-        assert request.headers["authorization"] == "Bearer secret"
-        assert "secret" not in str(request.url)
-        assert b"secret" not in request.content
+        assert request.headers["authorization"] == f"Bearer {secret}"
+        assert secret not in str(request.url)
+        assert secret.encode() not in request.content
     assert "1.25" not in repr(client.participation())
+
+
+def test_a_device_keeps_its_secret_before_it_is_sent_and_gives_the_same_after_a_restart(tmp_path: Path) -> None:
+    refused = Network(lambda request: httpx.Response(409, json={"detail": "No."}))
+    with pytest.raises(Conflict):
+        participant(refused, tmp_path).participation()
+    [file] = (tmp_path / "values").glob("link-*.secret")
+    assert file.stat().st_mode & 0o077 == 0
+    again = Network()
+    participant(again, tmp_path).participation()
+    sent = [json.loads(one.content)["secret"] for one in (*refused.exchanges, *again.exchanges)]
+    assert sent == [file.read_text()] * 2
+    assert len({MessageMemory().secret("link") for _ in range(20)}) == 20
+    file.write_text("")
+    with pytest.raises(ReleaseError, match="holds the secret"):
+        participant(again, tmp_path).participation()
+
+
+def test_a_link_that_was_used_elsewhere_is_told_as_it_is_and_nothing_follows(tmp_path: Path) -> None:
+    asked = []
+
+    def dead(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(401, json={"detail": "This link was used before."})
+
+    keeper = MessageFolder(tmp_path)
+    with (
+        ParticipantClient(URL, "link", keeper=keeper, network=httpx.MockTransport(dead)) as me,
+        pytest.raises(NotAllowed, match="used before"),
+    ):
+        me.report(1.5)
+    assert asked == ["/api/v1/participation/secret"]
+
+
+def test_a_link_of_her_own_is_one_to_the_same_server(tmp_path: Path) -> None:
+    network = Network(lambda request: httpx.Response(200, json={"token": "hb_p_new"}))
+    assert participant(network, tmp_path).own_link() == f"{URL}/p#hb_p_new"
+    assert network.requests[0].headers["idempotency-key"]
+    with pytest.raises(ServerFailed, match="no link"):
+        participant(Network(), tmp_path).own_link()
 
 
 @pytest.mark.parametrize("report", [-1, float("nan"), float("inf"), "1", None, True])
@@ -484,7 +634,7 @@ def test_a_token_that_no_header_can_hold_is_refused_without_showing_it(token: st
 
 
 def test_many_participants_share_connections_and_keep_their_own_secrets() -> None:
-    network = Network()
+    network = Network(campaign_state="reporting")
 
     async def play() -> None:
         async with AsyncTransport(URL, network=httpx.MockTransport(network)) as transport:
@@ -499,7 +649,11 @@ def test_many_participants_share_connections_and_keep_their_own_secrets() -> Non
         for request in network.requests
         if request.url.path.endswith("/report")
     }
-    assert told == {f"Bearer secret{k}": 1.0 + k / 100 for k in range(20)}
+    secrets = {
+        request.headers["authorization"]: f"Bearer {json.loads(request.content)['secret']}"
+        for request in network.exchanges
+    }
+    assert told == {secrets[f"Bearer secret{k}"]: 1.0 + k / 100 for k in range(20)}
     messages = [body["message"]["value"] for body in network.sent if "message" in body]
     assert len(set(messages)) == 20
 

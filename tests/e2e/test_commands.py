@@ -47,7 +47,7 @@ def test_a_second_run_is_refused_and_force_writes_the_same_estimate_again(home: 
     succeeds("run", "sleep.toml", "--no-audit", cwd=home)
     before = contents(home / "sleep")
     assert "sleep/record.json exists already: --force replaces." in refused("run", "sleep.toml", cwd=home)
-    change(home / "data.csv", "p1,", "unknown,")  # other data do not lead to another draw
+    change(home / "data.csv", "p1,", "unknown,")  # data of somebody who was not asked
     again = json.loads(succeeds("run", "sleep.toml", "--no-audit", "--force", "--json", cwd=home))
     assert again["drawn_before"] is True
     assert contents(home / "sleep") == before
@@ -89,6 +89,7 @@ def test_who_does_not_deliver_is_not_paid(home: Path) -> None:
     other.mkdir()
     for name in ("reports.csv", "data.csv", "sleep.toml"):
         (other / name).write_text((home / name).read_text())
+    change(other / "sleep.toml", '"mean sleep"', '"mean sleep in May"')
     lines = (other / "data.csv").read_text().splitlines()
     (other / "data.csv").write_text("\n".join(line for line in lines if not line.startswith(f"{buyers[0]},")) + "\n")
     told = succeeds("run", "sleep.toml", "--no-audit", cwd=other)
@@ -163,13 +164,13 @@ def local(home: Path) -> Path:
 def test_in_the_local_setting_the_platform_sees_messages_only(local: Path) -> None:
     (local / "first.toml").write_text((local / "sleep.toml").read_text().partition("[data]")[0])
     told = succeeds("run", "first.toml", cwd=local)
-    assert 'hushbid privatize --campaign "Sleep" --privacy-loss HERS --bounds 0,12' in told
+    assert 'hushbid privatize --campaign "Sleep" --privacy-loss HERS --at-most AGREED --bounds 0,12' in told
     messages = []
     for line in (local / "first" / "decisions.csv").read_text().splitlines()[1:]:
         person, loss = line.split(",")[:2]
         if float(loss) > 0:
-            arguments = ("--campaign", "Sleep", "--privacy-loss", loss, "--bounds", "0,12", "--id", person)
-            message = succeeds("privatize", *arguments, cwd=local, text="7.25")
+            arguments = ("--campaign", "Sleep", "--privacy-loss", loss, "--at-most", loss, "--bounds", "0,12")
+            message = succeeds("privatize", *arguments, "--id", person, cwd=local, text="7.25")
             doubled = message.strip().replace('"', '""')
             messages.append(f'{person},"{doubled}"\n')
     assert messages
@@ -191,7 +192,7 @@ def test_plain_values_are_taken_in_the_local_setting_only_if_called_simulated(lo
 
 
 def test_privatizing_again_gives_the_same_message_and_never_asks_the_value(home: Path) -> None:
-    arguments = ("privatize", "--campaign", "Sleep", "--privacy-loss", "0.5", "--bounds", "0,12")
+    arguments = ("privatize", "--campaign", "Sleep", "--privacy-loss", "0.5", "--at-most", "1", "--bounds", "0,12")
     first = hushbid(*arguments, cwd=home, text="7.25\n")
     assert first.returncode == 0
     assert json.loads(first.stdout)["epsilon"] == ["1", "2"]
@@ -203,13 +204,27 @@ def test_privatizing_again_gives_the_same_message_and_never_asks_the_value(home:
     assert other != first.stdout
 
 
+@pytest.mark.parametrize("loss", ["1e9", "1.0000001", "inf", "nan"])
+def test_a_privacy_loss_above_what_she_agreed_to_is_refused_before_the_value_is_read(loss: str, home: Path) -> None:
+    arguments = ("privatize", "--campaign", "Sleep", "--at-most", "1", "--bounds", "0,12", "--accept-infinite-loss")
+    told = refused(*arguments, "--privacy-loss", loss, "--store", "kept", cwd=home, text="7.25")
+    assert "is more than you agreed to, --at-most 1: no noise was drawn" in told
+    assert not (home / "kept").exists()
+
+
+def test_a_largest_loss_must_be_said(home: Path) -> None:
+    told = refused("privatize", "--campaign", "Sleep", "--privacy-loss", "0.5", "--bounds", "0,12", cwd=home, text="7")
+    assert "--at-most" in told
+
+
 @pytest.mark.parametrize(
     ("changes", "text", "sentence"),
     [
         ({}, "my secret", "must be one number"),
         ({}, "", "must be one number"),
         ({"--privacy-loss": "0"}, "7.25", "privacy_loss must be at least"),
-        ({"--privacy-loss": "inf"}, "7.25", "privacy_loss is infinite"),
+        ({"--privacy-loss": "inf", "--at-most": "inf"}, "7.25", "privacy_loss is infinite"),
+        ({"--campaign": " \u200b "}, "7.25", "at least one visible character"),
         ({"--bounds": "12,0"}, "7.25", "two numbers, the smaller first"),
         ({"--value-file": "none.txt"}, "", "none.txt cannot be read"),
     ],
@@ -217,7 +232,7 @@ def test_privatizing_again_gives_the_same_message_and_never_asks_the_value(home:
 def test_what_cannot_be_privatized_is_refused_without_echoing_it(
     changes: dict[str, str], text: str, sentence: str, home: Path
 ) -> None:
-    options = {"--campaign": "Sleep", "--privacy-loss": "0.5", "--bounds": "0,12", **changes}
+    options = {"--campaign": "Sleep", "--privacy-loss": "0.5", "--at-most": "1", "--bounds": "0,12", **changes}
     told = refused("privatize", *(part for pair in options.items() for part in pair), cwd=home, text=text)
     assert sentence in told
     assert "secret" not in told
@@ -373,5 +388,4 @@ def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the
     assert "python -m hushbid verify demo/record.json" in told or "hushbid verify demo/record.json" in told
     assert "demo/campaign.toml" in refused("demo", "--people", "300", "--out", "demo", cwd=home)
     again = json.loads(succeeds("run", "demo/campaign.toml", "--no-audit", "--force", "--json", cwd=home))
-    assert again["drawn_before"] is True
-    assert f"{again['estimate']['estimate']:.2f}" in told or f"{again['estimate']['estimate']:.1f}" in told
+    assert (again["drawn_before"], again["made_up"]) == (False, True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hushbid.allocation import tie_keys
 from hushbid.engine import Priced, price
 from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
@@ -153,6 +154,23 @@ def test_equals_in_the_local_setting_are_told_apart_by_a_keyed_hash_of_their_ids
     assert bought[0] != bought[1]
     again = by_id(price(people, market, tie_seed=b"1").frame)
     assert again["payment"].to_numpy().tolist() == one["payment"].to_numpy().tolist()
+
+
+@pytest.mark.parametrize("order", ["as drawn", "by price", "by price, dearest first"])
+def test_people_who_tie_are_bought_from_as_in_memory_whatever_the_order_of_rows(kind: Kind, order: str) -> None:
+    prior = Empirical([0.31, 0.59, 0.60, 0.61, 0.63, 1.23, 1.39, 2.33])
+    market = Market(prior=prior, variance=0.25, setting="local", user_weight=0, buyer_weight=30.0)
+    reports = np.random.default_rng(14).choice(prior.values[1:], 400).round(2)
+    names = np.array([f"p{k}" for k in range(400)])
+    whole = market.acquire(reports, tie_key=tie_keys(names))
+    assert 1 < whole.active < np.count_nonzero(whole.virtual_costs == whole.virtual_costs.min())
+    rows = {"as drawn": np.arange(400), "by price": np.argsort(reports)}.get(order, np.argsort(-reports))
+    people = pa.table({"id": names[rows], "sensitivity": reports[rows]})
+    found = kind.read(price(kind.make(people), market).frame)
+    places = np.argsort(names)
+    assert found["id"].to_pylist() == names[places].tolist()
+    assert found["privacy_loss"].to_numpy() == pytest.approx(whole.privacy_loss[places], rel=1e-9)
+    assert found["payment"].to_numpy() == pytest.approx(whole.payments[places], rel=1e-9)
 
 
 def spoilt() -> pa.Table:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +12,10 @@ import pytest
 
 import hushbid
 from hushbid.disclosure import ReleasePlan, release_plan
+from hushbid.disclosure.asking import person_digests, tallied
+from hushbid.disclosure.publish import number_forms
 from hushbid.engine import price, release
+from hushbid.engine.asking import asked_of
 from hushbid.engine.releasing import Sums, SumsKernel
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered
 from hushbid.mechanism import Market
@@ -66,11 +69,56 @@ def test_nothing_to_release_is_an_error(tmp_path: Path) -> None:
         release(price(people(), MARKET), "age", claims=tmp_path)
 
 
-def test_another_column_is_refused_because_privacy_was_sold_once(tmp_path: Path) -> None:
+def test_another_column_is_another_question_or_is_refused(tmp_path: Path) -> None:
     table = people().append_column("age", [DATA / 2])
-    release(price(table, MARKET), "datum", claims=tmp_path)
-    with pytest.raises(AlreadyReleased, match="column 'datum'"):
+    first = release(price(table, MARKET), "datum", claims=tmp_path)
+    with pytest.raises(AlreadyReleased, match="drawn from other data"):
         release(price(table, MARKET), "age", claims=tmp_path)
+    other = release(price(table, MARKET), "age", claims=tmp_path, question="mean age")
+    assert other.estimate != first.estimate
+    assert release(price(table, MARKET), "age", claims=tmp_path, question=" Mean  Age").estimate == other.estimate
+
+
+def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kind: Kind) -> None:
+    data = DATA.copy()
+    data[::7] = np.nan
+    priced = price(kind.make(people(data)), MARKET, gather=100, window=50)
+    found = asked_of(priced, "datum", question="", wave=1).tally
+    losses = MARKET.acquire(REPORTS).privacy_loss
+    forms = number_forms(data, (losses > 0) & ~np.isnan(data))
+    expected = tallied(person_digests([str(k) for k in range(N)]), losses, forms)
+    assert (found.people, found.data, found.delivered) == (expected.people, expected.data, expected.delivered)
+    assert found.losses == pytest.approx(expected.losses, rel=1e-9)
+    assert found.marked == pytest.approx(expected.marked, rel=1e-9)
+
+
+def test_memory_and_engines_find_each_others_claims_and_never_draw_again(tmp_path: Path) -> None:
+    ids, outcome = np.arange(N), MARKET.acquire(REPORTS)
+    drawn = hushbid.release(outcome, DATA, ids=ids, question="sleep", claims=tmp_path / "memory first")
+    shown = release(price(people(), MARKET), "datum", question="sleep", claims=tmp_path / "memory first")
+    assert (shown.estimate, shown.delivered) == (drawn.estimate, outcome.active)
+    assert shown.interval() == drawn.interval()
+    release(price(people(), MARKET), "datum", question="weight", claims=tmp_path / "engine first")
+    with pytest.raises(AlreadyReleased, match="drawn by an engine"):
+        hushbid.release(outcome, DATA, ids=ids, question="weight", claims=tmp_path / "engine first")
+
+
+def test_on_an_engine_other_promises_and_other_data_are_refused(tmp_path: Path) -> None:
+    release(price(people(), MARKET), "datum", claims=tmp_path)
+    dearer = REPORTS.copy()
+    cheap = np.argsort(REPORTS)
+    dearer[cheap[[0, 9]]] = dearer[cheap[[9, 0]]]  # two people change places: every plain sum stays
+    swapped = people().set_column(1, "sensitivity", [dearer])
+    for table, market, sentence in (
+        (swapped, MARKET, "other promises"),
+        (people(), replace(MARKET, buyer_weight=1.001), "other promises"),
+        (people(), replace(MARKET, bounds=(10, 31)), "other promises"),
+        (people(np.where(np.arange(N) == cheap[0], DATA + 1e-9, DATA)), MARKET, "other data"),
+        (people(np.where(np.arange(N) == cheap[0], np.nan, DATA)), MARKET, "other data"),
+    ):
+        with pytest.raises(AlreadyReleased, match=sentence):
+            release(price(table, market), "datum", claims=tmp_path)
+    assert len(list(tmp_path.glob("*.json"))) == 1
 
 
 def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_path: Path) -> None:

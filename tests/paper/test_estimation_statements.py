@@ -5,6 +5,7 @@ Proposition 5. docs/reference/statements.md maps every statement to its code and
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -95,6 +96,21 @@ def total_variation(first: np.ndarray, second: np.ndarray) -> float:
     return 0.5 * float(np.trapezoid(np.abs(first - second), OUTPUTS))
 
 
+def closeness(bias: float, losses: Sequence[float]) -> float:
+    """The lemma's bound on how far outputs under two coins of bias ±δ can be apart, the best over all k."""
+    n, divergence = len(losses), bias * math.log((1 + bias) / (1 - bias))
+    return min(
+        2 * bias * sum(math.exp(loss) - 1 for loss in losses[:k]) + math.sqrt((n - k) / 2 * divergence)
+        for k in range(n + 1)
+    )
+
+
+def distance_used(losses: Sequence[float]) -> float:
+    """The distance per unit of bias from which the code's lower bound follows, read back from the bound."""
+    lower = minimax_bounds(losses, "central").lower
+    return 1 / math.sqrt(54 * lower) if lower <= 1 / 96 else 2 * (1 - 32 * lower)  # the best δ is inside, or ½
+
+
 @pytest.mark.parametrize("bias", [0.1, 0.3, 0.5])
 @pytest.mark.parametrize("losses", [(0.2, 0.2, 0.2), (0.05, 0.3, 1.0), (0.5, 0.7, 0.9)])
 def test_lemma_a1_outputs_under_two_coins_are_as_close_as_it_says(bias: float, losses: tuple[float, ...]) -> None:
@@ -106,13 +122,28 @@ def test_lemma_a1_outputs_under_two_coins_are_as_close_as_it_says(bias: float, l
         centres = cubes @ np.array(losses) / total
         densities.append(sum(p * laplace(c, 1 / total) for p, c in zip(chances, centres, strict=True)))
     distance = total_variation(*densities)
-    divergence = bias * math.log((1 + bias) / (1 - bias))
-    bounds = [
-        2 * bias * sum(math.exp(loss) - 1 for loss in losses[:k]) + math.sqrt((n - k) / 2 * divergence)
-        for k in range(n + 1)
-    ]
-    assert distance <= min(bounds)
+    assert distance <= closeness(bias, losses) <= bias * distance_used(losses)
     assert distance >= bias * total / 20  # and the outputs do differ: the test is not about nothing
+
+
+def test_lemma_a1_neither_of_its_terms_could_be_much_smaller() -> None:
+    bias, loss = 0.1, 0.05
+    # One person without privacy: the coins themselves are seen, and they are δ apart.
+    assert bias <= closeness(bias, [9.0]) <= 1.01 * bias
+    # One person who answers with chance e^ε/(1 + e^ε) as it is: within the factor 4 of the proof.
+    seen = bias * math.tanh(loss / 2)
+    assert seen <= closeness(bias, [loss]) <= 4.2 * seen
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lemma_a1_with_its_constants_the_code_bounds_the_error_from_below(seed: int) -> None:
+    for losses in profiles(seed):
+        n, sums = losses.size, np.concatenate([[0.0], np.cumsum(losses)])
+        # e^ε − 1 ≤ 2ε and log((1 + δ)/(1 − δ)) ≤ 3δ, for ε ≤ 1 and δ ≤ ½
+        stated = min(4 * sums[k] + math.sqrt(1.5 * (n - k)) for k in range(n + 1))
+        assert distance_used(losses.tolist()) == pytest.approx(stated, rel=1e-12)
+        biases = np.linspace(0.01, 0.5, 50)
+        assert all(closeness(bias, losses.tolist()) <= bias * stated for bias in biases.tolist())
 
 
 # Theorem 1

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hushbid import Beta, Empirical, Exponential, Market, Mixture, Uniform
+from hushbid import Beta, Empirical, Exponential, Grouped, Market, Mixture, Uniform
 
 PRIORS = [
     Uniform(1, 2),
@@ -54,6 +54,48 @@ def test_no_misreport_pays_and_joining_never_costs(prior, setting, outside, cap,
         other = market.acquire(changed)
         slack = max(outcome.incentive_error, other.incentive_error) + 1e-9 * scale
         assert honest <= cost(market, other, row, truth[row]) + slack
+
+
+CENTS = st.integers(1, 300).map(lambda cents: cents / 100)
+
+
+@settings(max_examples=25)
+@given(
+    pilots=st.lists(st.lists(CENTS, min_size=3, max_size=9), min_size=1, max_size=2),
+    setting=st.sampled_from(["central", "local"]),
+    cap=st.sampled_from([None, None, 1.5]),
+    weight=st.sampled_from([0.0, 0.0, 0.3]),
+    outside=st.sampled_from(["own_data", "estimate"]),
+    variance=st.sampled_from([0.03, 0.1, 0.25]),
+    buyer_weight=st.integers(1, 300).map(lambda tenths: tenths / 10),
+    data=st.data(),
+)
+def test_with_a_pilot_in_cents_no_misreport_gains_more_than_the_incentive_error_says(
+    pilots, setting, cap, weight, outside, variance, buyer_weight, data
+):
+    values = np.unique(np.concatenate(pilots))
+    truth = np.array(data.draw(st.lists(st.sampled_from(values.tolist()) | CENTS, min_size=3, max_size=4)))
+    labels = data.draw(st.lists(st.sampled_from(range(len(pilots))), min_size=truth.size, max_size=truth.size))
+    market = Market(
+        prior=Empirical(pilots[0])
+        if len(pilots) == 1
+        else Grouped({str(k): Empirical(pilot) for k, pilot in enumerate(pilots)}, [str(k) for k in labels]),
+        setting=setting,
+        variance=variance,
+        buyer_weight=buyer_weight,
+        user_weight=weight,
+        max_privacy_loss=cap,
+        outside_option=outside,
+    )
+    row = data.draw(st.integers(0, truth.size - 1))
+    others = np.delete(truth, row)
+    # whatever she says, there must be an estimate, and one without any of the others
+    assume(np.count_nonzero(others <= min(max(pilot) for pilot in pilots)) >= 2)
+    honest = market.acquire(truth)
+    at_most = cost(market, honest, row, truth[row]) - honest.incentive_error
+    for lie in {0.0, truth[row] + 0.003, *values, *(0.5 * (values[1:] + values[:-1])), 2 * values[-1]}:
+        said = market.acquire(np.insert(others, row, lie))
+        assert cost(market, said, row, truth[row]) >= at_most
 
 
 @given(reports=st.lists(st.floats(1.0, 2.5), min_size=1, max_size=6), setting=st.sampled_from(["central", "local"]))

@@ -1,6 +1,7 @@
 """The frame of the command line; each command has tests of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 from hushbid.cli import COMMANDS, main
 from hushbid.cli.frame import command as make_command
+from hushbid.cli.privatize import _file_name
 from hushbid.errors import InputError
 
 
@@ -62,6 +64,24 @@ def test_whatever_goes_wrong_ends_in_one_sentence_and_a_status(
     assert (told.exit_code, told.output) == (status, sentence)
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("problem", [ValueError("engine"), InputError("engine."), click.UsageError("engine")], ids=type)
+def test_a_stop_signal_is_what_ends_a_command_whatever_an_engine_makes_of_it(
+    problem: Exception, number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @make_command("demo")
+    def stand_in(as_json: bool) -> None:
+        try:
+            signal.raise_signal(number)
+        except BaseException:  # noqa: BLE001 (as DuckDB does when our code inside it is interrupted)
+            raise problem from None
+
+    monkeypatch.setattr("hushbid.cli.demo.command", stand_in)
+    told = CliRunner().invoke(main, ["demo"])
+    assert told.exit_code == status
+    assert told.output == ("\nInterrupted: nothing is left half written.\n" if number is signal.SIGINT else "")
+
+
 @pytest.mark.parametrize("arguments", [["--debug", "demo"], ["demo", "--debug"]])
 def test_debug_shows_the_traceback_before_or_after_the_command(
     arguments: list[str], raising: Callable[[BaseException], None]
@@ -98,3 +118,19 @@ def test_completions_are_printed_for_every_shell(shell: str) -> None:
     told = CliRunner().invoke(main, ["completion", shell])
     assert told.exit_code == 0
     assert "_HUSHBID_COMPLETE" in told.output
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Caf\u00e9 study",
+        "Cafe\u0301 study",
+        " CAF\u00c9  Study\n",
+        "caf\u00e9\u00a0study",
+        "Caf\u00e9\u200b \uff53tudy",
+    ],
+)
+def test_one_campaign_name_typed_differently_is_one_campaign(name: str) -> None:
+    assert _file_name(name, "ann") == _file_name("caf\u00e9 study", " ann ")
+    assert _file_name(name, "ann") != _file_name(name, "Ann")
+    assert _file_name(name, "ann") != _file_name("cafe study", "ann")

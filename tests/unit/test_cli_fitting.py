@@ -157,6 +157,7 @@ def test_without_ids_an_overlap_is_unknown_and_that_is_what_is_recorded() -> Non
         (["--range", "0,0.5"], "--range must lie around all sensitivities"),
         (["--range", "5"], "two numbers"),
         (["--out", "prior.toml"], "must end in .json"),
+        (["--picture", "prior.png"], "--picture must end in .svg"),
         (["--id-column", "name"], "must have the column 'name'"),
         (["--sensitivity-column", "price"], "must have the column 'price'"),
     ],

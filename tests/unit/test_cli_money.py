@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushbid.cli.people import People
+from hushbid.cli.purchase import decide
 from hushbid.engine.money import DECIMALS, NO_CURRENCY, Currency, with_rounding
 from hushbid.errors import InputError
+from hushbid.mechanism import Market
+from hushbid.priors import Uniform
+from hushbid.report import build_report
 
 
 @pytest.mark.parametrize(("code", "decimals"), [("JPY", 0), ("EUR", 2), ("KWD", 3)])
@@ -59,3 +64,16 @@ def test_the_list_holds_each_code_once() -> None:
     assert len(DECIMALS) > 150
     assert set(DECIMALS.values()) == {0, 2, 3, 4}
     assert all(len(code) == 3 and code.isupper() for code in DECIMALS)
+
+
+@pytest.mark.parametrize("cap", [0.43, 0.43 * (1 + 1e-12), 0.4349, 0.99 + 1e-13, 12.0])
+def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is_one(cap: float) -> None:
+    reports = np.array([0.1, 0.2, 0.9])
+    people = People(source="x", ids=None, id_column=[0, 1, 2], reports=reports, groups=None)
+    market = Market(prior=Uniform(0, 1), buyer_weight=1e6, user_weight=0, max_privacy_loss=cap)
+    purchase = decide(people, market, Currency.of("EUR"))
+    told = purchase.facts()["largest_privacy_loss"]
+    assert told >= purchase.outcome.privacy_loss.max() == cap
+    assert told == build_report(purchase.outcome).privacy.largest
+    shown = float(purchase.text().partition("nobody loses more than ε = ")[2].partition(".\n")[0])
+    assert shown >= cap

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hushbid.disclosure import PrivatizedValue, noise, privatize, simulate_privatized
+from hushbid.disclosure import PrivatizedValue, ReleasePlan, noise, privatize, release_plan, simulate_privatized
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits, noise_scale
+from hushbid.disclosure.wire import as_ratio, within_reach
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "wire-v1.json").read_text())
@@ -145,7 +146,8 @@ def test_a_damaged_store_is_neither_sent_nor_drawn_again(tmp_path: Path) -> None
 
 def test_a_missing_value_leaves_no_claim_that_blocks_the_person(tmp_path: Path) -> None:
     with pytest.raises(DataError):
-        privatize(math.nan, 0.5, (0, 1), store=tmp_path / "mine")
+        privatize(math.nan, 0.5, (0, 1), store=tmp_path / "new" / "mine")
+    assert not (tmp_path / "new").exists()
     assert privatize(0.4, 0.5, (0, 1), store=tmp_path / "mine").epsilon == (1, 2)
 
 
@@ -172,3 +174,25 @@ def test_the_grid_is_a_pure_function_of_one_value() -> None:
     values = np.random.default_rng(0).uniform(-2, 2, size=100)
     together = to_grid(values, (-1.0, 1.0))
     assert together.tolist() == [int(to_grid(np.array([value]), (-1.0, 1.0))[0]) for value in values]
+
+
+def test_one_made_up_message_moves_the_estimate_by_no_more_than_fifty_times_its_noise() -> None:
+    honest = [privatize(0.5, 1.0, (0, 1)) for _ in range(9)]
+    plan = ReleasePlan.of([1.0] * 10, setting="local", bounds=(0, 1), variance=None, key="made-up")
+    lie = {**honest[0].to_dict(), "value": str(2**63 - 1)}
+    with pytest.raises(DataError, match="row 9 cannot be read: value must lie within 50 noise scales"):
+        release_plan(plan, [*honest, lie])
+    farthest = {**lie, "value": str(51 * 2**32)}
+    told = release_plan(plan, [*honest, farthest])
+    without = sum(message.decode((0, 1)) for message in honest) / 10
+    assert told.estimate == pytest.approx(without + 5.1)
+
+
+@pytest.mark.parametrize("loss", [2.0**-53, 1e-9, 2.0**-22, 0.1, 1.0, 3.7, 1e6])
+def test_what_noise_may_reach_is_farther_than_it_gets_and_fits_in_64_bits(loss: float) -> None:
+    bits, ratio = grid_bits(loss), as_ratio(loss)
+    farthest = within_reach(2**200, bits, ratio) - 2**bits
+    assert -within_reach(-(2**200), bits, ratio) == farthest
+    assert math.exp(-farthest / noise_scale(loss, bits)) <= math.exp(-50.0) * 1.0001
+    assert 2**bits + farthest < 2**63
+    assert all(within_reach(k, bits, ratio) == k for k in (-farthest, 0, 2**bits, 2**bits + farthest))

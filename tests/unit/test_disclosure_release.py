@@ -124,10 +124,13 @@ def test_people_with_zero_loss_have_nothing_to_deliver_and_are_not_read() -> Non
 @pytest.mark.parametrize(
     ("losses", "data"), [([1.0, 1.0], [None, math.nan]), ([0.0, 1.0], [0.5, None]), ([0.0], [0.5])]
 )
-def test_nobody_delivered_is_a_clear_error(losses: list[float], data: list[object]) -> None:
-    with pytest.raises(NothingDelivered, match="delivered"):
+def test_nobody_delivered_is_a_clear_error_that_counts_those_who_should_have(
+    losses: list[float], data: list[object]
+) -> None:
+    told = f"None of the {sum(loss > 0 for loss in losses)} people with a positive privacy loss delivered"
+    with pytest.raises(NothingDelivered, match=told):
         release_plan(plan_of(losses), data)
-    with pytest.raises(NothingDelivered):
+    with pytest.raises(NothingDelivered, match=told):
         release_plan(plan_of(losses, setting="local"), [None] * len(losses))
 
 

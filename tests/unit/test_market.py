@@ -16,6 +16,7 @@ from scipy import stats
 import hushbid
 from hushbid import Empirical, Grouped, LogNormal, Market, Outcome, Uniform, buyer_weight_for, from_scipy
 from hushbid.allocation import allocate
+from hushbid.disclosure import ReleasePlan, privatize
 from hushbid.errors import (
     DivergentPayment,
     HushbidError,
@@ -26,6 +27,7 @@ from hushbid.errors import (
     ReportError,
 )
 from hushbid.estimation import best_weights
+from hushbid.mechanism import release
 
 PRIOR = Uniform(1, 2)
 REPORTS = np.array([1.05, 1.2, 1.35, 1.6, 1.9])
@@ -45,7 +47,7 @@ BAD_FIELDS = {
     "buyer_weight": ["x", None, -1, math.nan, math.inf, [1, 2]],
     "user_weight": ["x", None, -1, math.nan, math.inf, [0, -1], [], [[0]]],
     "outside_option": [None, "own", 3, ["own_data"]],
-    "max_privacy_loss": ["x", -1, 0, math.nan, math.inf, [1, 2]],
+    "max_privacy_loss": ["x", -1, 0, math.nan, math.inf, [1, 2], 1e-17],
     "tolerance": ["x", None, -1, 0, math.nan, 0.2],
 }
 
@@ -60,6 +62,43 @@ def test_each_field_refuses_what_is_not_allowed_in_one_sentence_that_names_it(fi
     with pytest.raises(InputError, match=field) as caught:
         market(**{field: value})
     assert one_sentence(caught.value)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [(0, 1), (-1e100, 1e100), (0, 1e-100), (0, 2e100), (0, 1e-101), (0, 1e-160), ("0", "1"), (True, 2), (5, 5 + 1e-15)],
+)
+def test_what_a_market_decides_about_is_a_range_that_can_be_released(bounds):
+    def accepted(make):
+        try:
+            return make(bounds)
+        except InputError:
+            return None
+
+    decided = accepted(lambda given: market(bounds=given).bounds)
+    assert decided == accepted(lambda given: ReleasePlan.of([1.0], setting="central", bounds=given).bounds)
+    assert (decided is None) == (accepted(lambda given: privatize(0.5, 1.0, given)) is None)
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_losses_too_small_to_release_are_not_decided_and_paid(setting):
+    with pytest.raises(MarketError, match="too small to release anything") as caught:
+        market(setting=setting, buyer_weight=1e-60).acquire(REPORTS)
+    assert one_sentence(caught.value)
+    capped = market(setting=setting, buyer_weight=1e6, max_privacy_loss=2.0**-53).acquire(REPORTS)
+    sent = [privatize(0.5, float(loss), (0, 1)) if loss else None for loss in capped.privacy_loss]
+    assert math.isfinite(release(capped, [0.5] * 5 if setting == "central" else sent).estimate)
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize(
+    "fields", [{"bounds": (0, 1e80), "variance": 1e-140}, {"bounds": (-5e98, -4.99e98), "variance": 0.0}]
+)
+def test_a_variance_that_cannot_be_seen_in_the_range_is_no_fault(setting, fields):
+    width = fields["bounds"][1] - fields["bounds"][0]
+    outcome = market(setting=setting, buyer_weight=1e60 / width**2, **fields).acquire(REPORTS)
+    assert outcome.active >= 1
+    assert np.isfinite(outcome.payments).all()
 
 
 @pytest.mark.parametrize(("field", "row"), [("variance", 2), ("user_weight", 2)])

@@ -6,7 +6,9 @@ import pytest
 from scipy import stats
 from scipy.optimize import isotonic_regression
 
+from hushbid.mechanism import Market
 from hushbid.priors import Beta, Exponential, Gamma, LogNormal, Mixture, TruncatedNormal, Uniform, from_scipy
+from hushbid.priors.base import ContinuousPrior
 
 GAP = Mixture([Uniform(0, 1), Uniform(2, 3)], [0.3, 0.7])
 OVERLAP = Mixture([Uniform(0, 2), Uniform(1, 3)], [0.5, 0.5])
@@ -168,3 +170,55 @@ def test_an_irregularity_of_tiny_weight_far_below_the_rest_is_found():
     prior = Mixture([LogNormal(0, 1), LogNormal(-30, 0.01)], [1, 1e-15])
     assert len(prior.flat_parts) == 2
     assert prior.flat_parts[-1][0] < 1e-12 < 1e-4 < prior.flat_parts[-1][1]
+
+
+class TwoPeaks(ContinuousPrior):
+    """A prior of one's own, which says nothing of regularity: 0.3 spread over [0, 1], 0.7 over [2, 3], nearly."""
+
+    family = "two-peaks"
+    support = (0.0, 3.0)
+    expectation = 1.9
+    _heights, _starts = np.array([0.3, 0.02, 0.68]), np.array([0.0, 0.3, 0.32])
+
+    def to_dict(self):
+        return {"family": self.family}
+
+    def to_text(self):
+        return self.family
+
+    def _cdf(self, c):
+        cell = np.clip(c, 0.0, 2.999999).astype(int)
+        return self._starts[cell] + self._heights[cell] * (c - cell)
+
+    def _log_pdf(self, c):
+        return np.log(self._heights[np.clip(c, 0.0, 2.999999).astype(int)])
+
+    def _quantile(self, q):
+        cell = np.searchsorted(self._starts, q, side="right") - 1
+        return cell + (q - self._starts[cell]) / self._heights[cell]
+
+    def _sample(self, n, rng):
+        return self._quantile(rng.random(n))
+
+    def _markup(self, c):
+        return self._cdf(c) / np.exp(self._log_pdf(c))
+
+
+def test_a_prior_of_ones_own_is_ironed_unless_it_says_that_it_is_regular():
+    prior = TwoPeaks()
+    z = np.linspace(0.0, 3.0, 3001)
+    assert (np.diff(prior.raw_virtual_cost(z)) < -1.0).any()
+    assert not prior.is_regular
+    assert prior.flat_parts
+    assert (np.diff(prior.virtual_cost(z)) >= 0.0).all()
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_under_a_prior_of_ones_own_with_two_peaks_no_misreport_pays(setting):
+    market = Market(prior=TwoPeaks(), setting=setting, variance=0.1, buyer_weight=20.0, user_weight=0.0)
+    for truth in (0.9, 1.5, 2.1):
+        outcomes = {said: market.acquire([1.2, 2.2, said]) for said in (truth, 0.5, 0.99, 1.01, 1.9, 2.01, 2.4)}
+        gains = {said: found.payments[2] - truth * found.privacy_loss[2] for said, found in outcomes.items()}
+        error = max(found.incentive_error for found in outcomes.values())
+        assert max(gains.values()) <= gains[truth] + error
+        assert gains[truth] >= -error

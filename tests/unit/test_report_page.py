@@ -209,7 +209,7 @@ def test_every_topic_has_its_section(report: Report) -> None:
     for needed in (
         "with 95\u00a0% confidence between".replace("\u00a0", " "),
         "Information rent",
-        "Privacy loss of the",
+        "Privacy loss promised to the",
         "What she is paid",
         "Who the estimate listens to",
         "between what people ask and what their data say would move the estimate by half an interval",
@@ -624,7 +624,7 @@ def test_of_fewer_than_five_people_only_the_total_is_told() -> None:
     compensation = float((outcome.reports * outcome.privacy_loss)[paying].sum())
     for told in (compensation, compensation / outcome.privacy_loss.sum(), float(outcome.information_rent.sum())):
         assert f"{told:.3f}" not in text
-    assert "Everybody gives up some privacy." in text
+    assert "Some privacy is bought from everybody." in text
 
 
 def numbers_in(values: Any) -> Iterator[float]:
@@ -654,10 +654,10 @@ def test_few_drop_outs_are_not_counted_in_the_object_either(report: Report) -> N
     assert report.estimate.dropped_out is None
 
 
-@pytest.mark.parametrize(("setting", "told"), [("central", True), ("local", False)])
-def test_how_many_promises_were_checked_does_not_tell_how_many_dropped_out(setting: str, told: bool) -> None:
-    """Centrally everybody's promise is checked, locally the messages that came."""
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_how_many_promises_were_checked_does_not_tell_how_many_dropped_out(setting: str) -> None:
+    """Locally the messages that came are checked, centrally the sampler is asked about some of those who delivered."""
     outcome = bought(setting=setting)
     report = build_report(outcome, released(outcome), comparison="omit")
-    assert (report.privacy.checked is not None) == told
-    assert ("checked in whole-number arithmetic" in words(render_report(report))) == told
+    assert report.privacy.checked is None
+    assert "checked in whole-number arithmetic" not in words(render_report(report))

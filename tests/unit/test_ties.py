@@ -6,6 +6,7 @@ import pytest
 from hushbid.allocation import allocate, replies
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical
+from hushbid.record.local_rule import LocalRule
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -43,3 +44,34 @@ def test_no_misreport_pays_where_people_tie(reports: list[float], weight: float,
         gain = honest.payments[person] - truth * honest.privacy_loss[person]
         assert gain >= -1e-12
         assert max(gains) <= gain + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("people", [2, 5, 300])
+def test_costs_an_ulp_apart_are_ranked_alike_by_allocation_replies_and_verification(people: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weight, variance = float(rng.uniform(5.0, 50.0)), 0.1
+    near = [np.nextafter(0.71, 0.0), 0.71, np.nextafter(0.71, 1.0)]
+    costs = rng.choice([0.31, 3.3, *near], people)
+    costs[0] = 0.71
+    rows, moved = rng.integers(0, people, 12), rng.choice(near, 12)
+    options = {"setting": "local", "variance": variance, "error_weight": weight}
+    found = replies(costs, **options).at(rows, moved)
+    for j, (row, cost) in enumerate(zip(rows, moved, strict=True)):
+        changed = costs.copy()
+        changed[row] = cost
+        expected = allocate(changed, **options).privacy_loss
+        assert found.loss[j] == pytest.approx(expected[row], rel=1e-7)
+        again = LocalRule(changed, variance, weight)
+        assert again.at(np.array([row]), np.array([cost])).loss[0] == pytest.approx(expected[row], rel=1e-7)
+        assert again.everybody(int(row), float(cost))[0] == pytest.approx(expected, rel=1e-7)
+
+
+def test_nobody_gains_where_two_steps_of_a_pilot_in_cents_are_an_ulp_apart() -> None:
+    pilot = Empirical([0.31, 0.59, 0.60, 0.61, 0.63, 1.23, 1.39, 2.33])
+    market = Market(prior=pilot, setting="local", variance=0.1, buyer_weight=11.0, user_weight=0.0)
+    honest = market.acquire([1.23, 0.62, 0.2])
+    for report in (0.31, 0.5, 0.59, 0.60, 0.61, 0.615, 0.62, 0.63, 1.0, 1.23, 2.33):
+        said = market.acquire([1.23, 0.62, report])
+        gain = said.payments[2] - 0.2 * said.privacy_loss[2] - (honest.payments[2] - 0.2 * honest.privacy_loss[2])
+        assert gain <= honest.incentive_error

@@ -14,9 +14,10 @@ from hushbid.allocation.local_replies import LocalReplies
 from hushbid.allocation.problem import as_keys, as_problem
 from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
 from hushbid.allocation.solution import Allocation
+from hushbid.allocation.ties import tie_keys
 from hushbid.errors import InputError
 
-__all__ = ["Allocation", "Replies", "ReplyRule", "allocate", "precedence", "replies"]
+__all__ = ["Allocation", "Replies", "ReplyRule", "allocate", "precedence", "replies", "tie_keys"]
 
 
 def allocate(
@@ -41,7 +42,8 @@ def allocate(
         What one unit of squared error costs; ``None`` means ``n + 1``, as in [F].
     tie_key
         One per person. Where the optimum must choose among equal virtual costs, the smaller key is bought from first
-        (equal keys: the earlier position). Never derive it from the reports: that would break truthfulness.
+        (equal keys, or none: the earlier position). Neither keys nor positions may depend on the reports: that would
+        break truthfulness. `tie_keys` makes keys of ids.
 
     >>> allocation = allocate([1.0, 1.2, 9.0], setting="central", variance=0.25)
     >>> allocation.active, allocation.weights.round(4).tolist()

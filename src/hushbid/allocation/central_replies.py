@@ -32,7 +32,8 @@ class CentralReplies:
         self._unit = variance if isinstance(variance, float) else float(variance.min())
         self._variance = variance
         self._error_weight = error_weight
-        self._scale = error_weight * self._unit**1.5
+        # the power alone may vanish where the product does not
+        self._scale = error_weight * self._unit**1.5 or error_weight * self._unit * math.sqrt(self._unit)
         costs = self._lifted(costs)
         self._costs, self._cheapest = costs, float(costs.min())
         self._base = self._cheapest / self._scale

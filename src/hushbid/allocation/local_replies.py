@@ -33,6 +33,7 @@ class LocalReplies:
     def __init__(self, costs: FloatArray, variance: float, error_weight: float, precedence: Rows | None = None) -> None:
         self._unit, self._error_weight = variance, error_weight
         self._scale = error_weight * variance * math.sqrt(variance)
+        costs = self._lifted(costs)
         self._costs, self._precedence = costs, precedence
         finite = costs.size if costs.max() < np.inf else int(np.count_nonzero(costs < np.inf))
         size = min(finite, 256)
@@ -45,7 +46,7 @@ class LocalReplies:
                 break
             size = min(finite, max(4 * size, 2 * best.count + 64))
         order = order[: int(ordered.searchsorted(np.inf))]
-        self._sorted = ordered[: order.size]
+        self._sorted, self._ranked = ordered[: order.size], costs[order]
         self._sorted_precedence = order if precedence is None else precedence[order]
         self._place = np.full(costs.size, order.size)
         self._place[order] = np.arange(order.size)
@@ -57,15 +58,21 @@ class LocalReplies:
         with np.errstate(over="ignore"):
             normal = costs / self._scale
         normal[normal > 1e20 * HUGE] = np.inf
-        if normal.size and 0.0 < normal.min() < TINY:
-            normal[(normal > 0.0) & (normal < TINY)] = TINY
         return normal
+
+    def _lifted(self, costs: FloatArray) -> FloatArray:
+        """Positive costs too small for normal form moved up into it, as for the allocation."""
+        least = TINY * self._scale
+        if not costs.min(initial=math.inf) < least:
+            return costs
+        return np.where((costs > 0.0) & (costs < least), least, costs)
 
     def at(self, rows: Rows, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        costs = self._lifted(costs)
         moved = self._normal(costs)
         place, own = self._place[rows], self._normal(self._costs[rows])
-        rank = self._rank(rows, moved)
+        rank = self._rank(rows, costs)
         rank -= (place < rank).astype(rank.dtype)
         value, loss, root_price = self._alone(place, moved, rank)
         others = self._sorted.size - (place < self._sorted.size)
@@ -95,10 +102,14 @@ class LocalReplies:
         scale = self._error_weight * self._unit
         return Replies(value * scale, loss / math.sqrt(self._unit), root_price * self._unit)
 
-    def _rank(self, rows: Rows, moved: FloatArray) -> Counts:
-        """How many of everybody sorted come before each person at her moved cost: the cheaper, and earlier equals."""
-        first: Counts = self._sorted.searchsorted(moved, side="left")
-        end: Counts = self._sorted.searchsorted(moved, side="right")
+    def _rank(self, rows: Rows, costs: FloatArray) -> Counts:
+        """How many of everybody sorted come before each person at her moved cost: the cheaper, and earlier equals.
+
+        Costs are compared as they were given, as the allocation compares them: in normal form two that differ in the
+        last digit may be equal, and then somebody else would be bought from.
+        """
+        first: Counts = self._ranked.searchsorted(costs, side="left")
+        end: Counts = self._ranked.searchsorted(costs, side="right")
         tied = np.flatnonzero(first < end)
         who = rows[tied]
         low, high, own = first[tied], end[tied], who if self._precedence is None else self._precedence[who]

@@ -72,7 +72,7 @@ class Problem:
 
     def only_noise_counts(self, unit: float) -> bool:
         """Whether even the cheapest is so dear that, beside the noise, a variance of ``unit`` cannot be seen."""
-        return self.cheapest > HUGE * self.error_weight * unit * math.sqrt(unit)
+        return self.cheapest > HUGE * (self.error_weight * unit * math.sqrt(unit))
 
     def loss_of_one(self) -> float:
         """The cheapest's best loss where only noise counts: ``(4A/ψ)^{1/3}``, ``inf`` if it costs nothing."""
@@ -142,6 +142,8 @@ def as_problem(
 
 def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     """One key per person, all of one kind that can be ordered; kept as they are, never converted."""
+    if np.ma.is_masked(tie_key):
+        raise InputError("tie_key must have one entry per person, but some are masked.")
     if isinstance(tie_key, np.ndarray) and tie_key.dtype.kind in "iubfSUmM":
         keys = tie_key
     elif isinstance(tie_key, (str, bytes)) or not hasattr(tie_key, "__len__"):

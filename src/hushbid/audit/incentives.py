@@ -22,9 +22,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.errors import InputError
+from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior
+from hushbid.priors.arrays import to_floats
 
 FloatArray = NDArray[np.float64]
 _KINKS = 40
@@ -163,7 +164,7 @@ def check_incentives(
     if world is None:
         raise InputError("market must be given when the rule is not a Market: it says what people believe and value.")
     decide: Rule = rule.acquire if hasattr(rule, "acquire") else rule
-    truth = np.atleast_1d(np.asarray(reports, dtype=float))
+    truth = np.atleast_1d(to_floats(reports, "reports", ReportError))
     tested = _tested(truth.size, people, rows, rng)
     base = decide(truth)
     scale = 1.0 + float(np.abs(base.payments).max())

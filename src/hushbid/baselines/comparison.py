@@ -30,9 +30,10 @@ from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.rival import Rival, common_variance
 from hushbid.baselines.uniform_loss import UniformLoss
-from hushbid.errors import InputError, MarketError
+from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped
+from hushbid.priors.arrays import to_floats
 
 __all__ = ["RIVALS", "Comparison", "ComparisonRow", "compare"]
 
@@ -190,7 +191,7 @@ def _populations(
     if reports is not None:
         if people is not None or rng is not None:
             raise InputError("give reports, or people and rng, not both.")
-        return [np.atleast_1d(np.asarray(reports, dtype=np.float64))]
+        return [np.atleast_1d(to_floats(reports, "reports", ReportError))]
     if people is None or rng is None or people < 1 or populations < 2:
         raise InputError(
             f"without reports, people (at least 1), rng and populations (at least 2) are needed, got people={people},"

@@ -135,7 +135,8 @@ class Bot:
         if person.strategy == "decline":
             await self._tally.submit("decline", self._client.decline())
         elif not (person.strategy == "late" and person.early):
-            await self._tally.submit("report", self._client.report(person.report))
+            shown = await self._client.participation()
+            await self._tally.submit("report", self._client.report(person.report, offer=shown))
             self.reported = True
             if person.strategy == "withdraw" and person.early:
                 await self._withdraw()

@@ -129,7 +129,8 @@ async def play_campaign(
     cast = people(strategy, [prior for _, prior in groups], (float(low), float(high)), rng=rng)
     stage = _Stage(progress, connections)
     async with AsyncTransport(analyst.url, connections=connections, attempts=PATIENCE, network=network) as transport:
-        bots = _bots(transport, [invitation.token for invitation in invitations], cast, stage.tally)
+        tokens = [invitation.token for invitation in invitations]
+        bots = _bots(transport, tokens, cast, stage.tally, MessageMemory())
         await run(analyst.open, campaign)
         await stage.act("reporting", bots, Bot.report)
         with stage.timed("deciding"):
@@ -167,10 +168,11 @@ async def play_links(
         raise InputError("There must be at least one link.")
     stage = _Stage(progress, connections)
     async with AsyncTransport(url, connections=connections, attempts=PATIENCE, network=network) as transport:
-        first = AsyncParticipantClient(transport, tokens[0])
+        memory = MessageMemory()
+        first = AsyncParticipantClient(transport, tokens[0], keeper=memory)
         view = await first.participation()
         cast = people(strategy, [prior or _guess(view)] * len(tokens), view.bounds, rng=np.random.default_rng(seed))
-        bots = _bots(transport, tokens, cast, stage.tally)
+        bots = _bots(transport, tokens, cast, stage.tally, memory)
         waiting = _Waiting(first, patience, sleep)
         if view.campaign_state == "reporting":
             await stage.act("reporting", bots, Bot.report)
@@ -252,8 +254,9 @@ class _Waiting:
             await self._sleep(_POLL_SECONDS)
 
 
-def _bots(transport: AsyncTransport, tokens: Sequence[str], cast: Sequence[Person], tally: Tally) -> tuple[Bot, ...]:
-    memory = MessageMemory()
+def _bots(
+    transport: AsyncTransport, tokens: Sequence[str], cast: Sequence[Person], tally: Tally, memory: MessageMemory
+) -> tuple[Bot, ...]:
     return tuple(
         Bot(person, AsyncParticipantClient(transport, token, keeper=memory), tally)
         for person, token in zip(cast, tokens, strict=True)

@@ -149,10 +149,11 @@ class Demo:
         await asyncio.gather(*(bot.report() for bot in bots))
         with ParticipantClient(self._url, visitor.token, keeper=self._memory, attempts=_PATIENCE) as client:
             client.report(0.6)
+            link = client.own_link()  # hers was used by this client
         analyst.close_reporting(campaign)
         await asyncio.to_thread(analyst.wait, campaign)
         await asyncio.gather(*(bot.deliver() for bot in bots[:12]))
-        return visitor.link, bots[12:]
+        return link, bots[12:]
 
     def _in_reporting(self, analyst: AnalystClient, transport: AsyncTransport) -> tuple[str, list[Bot]]:
         """A campaign in which the visitor has not answered yet."""

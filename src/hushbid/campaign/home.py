@@ -4,7 +4,8 @@
     installation        a random name, which the database holds too: the two belong together
     keys/identity.key   turns external ids into persons; without it nobody can tell who is who
     keys/signing/       the keys receipts are signed with (`hushbid.record.key_folder`)
-    keys/data/          one key per campaign to people's values, until it is destroyed (`hushbid.campaign.vault`)
+    keys/data/          one key per campaign to people's values, until it is destroyed (`hushbid.campaign.vault`), and
+                        a mark for each decision and release that stands in claims/
     claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.claims`)
     privacy-cap         the most that anybody may give up over all campaigns, if there is a limit
     lock                held by the server that runs here
@@ -35,7 +36,8 @@ class Home:
     def at(cls, path: str | Path) -> "Home":
         """The installation in a folder: created there if there is none, refused if a part of it is missing.
 
-        A new identity key would forget what everybody has given up, an empty claims folder what was released.
+        A new identity key would forget what everybody has given up, a new claims folder what was released. (Single
+        claims that are missing are found out by `hushbid.campaign.service.standing`.)
         """
         home = cls(Path(path).resolve())
         try:

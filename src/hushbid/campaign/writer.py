@@ -36,7 +36,7 @@ class _Waiting:
     operation: Callable[[Transaction], Any]
     future: "Future[Any]"
     checks_first: bool
-    link: str | None
+    secret: str | None
     result: Any = None
     refused: Exception | None = None
 
@@ -59,19 +59,19 @@ class Writer:
         self._thread.start()
 
     def submit(
-        self, name: str, operation: Callable[[Transaction], T], *, checks_first: bool = False, link: str | None = None
+        self, name: str, operation: Callable[[Transaction], T], *, checks_first: bool = False, secret: str | None = None
     ) -> "Future[T]":
         """Queue an operation; the future's result is there when its changes are durable.
 
         One that ``checks_first`` sets ``Transaction.wrote`` when it begins to write, and refuses nothing from then on.
-        The people behind the ``link`` of all operations of a group are read together.
+        The people behind the ``secret`` of all operations of a group are read together.
         """
         future: Future[T] = Future()
         with self._closing:
             if self._closed:
                 future.set_exception(ServerFailed("The server is shutting down."))
             else:
-                self._queue.put(_Waiting(name, operation, future, checks_first, link))
+                self._queue.put(_Waiting(name, operation, future, checks_first, secret))
         return future
 
     def run(self, name: str, operation: Callable[[Transaction], T]) -> T:
@@ -131,7 +131,7 @@ class Writer:
             return
         try:
             memory = Memory()
-            participants.recall(self._database.writer, memory, (one.link for one in group if one.link is not None))
+            participants.recall(self._database.writer, memory, (one.secret for one in group if one.secret is not None))
             for one in group:
                 self._one(one, memory)
             memory.write(self._database.writer)

@@ -12,7 +12,8 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
@@ -90,26 +91,44 @@ class _LateGroup(click.Group):
             _leave()
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _termination_raises():
+        with _stops_noticed() as stopped:
             try:
                 return super().invoke(ctx)
-            except (click.ClickException, click.exceptions.Exit):
+            except click.exceptions.Exit:
                 raise
-            except (KeyboardInterrupt, click.Abort):  # the latter from a question
+            except Exception as problem:  # noqa: BLE001 (the outermost place)
+                # An engine that runs our code calls an interrupt an error of its own: what counts is the signal.
+                _leave_after(stopped())
+                _end(ctx, problem)
+            except KeyboardInterrupt:
                 _leave()
-            except HushbidError as error:
-                _refuse(ctx, str(error), error)
-            except OSError as error:
-                if error.errno == errno.EPIPE:
-                    _end_quietly()
-                _refuse(ctx, f"{error.filename or 'The system'}: {error.strerror or type(error).__name__}.", error)
-            except MemoryError as error:
-                _refuse(ctx, "There is not enough memory for so many people.", error)
-            except Exception as error:  # noqa: BLE001 (the outermost place: what is not foreseen is a fault of ours)
-                _show_traceback(ctx)
-                # Its message may hold somebody's datum, so only its kind is told.
-                click.echo(f"Error: a fault in hushbid ({type(error).__name__}); --debug shows where.", err=True)
-                ctx.exit(_FAULT)
+
+
+def _end(ctx: click.Context, problem: Exception) -> NoReturn:
+    """Say in one sentence why a command ends, and with which status."""
+    match problem:
+        case click.Abort():  # from a question
+            _leave()
+        case click.ClickException():
+            raise problem
+        case HushbidError():
+            _refuse(ctx, str(problem), problem)
+        case OSError() if problem.errno == errno.EPIPE:
+            _end_quietly()
+        case OSError():
+            _refuse(ctx, f"{problem.filename or 'The system'}: {problem.strerror or type(problem).__name__}.", problem)
+        case RecursionError():
+            _refuse(ctx, "What was read is nested too deeply.", problem)
+        case ArithmeticError():
+            _refuse(ctx, "A number is too large or too small to compute with; --debug shows where.", problem)
+        case UnicodeEncodeError():
+            _refuse(ctx, "A name or a text that was given is not made of characters.", problem)
+        case MemoryError():
+            _refuse(ctx, "There is not enough memory for so many people.", problem)
+    _show_traceback(ctx)
+    # Its message may hold somebody's datum, so only its kind is told.
+    click.echo(f"Error: a fault in hushbid ({type(problem).__name__}); --debug shows where.", err=True)
+    ctx.exit(_FAULT)
 
 
 def _leave() -> NoReturn:
@@ -136,25 +155,48 @@ def _show_traceback(ctx: click.Context) -> None:
         click.echo(traceback.format_exc(), err=True, nl=False)
 
 
+def _leave_after(signals: bytes) -> None:
+    if signal.SIGINT in signals:
+        _leave()
+    if signals:
+        sys.exit(_TERMINATED)
+
+
 @contextmanager
-def _termination_raises() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind like an interrupt, so that temporary files are removed."""
+def _stops_noticed() -> Iterator[Callable[[], bytes]]:
+    """Let SIGTERM and SIGHUP unwind like an interrupt, so that temporary files are removed.
+
+    What is yielded tells which of the three have arrived, whoever handled them and whatever was raised then: Python
+    itself notes their numbers in a pipe.
+    """
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         sys.exit(_TERMINATED)
 
-    before = {}
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            try:
-                before[name] = signal.signal(getattr(signal, name), stop)
-            except ValueError:  # not in the main thread
-                break
+    stops = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():  # only the main thread is ever interrupted
+        yield lambda: b""
+        return
+    noted, note = os.pipe()
+    for end in (noted, note):
+        os.set_blocking(end, False)
+    noted_before = signal.set_wakeup_fd(note, warn_on_full_buffer=False)
+    before = {number: signal.signal(number, stop) for number in stops[1:]}
+
+    def arrived() -> bytes:
+        try:
+            return bytes(number for number in os.read(noted, 4096) if number in stops)
+        except BlockingIOError:
+            return b""
+
     try:
-        yield
+        yield arrived
     finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(noted_before)
+        os.close(noted)
+        os.close(note)
 
 
 @click.group(cls=_LateGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import Steps, read_record, tell
+from hushbid.cli.frame import COUNT, Steps, read_record, tell
 from hushbid.cli.frame import command as make_command
 
 CHECKS = ("incentives", "privacy", "accuracy")
@@ -15,14 +15,10 @@ CHECKS = ("incentives", "privacy", "accuracy")
 @click.argument("record", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--check", "checks", multiple=True, type=click.Choice(CHECKS), help="One or more.  [default: all]")
 @click.option(
-    "--samples", type=click.IntRange(min=1000), default=20_000, show_default=True, help="Noisy outputs drawn."
+    "--samples", type=click.IntRange(1000, COUNT.max), default=20_000, show_default=True, help="Noisy outputs drawn."
 )
-@click.option(
-    "--people", type=click.IntRange(min=1), help="How many people try misreports.  [default: as many as are quick]"
-)
-@click.option(
-    "--among", type=click.IntRange(min=1), help="In a market of how many of them.  [default: as many as are quick]"
-)
+@click.option("--people", type=COUNT, help="How many people try misreports.  [default: as many as are quick]")
+@click.option("--among", type=COUNT, help="In a market of how many of them.  [default: as many as are quick]")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of made-up data and choices.")
 def command(
     record: Path, checks: tuple[str, ...], samples: int, people: int | None, among: int | None, seed: int, as_json: bool

@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.frame import tell
-from hushbid.cli.server_options import installation
+from hushbid.cli.server_options import installation, refuse_nowhere
 
 
 @make_command("backup")
@@ -22,6 +22,10 @@ def command(file: Path, force: bool, home: Path, database: str | None, as_json: 
     copy of claims/, which are what makes a value unreadable and an estimate final.
     """
     from hushbid.campaign.beside import Beside
+    from hushbid.engine.atomic import refuse_clashes
+
+    refuse_clashes([file], [home])
+    refuse_nowhere(home)
 
     with Beside.at(home, database=database) as server:
         made = server.back_up(file, force=force)

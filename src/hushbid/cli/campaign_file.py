@@ -15,8 +15,13 @@ from hushbid.engine.atomic import STREAM
 from hushbid.engine.files import columns_of
 from hushbid.engine.money import NO_CURRENCY, Currency
 from hushbid.errors import HushbidError, InputError
+from hushbid.estimation import as_bounds
 from hushbid.mechanism import Market, buyer_weight_for
 
+_RESULTS = (
+    *("decisions.csv", "decisions.parquet", "payments.csv", "payments.parquet", "estimate.json", "report.html"),
+    *("record.json", "outcome.json", "summary.json", "decided.json"),
+)
 Kind = Literal["values", "messages", "simulated_values"]
 _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}
 
@@ -54,6 +59,9 @@ class DataSource:
     kind: Kind
     """What the column holds; ``simulated_values`` are made up and get their noise here."""
 
+    late: Literal["paid", "unpaid"] | None
+    """What is paid for data that came after the estimate was drawn; None if the file does not say."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
@@ -70,6 +78,12 @@ class Campaign:
 
     unit: str
     """The unit of the data; may be empty."""
+
+    wave: int
+    """Which time the same people are asked the same."""
+
+    made_up: bool
+    """Whether nobody in it was promised anything, so that its estimate may be drawn again and again."""
 
     notices: tuple[str, ...]
     """Sentences that must stand at the top of the report."""
@@ -107,6 +121,16 @@ class Campaign:
     accept_infinite_loss: bool
     """Whether losing all privacy was accepted by name."""
 
+    @property
+    def inputs(self) -> list[str | Path]:
+        """Every file that is read."""
+        return [self.path, self.reports.file, *([self.data.file] if self.data else []), *self.prior.paths]
+
+    @property
+    def outputs(self) -> list[Path]:
+        """Every file that may be written."""
+        return [self.folder / name for name in _RESULTS]
+
     def market_for(self, labels: list[str] | None) -> Market:
         """The market, for people with these group labels."""
         return Market(prior=self.prior.prior_for(labels), **self.market)
@@ -119,6 +143,10 @@ def read_campaign(path: Path) -> Campaign:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise InputError(f"{path} is not TOML: {problem}.") from None
+    except RecursionError:
+        raise InputError(f"{path} cannot be read: it is nested too deeply.") from None
+    except ValueError:  # of Python's own: a number of thousands of digits
+        raise InputError(f"{path} cannot be read: a number in it has too many digits.") from None
     problems = Problems(str(path), text)
     campaign = _read(Section(values, "", problems), path, problems)
     problems.refuse()
@@ -142,6 +170,7 @@ def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
     name = top.text("name", default=path.stem)
     quantity = top.text("quantity", default="the mean")
     unit = top.text("unit")
+    wave, made_up = _wave(top), top.flag("made_up")
     notices = _texts(top, "notices")
     market_section = top.section("market", needed=True)
     market, prior = _market(market_section, home)
@@ -169,6 +198,8 @@ def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
         name=name,
         quantity=quantity,
         unit=unit,
+        wave=wave,
+        made_up=made_up,
         notices=notices,
         prior=prior,
         market=market,
@@ -182,6 +213,16 @@ def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
         accept_pilot_overlap=overlap,
         accept_infinite_loss=infinite,
     )
+
+
+def _wave(section: Section) -> int:
+    value = section.raw("wave")
+    if value is None and not section.given("wave"):
+        return 1
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    section.wrong("wave", "a whole number of at least 1")
+    return 1
 
 
 def _texts(section: Section, name: str) -> tuple[str, ...]:
@@ -231,7 +272,11 @@ def _market(section: Section, home: Path) -> tuple[dict[str, Any], PriorSource |
 def _bounds(section: Section) -> tuple[float, float] | None:
     value = section.raw("bounds")
     if isinstance(value, list) and len(value) == 2 and all(is_number(one) for one in value) and value[0] < value[1]:
-        return float(value[0]), float(value[1])
+        try:
+            return as_bounds(value)
+        except InputError as problem:
+            section.problems.add(section.field("bounds"), str(problem).removeprefix("bounds "))
+            return None
     section.wrong("bounds", "two numbers, the smaller first: [0, 10]")
     return None
 
@@ -301,11 +346,13 @@ def _data(section: Section, home: Path, setting: str, reports: ReportsSource) ->
     file = _file(section, home)
     kinds = _LABELS[setting]
     kind = section.choice("kind", kinds, default=kinds[0])
+    late = section.choice("late", ("paid", "unpaid"))
     source = DataSource(
         file=file,
         id=section.text("id", default=reports.id),
         value=section.text("value", default="message" if kind == "messages" else "value"),
         kind="messages" if kind == "messages" else "simulated_values" if kind == "simulated_values" else "values",
+        late="paid" if late == "paid" else "unpaid" if late == "unpaid" else None,
     )
     section.finish()
     _check_columns(section, file, {"id": source.id, "value": source.value})

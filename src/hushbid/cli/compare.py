@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import Steps, table, tell
+from hushbid.cli.frame import COUNT, Steps, table, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options, people_options
 
@@ -18,10 +18,14 @@ Rivals = dict[str, dict[str, Any]]
 @click.argument("reports", required=False, type=click.Path(dir_okay=False, allow_dash=True))
 @market_options(setting=False)
 @click.option(
-    "--people", type=click.IntRange(min=2), default=1000, show_default=True, help="Without reports: how many."
+    "--people", type=click.IntRange(2, COUNT.max), default=1000, show_default=True, help="Without reports: how many."
 )
 @click.option(
-    "--repetitions", type=click.IntRange(min=2), default=20, show_default=True, help="Without reports: how often."
+    "--repetitions",
+    type=click.IntRange(2, COUNT.max),
+    default=20,
+    show_default=True,
+    help="Without reports: how often.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Without reports: of the draws.")
 @click.option("--rivals/--no-rivals", default=True, show_default=True, help="Compare with other ways to buy, too.")
@@ -64,7 +68,8 @@ def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> tup
             for setting in SETTINGS:
                 step(f"pricing, {setting} setting")
                 market = options.market(prior, setting=setting)
-                rows.append(_figures(market.acquire(people.reports)))
+                tie_key = None if people.ids is None else people.tie_keys(market)
+                rows.append(_figures(market.acquire(people.reports, tie_key=tie_key)))
                 if given["rivals"]:
                     step(f"pricing as others would, {setting} setting")
                     rivals[setting] = _rivals(market, people.reports)

@@ -1,8 +1,8 @@
 """A campaign from its file to its results: what ``run`` does, and ``demo`` on people it made up.
 
 Everything is computed before anything is written, and then written together. The one exception is the estimate: it is
-drawn once and stored in the folder ``claims`` beside the results before anybody sees it, so that whatever happens
-afterwards, and whatever options are given, asking again gives the same one.
+drawn once and kept in the account's store, under what is asked of whom, before anybody sees it, so that whatever
+happens afterwards, and whatever options and folders are given, asking again gives the same one.
 """
 
 import hashlib
@@ -17,19 +17,27 @@ import numpy as np
 
 from hushbid.cli.campaign_file import Campaign
 from hushbid.cli.frame import plain
+from hushbid.cli.once import (
+    BEFORE,
+    MADE_UP_NOTICE,
+    asked_notes,
+    estimate_origin,
+    refuse_unsaid_late,
+    stamps_of,
+    store_beside,
+)
 from hushbid.cli.people import read_data, read_people, rows_of
 from hushbid.cli.purchase import Purchase, counted, decide, record_of, record_writer, refuse_above_ceiling
-from hushbid.disclosure import Release, ReleasePlan, privatize, release_plan
+from hushbid.disclosure import Answer, Release, release_made_up, release_once
 from hushbid.engine.atomic import Staging, refuse_existing
 from hushbid.engine.files import Column, table_writer
-from hushbid.errors import AlreadyReleased, MissingExtra
+from hushbid.errors import MissingExtra
 from hushbid.mechanism.publish import plan_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.report.attacks import audits_of, lines_of
 from hushbid.report.formats import interval
 
-CLAIMS = "claims"
 STEPS = 6
 _SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
 
@@ -40,11 +48,10 @@ class Results:
 
     campaign: Campaign
     purchase: Purchase
-    release: Release | None
-    record: Record
-    drawn_before: bool
-    """Whether the estimate had been drawn by an earlier run."""
+    answer: Answer | None
+    """The estimate and how it came about; None if there is none."""
 
+    record: Record
     strangers: int
     """People in the data who did not report."""
 
@@ -55,6 +62,11 @@ class Results:
     files: tuple[Path, ...]
 
     @property
+    def release(self) -> Release | None:
+        """The one estimate."""
+        return None if self.answer is None else self.answer.release
+
+    @property
     def failed(self) -> int:
         """How many audits found a fault."""
         return sum(audit.verdict == "failed" for audit in self.audits)
@@ -62,9 +74,11 @@ class Results:
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         facts: dict[str, Any] = {"campaign": self.campaign.name, **self.purchase.facts()}
-        if self.release is not None:
-            facts["estimate"] = estimate_facts(self.release, self.campaign.level)
-            facts["drawn_before"] = self.drawn_before
+        if self.answer is not None:
+            facts["estimate"] = campaign_estimate(self.campaign, self.answer)
+            facts["drawn_before"] = self.answer.before
+            facts["late"] = len(self.answer.late)
+        facts["made_up"] = self.campaign.made_up
         facts["stamps"] = list(self.record.stamps)
         facts["audits_failed"] = self.failed
         facts["record_hash"] = self.record.hash
@@ -74,11 +88,16 @@ class Results:
     def text(self) -> str:
         """For people."""
         lines = [self.purchase.text()]
-        if self.release is not None:
-            campaign = self.campaign
-            lines.append(estimate_text(self.release, campaign.level, campaign.quantity, campaign.unit))
-            if self.drawn_before:
-                lines.append("This estimate was drawn by an earlier run; it is shown again, not drawn again.")
+        if self.answer is not None:
+            campaign, answer = self.campaign, self.answer
+            lines.append(estimate_text(answer.release, campaign.level, campaign.quantity, campaign.unit))
+            if answer.before:
+                lines.append(BEFORE)
+            if answer.late and campaign.data is not None:
+                lines.append(
+                    f"{counted(len(answer.late))} delivered after it was drawn: their data were not used, they are"
+                    f" {campaign.data.late}, and the table of payments names them."
+                )
         if self.missing:
             lines.append(f"No estimate: {self.missing}")
         if self.strangers:
@@ -99,12 +118,11 @@ def conduct(
     force: bool,
     audit: bool,
     step: Callable[[str], object],
-    many_releases: bool = False,
     estimate_needed: bool = True,
     drop_bad_rows: bool = False,
     check_ids: bool = True,
 ) -> Results:
-    """Run a campaign. ``many_releases`` is for made-up people only: their folder may hold several estimates."""
+    """Run a campaign."""
     final = campaign.folder / ("record.json" if campaign.data else "outcome.json")
     if not force:
         refuse_existing([final])
@@ -125,29 +143,29 @@ def conduct(
     purchase = decide(people, market, campaign.currency)
     refuse_above_ceiling(purchase, campaign.ceiling)
     step("releasing")
-    release, before, strangers, missing = None, False, 0, ""
+    answer, strangers, missing = None, 0, ""
     if campaign.data is not None and purchase.outcome.active:
         try:
-            release, before, strangers = _release(campaign, purchase, many_releases)
+            answer, strangers = _release(campaign, purchase)
         except MissingExtra as problem:
             if estimate_needed:
                 raise
             missing = str(problem)
     step("recording")
-    record = record_of(purchase, origin, release, _notes(campaign))
+    release = None if answer is None else answer.release
+    record = record_of(purchase, origin, release, _notes(campaign), stamps_of(campaign, answer))
     step("auditing")
     audits: tuple[AuditLine, ...] = ()
     if audit and purchase.outcome.active and campaign.data is not None:
         audits = lines_of(audits_of(purchase.outcome), purchase.outcome)
     step("writing")
     with Staging(force=force) as files:
-        paths = _write(files, campaign, purchase, release, record, audits)
+        paths = _write(files, campaign, purchase, answer, record, audits)
     return Results(
         campaign=campaign,
         purchase=purchase,
-        release=release,
+        answer=answer,
         record=record,
-        drawn_before=before,
         strangers=strangers,
         missing=missing,
         audits=audits,
@@ -158,48 +176,35 @@ def conduct(
 # -- the one estimate --------------------------------------------------------------------------------------------------
 
 
-def _release(campaign: Campaign, purchase: Purchase, many_releases: bool) -> tuple[Release, bool, int]:
+def _release(campaign: Campaign, purchase: Purchase) -> tuple[Answer, int]:
     source, people = campaign.data, purchase.people
     assert source is not None
     found = read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
-    plan = plan_of(purchase.outcome)
-    claims = campaign.folder / CLAIMS
-    if not many_releases:
-        refuse_other_release(claims, plan.key)
-    before = is_released(claims, plan.key)
-    data = found.data
-    if source.kind == "simulated_values" and not before:
-        data = simulated_messages(plan, data, accept_infinite_loss=campaign.accept_infinite_loss)
-    if not campaign.folder.exists():
-        campaign.folder.mkdir(parents=True, mode=0o700)
+    plan, simulated = plan_of(purchase.outcome), source.kind == "simulated_values"
+    accepted = campaign.accept_infinite_loss
     with rows_of(people.source):
-        release = release_plan(plan, data, claims=claims, accept_infinite_loss=campaign.accept_infinite_loss)
-    return release, before, found.strangers
-
-
-def is_released(claims: Path, key: str) -> bool:
-    """Whether the estimate of these decisions has been drawn."""
-    return (claims / f"{key}.json").exists()
-
-
-def refuse_other_release(claims: Path, key: str) -> None:
-    """A campaign's data give one estimate, not one for each set of decisions somebody tries."""
-    if any(path.stem != key for path in claims.glob("*.json")):
-        raise AlreadyReleased(
-            f"{claims} holds the estimate of a campaign under other decisions; releasing a second one from the same"
-            " people's data would cost them their privacy twice, so it is refused, --force or not. Go back to the"
-            " reports and the market of that release; a new campaign, on other people's data, needs its own folder."
+        if campaign.made_up:
+            return release_made_up(
+                plan, found.data, accept_infinite_loss=accepted, simulated=simulated
+            ), found.strangers
+        answer = release_once(
+            plan,
+            found.data,
+            question=campaign.quantity,
+            wave=campaign.wave,
+            ids=people.ids,
+            claims=store_beside(campaign.folder),
+            accept_infinite_loss=accepted,
+            simulated=simulated,
         )
+    refuse_unsaid_late(answer.late, len(people), source.late)
+    return answer, found.strangers
 
 
-def simulated_messages(plan: ReleasePlan, values: Any, *, accept_infinite_loss: bool) -> list[Any]:
-    """What people's devices would send, made here; for simulation only."""
-    messages: list[Any] = [None] * plan.people
-    for row in np.flatnonzero((plan.delivered > 0) & ~np.isnan(values)).tolist():
-        messages[row] = privatize(
-            values[row], float(plan.delivered[row]), plan.bounds, accept_infinite_loss=accept_infinite_loss
-        )
-    return messages
+def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
+    """The estimate of a campaign: of which wave it is, and whether it is made up."""
+    facts = estimate_facts(answer.release, campaign.level)
+    return {**facts, **estimate_origin(campaign, answer), "public": {**facts["public"], "made_up": campaign.made_up}}
 
 
 def estimate_facts(release: Release, level: float) -> dict[str, Any]:
@@ -238,60 +243,67 @@ def _write(
     files: Staging,
     campaign: Campaign,
     purchase: Purchase,
-    release: Release | None,
+    answer: Answer | None,
     record: Record,
     audits: tuple[AuditLine, ...],
 ) -> list[Path]:
     """Stage every file; the record last, so that where it is, all are."""
     folder, end = campaign.folder, campaign.decisions_format
     paths = [folder / f"decisions.{end}"]
-    files.add(paths[-1], table_writer(paths[-1], purchase.columns()))
-    if release is not None:
+    made_up: dict[str, Column] = {"made_up": ["yes"] * len(purchase.people)} if campaign.made_up else {}
+    files.add(paths[-1], table_writer(paths[-1], {**purchase.columns(), **made_up}))
+    if answer is not None:
         paths.append(folder / f"payments.{end}")
-        files.add(paths[-1], table_writer(paths[-1], payment_columns(purchase, release)))
+        late = campaign.data.late if campaign.data is not None else None
+        due = payment_columns(purchase, answer, late_is_paid=late == "paid")
+        files.add(paths[-1], table_writer(paths[-1], {**due, **made_up}))
         paths.append(folder / "estimate.json")
-        content = json.dumps(plain(estimate_facts(release, campaign.level)), indent=2) + "\n"
+        content = json.dumps(plain(campaign_estimate(campaign, answer)), indent=2) + "\n"
         files.add(paths[-1], lambda file: file.write(content.encode()))
     if campaign.data is not None:
         paths.append(folder / "report.html")
-        page = _report(campaign, purchase, release, record, audits)
+        page = _report(campaign, purchase, answer, record, audits)
         files.add(paths[-1], lambda file: file.write(page.encode()))
     paths.append(folder / ("record.json" if campaign.data else "outcome.json"))
     files.add(paths[-1], record_writer(record))
     return paths
 
 
-def payment_columns(purchase: Purchase, release: Release) -> dict[str, Column]:
+def payment_columns(purchase: Purchase, answer: Answer, *, late_is_paid: bool) -> dict[str, Column]:
     """What is to be paid, now that data were delivered or not: nothing to those who did not deliver.
 
-    If people value the estimate and some dropped out, its error has grown, and with it what they are owed.
+    If people value the estimate and some dropped out, its error has grown, and with it what they are owed. Whoever
+    delivered late is paid like the others, or like those who did not deliver.
     """
-    outcome, money = purchase.outcome, purchase.money
+    outcome, money, release = purchase.outcome, purchase.money, answer.release
     asked = outcome.privacy_loss > 0.0
-    gone = np.zeros(len(purchase.people), dtype=bool)
+    gone, late = (np.zeros(len(purchase.people), dtype=bool) for _ in range(2))
     gone[list(release.dropped_out)] = True
+    late[list(answer.late)] = True
     due = money.payments.copy()
     if gone.any():
         weight = np.broadcast_to(np.asarray(outcome.market.user_weight, dtype=float), gone.shape)
         due = purchase.currency.minor_units(outcome.payments + weight * (release.error.mse - outcome.mse))
-        due[gone] = 0
+        due[gone & ~late if late_is_paid else gone] = 0
     return {
         "id": purchase.people.id_column,
         "payment_minor": due,
         "currency": [purchase.currency.code] * len(purchase.people),
-        "delivered": np.where(gone, "no", np.where(asked, "yes", "not asked")).tolist(),
+        "delivered": np.where(late, "late", np.where(gone, "no", np.where(asked, "yes", "not asked"))).tolist(),
     }
 
 
 def _report(
-    campaign: Campaign, purchase: Purchase, release: Release | None, record: Record, audits: tuple[AuditLine, ...]
+    campaign: Campaign, purchase: Purchase, answer: Answer | None, record: Record, audits: tuple[AuditLine, ...]
 ) -> str:
-    notices = list(campaign.notices)
+    notices = [MADE_UP_NOTICE, *campaign.notices] if campaign.made_up else list(campaign.notices)
+    if not campaign.made_up:
+        notices += [f"{stamp[0].upper()}{stamp[1:]}." for stamp in stamps_of(campaign, answer)]
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notices.append(_SIMULATED)
     report = build_report(
         purchase.outcome,
-        release,
+        None if answer is None else answer.release,
         campaign_name=campaign.name,
         quantity=campaign.quantity,
         unit=campaign.unit,
@@ -309,7 +321,7 @@ def _report(
 
 
 def _notes(campaign: Campaign) -> list[str]:
-    notes = [f"campaign: {campaign.name}"]
+    notes = [f"campaign: {campaign.name}", *asked_notes(campaign.quantity, campaign.wave)]
     if campaign.path.exists():
         notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")
     if campaign.data is not None and campaign.data.kind == "simulated_values":
@@ -322,7 +334,7 @@ def _next_step(campaign: Campaign) -> str:
         low, high = campaign.market["bounds"]
         return (
             "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
-            f" {json.dumps(campaign.name)} --privacy-loss HERS --bounds {low:g},{high:g}. Then add [data] with their"
-            " messages to the campaign file and run it again."
+            f" {json.dumps(campaign.name)} --privacy-loss HERS --at-most AGREED --bounds {low:g},{high:g}. Then add"
+            " [data] with their messages to the campaign file and run it again."
         )
     return "Next: collect the data, add [data] to the campaign file and run it again."

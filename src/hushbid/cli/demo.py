@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import COUNT, Steps, tell
 from hushbid.cli.frame import command as make_command
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _CAMPAIGN = """\
 name = "Sleep of hospital staff"
 quantity = "mean sleep per night"
 unit = "hours"
+made_up = true                       # never for real people: the estimate is drawn anew at every run
 notices = ["Every person in this campaign is made up: sleep, prices for privacy and groups were simulated."]
 
 [market]
@@ -48,7 +49,9 @@ folder = "."
 
 
 @make_command("demo")
-@click.option("--people", type=click.IntRange(min=2), default=10_000, show_default=True, help="How many to make up.")
+@click.option(
+    "--people", type=click.IntRange(2, COUNT.max), default=10_000, show_default=True, help="How many to make up."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Another one, other people.")
 @click.option(
     "--out",
@@ -79,7 +82,6 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
             force=force,
             audit=True,
             step=step,
-            many_releases=True,
             estimate_needed=False,
         )
     facts = {**results.facts(), "true_mean_of_the_made_up": mean}
@@ -128,7 +130,7 @@ def _prices(count: int, rng: "np.random.Generator") -> "NDArray[np.float64]":
 
 def _text(results: "Results", mean: float, out: Path) -> str:
     from hushbid.cli.conduct import estimate_text
-    from hushbid.cli.purchase import rounded_up
+    from hushbid.report.formats import at_most
 
     campaign, purchase, outcome = results.campaign, results.purchase, results.purchase.outcome
     count = len(purchase.people)
@@ -138,7 +140,7 @@ def _text(results: "Results", mean: float, out: Path) -> str:
         "",
         f"  What was bought   data of {outcome.active:,} people, each of whom loses at most ε = {largest:g} of privacy",
         f"  At what price     {purchase.currency.text(purchase.money.total)} in all; nobody could have gained more than"
-        f" {purchase.currency.code} {rounded_up(purchase.money.incentive_error):g} by not telling the truth",
+        f" {purchase.currency.code} {at_most(purchase.money.incentive_error):g} by not telling the truth",
     ]
     if results.release is not None:
         told = estimate_text(results.release, campaign.level, campaign.quantity, campaign.unit)

@@ -7,6 +7,7 @@ error that lists every problem with its line and field.
 import difflib
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -105,9 +106,9 @@ class Section:
         value = self.raw(name)
         if value is None and not needed and not self.given(name):
             return default
-        if isinstance(value, str) and value.strip():
+        if isinstance(value, str) and value.strip() and "\0" not in value:
             return value.strip()
-        self.wrong(name, "a text in quotes")
+        self.wrong(name, "a text without zero characters" if "\0" in str(value) else "a text in quotes")
         return default
 
     def choice(self, name: str, allowed: Sequence[str], *, default: str = "", needed: bool = False) -> str:
@@ -151,7 +152,9 @@ class Section:
 
 def is_number(value: object) -> bool:
     """Whether a value is a finite number; true and false are not."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= sys.float_info.max  # an integer may be larger than any double
 
 
 def line_numbers(text: str) -> dict[str, int]:

@@ -8,7 +8,7 @@ import click
 from hushbid.cli.frame import OneFile, Steps, table, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import read_bounds
-from hushbid.engine.atomic import Staging, refuse_existing
+from hushbid.engine.atomic import Staging, refuse_clashes, refuse_existing
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical")
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -40,10 +40,13 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
     """
     from hushbid.errors import InputError
 
-    if given["out"] is not None and given["out"].suffix != ".json":
-        raise InputError(f"--out must end in .json, got {given['out']}.")
+    for option, end in (("out", ".json"), ("picture", ".svg")):
+        if given[option] is not None and given[option].suffix != end:
+            raise InputError(f"--{option} must end in {end}, got {given[option]}.")
+    written = [path for path in (given["out"], given["picture"]) if path is not None]
+    refuse_clashes(written, [pilot])
     if not given["force"]:
-        refuse_existing([path for path in (given["out"], given["picture"]) if path is not None])
+        refuse_existing(written)
     fits, chosen, people = _fit(pilot, given)
     result = {
         "people": people,
@@ -51,7 +54,7 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
         "prior": chosen.prior.to_dict(),
         "fits": [_facts(fit) for fit in fits],
         "virtual_cost": _virtual_costs(chosen.prior),
-        "files": [str(path) for path in (given["out"], given["picture"]) if path is not None],
+        "files": [str(path) for path in written],
     }
     tell(result, _text(result, fits, chosen), as_json=as_json)
 

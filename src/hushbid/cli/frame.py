@@ -15,6 +15,9 @@ from hushbid.cli import COMMANDS, DEBUG
 if TYPE_CHECKING:
     from hushbid.record import Record
 
+COUNT = click.IntRange(1, 1_000_000_000)
+"""So many people, or so often."""
+
 _WIDTH = 24
 _STREAM = "-"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -64,6 +67,8 @@ class OneFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if str(value) == _STREAM:
             self.fail("must be a file, not - for a stream.", param, ctx)
+        if not Path(str(value)).name:
+            self.fail(f"must be the name of a file, got {str(value)!r}.", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -18,13 +18,20 @@ _GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 def read_bounds(ctx: click.Context, option: click.Parameter, value: str) -> tuple[float, float]:
     """Two numbers with a comma between them, the smaller first."""
+    from hushbid.errors import InputError
+    from hushbid.estimation import as_bounds
+
     try:
         low, high = (float(part) for part in value.split(","))
     except ValueError:
         low = high = math.nan
-    if not (low < high and math.isfinite(high - low)):
-        raise click.BadParameter(f"must be two numbers, the smaller first, such as 0,10; got {value!r}.", ctx, option)
-    return low, high
+    try:
+        return as_bounds((low, high))
+    except InputError as problem:
+        allowed = str(problem) if low < high else ""
+        raise click.BadParameter(
+            allowed or f"must be two numbers, the smaller first, such as 0,10; got {value!r}.", ctx, option
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +66,7 @@ class MarketOptions:
             priors={name: source.priors[""] for name, source in groups.items()},
             pilots={name: source.pilots[""] for name, source in groups.items() if source.pilots},
             files={name: source.files[""] for name, source in groups.items() if source.files},
+            paths=tuple(path for source in groups.values() for path in source.paths),
         )
 
     def currency(self) -> "Currency":

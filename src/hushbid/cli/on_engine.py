@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from hushbid.cli.campaign_file import Campaign
     from hushbid.cli.market_options import MarketOptions
     from hushbid.cli.prior_file import PriorSource
-    from hushbid.engine import Priced, TableRelease
+    from hushbid.engine import Priced
     from hushbid.engine.money import Currency
     from hushbid.engine.payouts import Paid
+    from hushbid.engine.releasing import TableAnswer
     from hushbid.mechanism import Market
 
 Step = Callable[[str], object]
@@ -100,8 +101,8 @@ class Decided:
 
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
-        from hushbid.cli.purchase import rounded_up
         from hushbid.engine.money import with_rounding
+        from hushbid.report.formats import at_most
 
         summary, currency = self.priced.summary, self.currency
         return {
@@ -109,7 +110,7 @@ class Decided:
             "people": summary.people,
             "dropped_rows": summary.dropped,
             "bought_from": summary.active,
-            "largest_privacy_loss": rounded_up(summary.largest_privacy_loss),
+            "largest_privacy_loss": at_most(summary.largest_privacy_loss),
             "standard_error": summary.mse**0.5,
             "currency": currency.code,
             "decimals": currency.decimals,
@@ -173,31 +174,37 @@ class EngineResults:
 
     campaign: "Campaign"
     decided: Decided
-    release: "TableRelease | None"
-    drawn_before: bool
+    answer: "TableAnswer | None"
     files: tuple[Path, ...]
 
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
+        from hushbid.cli.once import stamps_of
+
         facts: dict[str, Any] = {"campaign": self.campaign.name, **self.decided.facts()}
-        if self.release is not None:
-            facts["estimate"] = _estimate_facts(self.release, self.campaign.level)
-            facts["drawn_before"] = self.drawn_before
+        if self.answer is not None:
+            facts["estimate"] = _estimate_facts(self.campaign, self.answer)
+            facts["drawn_before"] = self.answer.before
+        facts["made_up"] = self.campaign.made_up
+        facts["stamps"] = stamps_of(self.campaign, self.answer)
         facts["files"] = [str(path) for path in self.files]
         return facts
 
     def text(self) -> str:
         """For people."""
         from hushbid.cli.conduct import interval_text
+        from hushbid.cli.once import BEFORE, stamps_of
 
         lines = [self.decided.text()]
-        release, campaign = self.release, self.campaign
-        if release is not None:
+        answer, campaign = self.answer, self.campaign
+        if answer is not None:
+            release = answer.release
             level, ends = campaign.level, release.interval(campaign.level)
             about = (campaign.quantity, campaign.unit, release.dropped_out)
             lines.append(interval_text(release.estimate, ends, level, *about))
-            if self.drawn_before:
-                lines.append("This estimate was drawn by an earlier run; it is shown again, not drawn again.")
+            if answer.before:
+                lines.append(BEFORE)
+        lines += [f"STAMPED in the summary: {stamp}." for stamp in stamps_of(campaign, answer)]
         lines.append(f"Written to {campaign.folder}: {', '.join(path.name for path in self.files)}.")
         if campaign.data is None:
             lines.append(
@@ -211,11 +218,9 @@ def conduct_on_engine(
     campaign: "Campaign", how: EngineOptions, engine: str, *, force: bool, step: Step
 ) -> EngineResults:
     """Run a campaign: what ``run`` does when it does not read everything at once."""
-    from hushbid.cli.conduct import CLAIMS, is_released, refuse_other_release
-    from hushbid.engine import release as release_from
+    from hushbid.cli.once import table_answer
     from hushbid.engine.atomic import Staging, refuse_existing
     from hushbid.engine.payouts import checked, due
-    from hushbid.engine.releasing import claim_key
 
     source, data = campaign.reports, campaign.data
     _refuse_other_table(campaign)
@@ -227,27 +232,24 @@ def conduct_on_engine(
     priced, origin = _priced(
         source.file, market, campaign.prior, how, engine, columns, campaign.accept_pilot_overlap, step
     )
-    release, before = None, False
+    answer = None
     paths = [campaign.folder / "decisions.parquet"]
     with Staging(force=force) as files:
-        paid = _write_decisions(files, paths[0], priced, campaign.currency, step)
+        paid = _write_decisions(files, paths[0], priced, campaign.currency, step, made_up=campaign.made_up)
         _refuse_above_ceiling(paid, campaign.currency, campaign.ceiling)
         if data is not None and priced.summary.active:
             step("releasing")
-            claims, key = campaign.folder / CLAIMS, claim_key(priced)
-            refuse_other_release(claims, key)
-            before = is_released(claims, key)
-            release = release_from(priced, data.value, claims=claims)
+            answer = table_answer(campaign, priced, data.value)
             paths.append(campaign.folder / "payments.parquet")
-            frame = due(priced, data.value, campaign.currency, mse=release.error.mse)
+            frame = due(priced, data.value, campaign.currency, mse=answer.release.error.mse, made_up=campaign.made_up)
             made = files.make(paths[-1], lambda place: priced._engine.write(frame, str(place)))
             checked(made, priced)
             paths.append(campaign.folder / "estimate.json")
-            files.add(paths[-1], _json_writer(_estimate_facts(release, campaign.level)))
+            files.add(paths[-1], _json_writer(_estimate_facts(campaign, answer)))
         decided = Decided(priced=priced, paid=paid, currency=campaign.currency, origin=origin)
         paths.append(summary)
-        files.add(summary, _json_writer(_summary(campaign, decided, release)))
-    return EngineResults(campaign=campaign, decided=decided, release=release, drawn_before=before, files=tuple(paths))
+        files.add(summary, _json_writer(_summary(campaign, decided, answer)))
+    return EngineResults(campaign=campaign, decided=decided, answer=answer, files=tuple(paths))
 
 
 def _refuse_other_table(campaign: "Campaign") -> None:
@@ -315,10 +317,12 @@ def _overlaps(priced: "Priced", source: "PriorSource") -> list[int | None]:
     return [None if pilot.hashes is None else count for pilot, count in zip(pilots, found, strict=True)]
 
 
-def _write_decisions(files: Any, path: Path, priced: "Priced", currency: "Currency", step: Step) -> "Paid":
+def _write_decisions(
+    files: Any, path: Path, priced: "Priced", currency: "Currency", step: Step, *, made_up: bool = False
+) -> "Paid":
     from hushbid.engine.payouts import checked, decisions
 
-    frame = decisions(priced, currency)
+    frame = decisions(priced, currency, made_up=made_up)
     step("pricing and writing")
     made = files.make(path, lambda place: priced._engine.write(frame, str(place)))
     step("checking what was written")
@@ -351,20 +355,26 @@ def _refuse_above_ceiling(paid: "Paid", currency: "Currency", ceiling: float | N
         )
 
 
-def _estimate_facts(release: "TableRelease", level: float) -> dict[str, Any]:
+def _estimate_facts(campaign: "Campaign", answer: "TableAnswer") -> dict[str, Any]:
+    from hushbid.cli.once import estimate_origin
+
+    release, level = answer.release, campaign.level
     low, high = release.interval(level)
     return {
         "estimate": release.estimate,
         "interval": {"level": level, "low": low, "high": high},
         "standard_error": release.standard_error,
         "dropped_out": release.dropped_out,
-        "public": release.public(),
+        **estimate_origin(campaign, answer),
+        "public": {**release.public(), "made_up": campaign.made_up},
     }
 
 
-def _summary(campaign: "Campaign", decided: Decided, release: "TableRelease | None") -> dict[str, Any]:
+def _summary(campaign: "Campaign", decided: Decided, answer: "TableAnswer | None") -> dict[str, Any]:
     """What stands in the place of a record, of which it holds the figures that are not about one person."""
     from importlib.metadata import version
+
+    from hushbid.cli.once import stamps_of
 
     return {
         "format": "hushbid summary",
@@ -373,7 +383,9 @@ def _summary(campaign: "Campaign", decided: Decided, release: "TableRelease | No
         "market": decided.priced.market.to_dict(),
         "prior": dict(decided.origin),
         "decided": decided.facts(),
-        "release": None if release is None else _estimate_facts(release, campaign.level),
+        "release": None if answer is None else _estimate_facts(campaign, answer),
+        "question": campaign.quantity,
+        "stamps": stamps_of(campaign, answer),
         "notices": list(campaign.notices),
         "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
     }

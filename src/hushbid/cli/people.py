@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.allocation import tie_keys
 from hushbid.engine.files import ROWS_NOTE, Column, Table, read_table
 from hushbid.errors import DataError, InputError, PriorError, ReportError
+from hushbid.mechanism import Market
 from hushbid.priors import Prior
 
 if TYPE_CHECKING:
@@ -44,6 +46,22 @@ class People:
     def __len__(self) -> int:
         return self.reports.size
 
+    def tie_keys(self, market: Market) -> NDArray[np.uint64] | None:
+        """The order among equals, by a hash of ids: rows may be sorted by what they hold."""
+        if not market.identity_decides:
+            return None
+        if self.ids is None:
+            raise InputError(
+                f"{self.source} must have a column of ids: in the local setting, and without variance, identity decides"
+                " who is bought from among equals."
+            )
+        if "" in self.ids or len(set(self.ids)) < len(self.ids):
+            raise InputError(
+                f"{self.source} must name everybody once: identity decides who is bought from among equals, but an id"
+                " is missing or repeated."
+            )
+        return tie_keys(self.ids)
+
 
 def read_people(
     file: str,
@@ -59,7 +77,7 @@ def read_people(
 
     With ``priors`` (by group, or one under any name), rows that these cannot price are left out and counted instead.
     """
-    needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group else [])]
+    needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group is not None else [])]
     found = read_table(file, needed=needed, optional=[id_column])
     dropped = 0
     if priors is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import Steps, tell
+from hushbid.cli.frame import COUNT, Steps, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options
 
@@ -16,8 +16,10 @@ _POSITIVE = click.FloatRange(min=0.0, min_open=True)
 @market_options()
 @click.option("--target-standard-error", type=_POSITIVE, help="Reach this error, in data units.")
 @click.option("--budget", type=_POSITIVE, help="Spend this much, expected.")
-@click.option("--people", type=click.IntRange(min=1), help="How many there are; without it, the answer says how many.")
-@click.option("--repetitions", type=click.IntRange(min=20), default=200, show_default=True, help="Simulated campaigns.")
+@click.option("--people", type=COUNT, help="How many there are; without it, the answer says how many.")
+@click.option(
+    "--repetitions", type=click.IntRange(20, COUNT.max), default=200, show_default=True, help="Simulated campaigns."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the simulation.")
 def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
     """Say how many people, what budget and what error go together.

@@ -10,7 +10,7 @@ from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options, people_options
 from hushbid.cli.on_engine import PASSES, EngineOptions, engine_options, price_on_engine
-from hushbid.engine.atomic import STREAM, Staging, refuse_existing, write_file
+from hushbid.engine.atomic import STREAM, Staging, refuse_clashes, refuse_existing, write_file
 
 
 @make_command("price")
@@ -37,8 +37,10 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
     chosen = ctx.get_parameter_source("out") is not ParameterSource.DEFAULT
     if as_json and chosen and out == STREAM:
         raise click.UsageError("--json and --out - would both write to standard output.", ctx)
+    written = [path for path in (out, given["record"]) if path is not None]
+    refuse_clashes(written, [reports, *options.prior_source().paths])
     if not given["force"]:
-        refuse_existing([Path(path) for path in (out, given["record"]) if path is not None])
+        refuse_existing([Path(path) for path in written])
     engine = how.chosen(reports)
     how.refuse_address(out, engine)
     if engine != "memory":

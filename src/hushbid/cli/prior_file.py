@@ -59,6 +59,9 @@ class PriorSource:
     files: dict[str, str] = field(default_factory=dict)
     """Content hash of each prior file, by group."""
 
+    paths: tuple[Path, ...] = ()
+    """Where they were read."""
+
     @property
     def is_grouped(self) -> bool:
         """Whether people differ by group."""
@@ -111,6 +114,7 @@ def prior_source(form: object, *, folder: Path = Path()) -> PriorSource:
             priors={name: source.priors[""] for name, source in single.items()},
             pilots={name: source.pilots[""] for name, source in single.items() if source.pilots},
             files={name: source.files[""] for name, source in single.items() if source.files},
+            paths=tuple(path for source in single.values() for path in source.paths),
         )
     if isinstance(form, Mapping) and "family" not in form:
         return read_prior(folder / str(form["file"]))
@@ -140,19 +144,22 @@ def read_prior(path: Path) -> PriorSource:
         raise PriorError(f"{path} does not exist.") from None
     except OSError as problem:
         raise PriorError(f"{path} cannot be read: {problem.strerror}.") from problem
-    except ValueError:
-        raise PriorError(f"{path} is not a prior file: it is not JSON.") from None
+    except (ValueError, RecursionError):
+        raise PriorError(f"{path} is not a prior file: it is not JSON, or nested too deeply.") from None
     if not isinstance(form, dict) or form.get("format") != FORMAT or form.get("version") != VERSION:
         raise PriorError(f"{path} must have format {FORMAT!r} and version {VERSION}: write it with hushbid fit-prior.")
     try:
         prior, pilot = prior_from_dict(form["prior"]), form["pilot"]
         hashes = None if pilot["ids"] is None else frozenset(pilot["ids"])
         found = Pilot(people=int(pilot["people"]), key=str(pilot["key"]), hashes=hashes)
+        found.overlap([""])  # can people be looked up?
         if not isinstance(prior, Prior):
             raise TypeError
-    except (KeyError, TypeError, ValueError) as problem:
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise PriorError(f"{path} cannot be read as a prior file: {type(problem).__name__} in its fields.") from None
-    return PriorSource(priors={"": prior}, pilots={"": found}, files={"": hashlib.sha256(content).hexdigest()})
+    return PriorSource(
+        priors={"": prior}, pilots={"": found}, files={"": hashlib.sha256(content).hexdigest()}, paths=(path,)
+    )
 
 
 def prior_file_text(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,20 @@ import click
 
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.market_options import read_bounds
-from hushbid.engine.atomic import STREAM, write_file
+from hushbid.engine.atomic import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
 
 
 @make_command("privatize")
 @click.option("--campaign", required=True, metavar="NAME", help="What the value is for; one value is kept for each.")
 @click.option("--privacy-loss", required=True, type=float, metavar="EPSILON", help="What you were promised at most.")
+@click.option(
+    "--at-most",
+    required=True,
+    type=float,
+    metavar="EPSILON",
+    help="The largest privacy loss you agreed to when you named your price; a larger one is refused.",
+)
 @click.option("--bounds", required=True, callback=read_bounds, metavar="LOW,HIGH", help="The campaign's public range.")
 @click.option("--id", "person", default="", metavar="ID", help="Your id, where several people share this machine.")
 @click.option(
@@ -40,12 +48,19 @@ def command(**given: Any) -> None:
 
     Prints the message to send. The value is read from a file or typed unseen, never taken from the command line, where
     others could see it. The first message is kept: asking again, after a failed transfer for instance, gives the same
-    one, because two different ones would together tell more than was agreed.
+    one, because two different ones would together tell more than was agreed. Nothing is asked of a server: how much
+    noise is added depends on what is typed here.
     """
     from hushbid.disclosure import privatize
 
+    if not given["privacy_loss"] <= given["at_most"]:
+        raise InputError(
+            f"--privacy-loss {given['privacy_loss']:g} is more than you agreed to, --at-most {given['at_most']:g}: no"
+            " noise was drawn."
+        )
     folder = given["store"] or Path(click.get_app_dir("hushbid")) / "values"
     store = folder / _file_name(given["campaign"], given["person"])
+    refuse_clashes([given["out"]], [given["value_file"], folder])
     again = store.with_name(f"{store.name}.json").exists()
     message = privatize(
         0.0 if again else _value(given["value_file"]),
@@ -80,6 +95,19 @@ def _value(file: str) -> float:
 
 
 def _file_name(campaign: str, person: str) -> str:
-    """A file name that tells campaigns and people apart, whatever characters their names have."""
-    digest = hashlib.sha256(f"{len(campaign)}:{campaign}{person}".encode()).hexdigest()[:16]
-    return f"{re.sub(r'[^a-z0-9]+', '-', campaign.lower()).strip('-')[:40] or 'campaign'}-{digest}"
+    """A file name that tells campaigns and people apart, whatever characters their names have.
+
+    A second name for the same campaign would mean a second draw, so the ways in which people type one name count as
+    one: letters composed or not, wide or narrow, capital or small, invisible characters, spaces. Ids may differ in
+    capitals, and in those only.
+    """
+    name, who = _plain(campaign).casefold(), _plain(person)
+    if not name:
+        raise InputError("--campaign must have at least one visible character.")
+    digest = hashlib.sha256(f"{len(name)}:{name}{who}".encode(errors="surrogateescape")).hexdigest()[:16]
+    return f"{re.sub(r'[^a-z0-9]+', '-', name).strip('-')[:40] or 'campaign'}-{digest}"
+
+
+def _plain(text: str) -> str:
+    shown = (letter for letter in unicodedata.normalize("NFKC", text) if unicodedata.category(letter) != "Cf")
+    return " ".join(unicodedata.normalize("NFKC", "".join(shown)).split())

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from hushbid.engine.money import Currency
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market, Outcome, Simulation
 from hushbid.record import Money, Record
+from hushbid.report.formats import at_most
 
 _SIMULATED_REPORTS = 2_000_000
 _FORECAST_TOLERANCE = 1e-3
@@ -60,7 +61,7 @@ class Purchase:
             "people": len(self.people),
             "dropped_rows": self.people.dropped,
             "bought_from": outcome.active,
-            "largest_privacy_loss": rounded_up(float(outcome.privacy_loss.max())),
+            "largest_privacy_loss": at_most(float(outcome.privacy_loss.max())),
             "standard_error": math.sqrt(outcome.mse),
             "currency": self.currency.code,
             "decimals": self.currency.decimals,
@@ -93,7 +94,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
         f"Bought from {bought:,} of {count:,} people ({facts['setting']} setting); nobody loses more than ε ="
         f" {facts['largest_privacy_loss']:g}.",
         f"{_paid(facts['total_payment_minor'], currency)} in all, rounded in their favour; no misreport gains more than"
-        f" {rounded_up(facts['incentive_error']):g}.",
+        f" {at_most(facts['incentive_error']):g}.",
         f"Expected standard error of the estimate: {facts['standard_error']:.4g}.",
     ]
     if facts["people_who_pay"]:
@@ -125,22 +126,20 @@ def _paid(minor: int, currency: Currency) -> str:
 def decide(people: People, market: Market, currency: Currency) -> Purchase:
     """Run the market on people's reports and round its payments."""
     with rows_of(people.source):
-        outcome = market.acquire(people.reports)
+        outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
     money = Money.of(outcome.payments, outcome.incentive_error, currency=currency.code, decimals=currency.decimals)
     return Purchase(people=people, outcome=outcome, currency=currency, money=money)
 
 
-def rounded_up(value: float) -> float:
-    """A bound with two digits: still a bound, but no longer exactly anybody's number."""
-    if value == 0.0 or not math.isfinite(value):
-        return value
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return float(f"{math.ceil(value / unit - 1e-9) * unit:.12g}")
-
-
-def record_of(purchase: Purchase, origin: Mapping[str, Any], release: Release | None, notes: list[str]) -> Record:
+def record_of(
+    purchase: Purchase,
+    origin: Mapping[str, Any],
+    release: Release | None,
+    notes: list[str],
+    stamps: Sequence[str] = (),
+) -> Record:
     """The record of a purchase. Safeguards that were overridden are stamped into it."""
-    stamps = []
+    stamps = list(stamps)
     if origin.get("overlap"):
         stamps.append(f"prior fitted on participants: {origin['overlap']} of those who report were in the pilot")
     outcome = purchase.outcome

@@ -1,13 +1,17 @@
 """``hushbid release``: the estimate, from decisions that were saved."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hushbid.cli.frame import OneFile, Steps, tell
 from hushbid.cli.frame import command as make_command
-from hushbid.engine.atomic import Staging, refuse_existing
+from hushbid.engine.atomic import Staging, refuse_clashes, refuse_existing
+
+if TYPE_CHECKING:
+    from hushbid.disclosure import Answer
+    from hushbid.record import Record
 
 
 @make_command("release")
@@ -29,46 +33,55 @@ from hushbid.engine.atomic import Staging, refuse_existing
     show_default=True,
     help="How sure the interval is to be.",
 )
+@click.option("--question", metavar="TEXT", help="What is asked, if RECORD does not say it.  [default: the mean]")
+@click.option("--wave", type=click.IntRange(1), metavar="N", help="Which time it is asked.  [default: RECORD's, or 1]")
 @click.option("--accept-infinite-loss", is_flag=True, help="Use the data of people whose loss is infinite.")
 @click.option("--out", type=OneFile(), metavar="FILE", help="Record with the estimate in it.")
-@click.option("--force", is_flag=True, help="Replace the file. The estimate is never drawn again.")
+@click.option("--force", is_flag=True, help="Replace the file. The estimate is not drawn again.")
 def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     """Draw the estimate that a record paid for, once.
 
     RECORD was written by "price --record" or by "run" without data; DATA is a CSV or Parquet file, or - for standard
-    input. The estimate is kept in the folder "claims" beside RECORD, and asking again gives the same one. A record that
-    holds it is written to RECORD's name with .released.json at its end.
+    input. The estimate is kept in the account's store, under what is asked of whom, and asking again gives the same
+    one. A record that holds it is written to RECORD's name with .released.json at its end.
     """
     from hushbid.cli.conduct import estimate_facts, estimate_text
+    from hushbid.cli.once import BEFORE, MADE_UP
+    from hushbid.cli.purchase import counted
 
-    release, before, path = _release(record, data, given)
-    text = estimate_text(release, given["level"])
-    if before:
-        text += "\nThis estimate was drawn before; it is shown again, not drawn again."
+    answer, stamps, path = _release(record, data, given)
+    text, facts = estimate_text(answer.release, given["level"]), estimate_facts(answer.release, given["level"])
+    if answer.before:
+        text += f"\n{BEFORE}"
+    if answer.late:
+        text += f"\n{counted(len(answer.late))} delivered after it was drawn; their data were not used."
+    text += "".join(f"\nSTAMPED in the record: {stamp}." for stamp in stamps)
     if path is not None:
         text += f"\nWritten: {path}."
-    facts = {**estimate_facts(release, given["level"]), "drawn_before": before, "record": path}
+    facts |= {"drawn_before": answer.before, "late": len(answer.late), "stamps": list(stamps), "record": path}
+    facts["made_up"] = facts["public"]["made_up"] = MADE_UP in stamps
     tell(facts, text, as_json=as_json)
 
 
-def _release(path: Path, file: str, given: dict[str, Any]) -> tuple[Any, bool, Path | None]:
+def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", tuple[str, ...], Path | None]:
     from hushbid.cli.campaign_file import Kind
-    from hushbid.cli.conduct import CLAIMS, is_released, refuse_other_release, simulated_messages
+    from hushbid.cli.once import store_beside
     from hushbid.cli.people import People, read_data, rows_of
     from hushbid.cli.purchase import record_writer
-    from hushbid.disclosure import release_plan
+    from hushbid.disclosure import Answer
     from hushbid.errors import InputError
-    from hushbid.mechanism.publish import plan_of
     from hushbid.record import read
 
     out = given["out"] or path.with_name(f"{path.name.removesuffix('.json')}.released.json")
+    refuse_clashes([out], [path, file])
     if not given["force"]:
         refuse_existing([out])
     with Steps(4) as step:
         step("reading the record")
         record = read(path)
         if record.release is not None:
-            return record.release, True, None
+            answer = Answer(release=record.release, before=True, late=(), waves_before=0)
+            return answer, record.stamps, None
         local = record.outcome.market.setting == "local"
         if given["simulated_values"] and not local:
             raise InputError("--simulated-values is for the local setting; in the central one DATA holds values.")
@@ -80,14 +93,33 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple[Any, bool, P
         value = given["value_column"] or ("message" if kind == "messages" else "value")
         found = read_data(file, people, id_column=given["id_column"], value=value, kind=kind)
         step("drawing")
-        plan, claims, accepted = plan_of(record.outcome), path.parent / CLAIMS, given["accept_infinite_loss"]
-        refuse_other_release(claims, plan.key)
-        before, values = is_released(claims, plan.key), found.data
-        if kind == "simulated_values" and not before:
-            values = simulated_messages(plan, values, accept_infinite_loss=accepted)
         with rows_of(str(path)):
-            release = release_plan(plan, values, claims=claims, accept_infinite_loss=accepted)
+            answer, stamps = _answer(record, found.data, store_beside(path.parent), given)
         step("writing")
+        whole = record.with_release(answer.release, stamps=stamps)
         with Staging(force=given["force"]) as files:
-            files.add(out, record_writer(record.with_release(release)))
-    return release, before, out
+            files.add(out, record_writer(whole))
+    return answer, whole.stamps, out
+
+
+def _answer(record: "Record", data: Any, claims: Path, given: dict[str, Any]) -> tuple["Answer", list[str]]:
+    """The estimate, and what is stamped because of it."""
+    from hushbid.cli.once import MADE_UP, asked_by, wave_stamps
+    from hushbid.disclosure import release_made_up, release_once
+    from hushbid.mechanism.publish import plan_of
+
+    plan, simulated, accepted = plan_of(record.outcome), given["simulated_values"], given["accept_infinite_loss"]
+    question, wave = asked_by(record, given["question"], given["wave"])
+    if MADE_UP in record.stamps:
+        return release_made_up(plan, data, accept_infinite_loss=accepted, simulated=simulated), []
+    answer = release_once(
+        plan,
+        data,
+        question=question,
+        wave=wave,
+        ids=record.ids,
+        claims=claims,
+        accept_infinite_loss=accepted,
+        simulated=simulated,
+    )
+    return answer, wave_stamps(wave, answer.waves_before)

@@ -24,6 +24,8 @@ def command(file: Path, replace: bool, home: Path, database: str | None, as_json
     """
     from hushbid.campaign.beside import Beside
 
+    with file.open("rb"):  # a backup that is not there makes no folder
+        pass
     with Beside.at(home, database=database, alone=True) as server:
         found = server.restore(file, replace=replace)
     text = f"{found.campaigns} campaigns, {found.rows} rows from {found.made_at} are in place."

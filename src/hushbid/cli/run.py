@@ -13,18 +13,22 @@ from hushbid.cli.on_engine import PASSES, EngineOptions, EngineResults, conduct_
 @click.argument("campaign", type=OneFile())
 @engine_options
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Attack our own claims for the report.")
-@click.option("--force", is_flag=True, help="Write the files again. The estimate is never drawn again.")
+@click.option("--force", is_flag=True, help="Write the files again. The estimate is not drawn again.")
 def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_json: bool) -> None:
     """Buy: from a campaign file to decisions, an estimate, a record and a report.
 
     The file is described in docs/reference/campaign-file.md. Without data the command stops after the decisions; run it
-    again once the data are there. An estimate is drawn once, whatever happens and whatever is asked. Large Parquet
-    files are priced in batches; a summary then takes the place of the record and the report.
+    again once the data are there. The same question to the same people has one estimate: it is drawn once, kept in the
+    account's store (HUSHBID_CLAIMS moves it), and shown again whenever it is asked for; only campaigns that say they
+    are made up are exempt. Large Parquet files are priced in batches; a summary then takes the place of the record and
+    the report.
     """
     from hushbid.cli.campaign_file import read_campaign
     from hushbid.cli.conduct import STEPS, Results, conduct
+    from hushbid.engine.atomic import refuse_clashes
 
     content = read_campaign(campaign)
+    refuse_clashes(content.outputs, content.inputs)
     engine = how.chosen(content.reports.file)
     results: Results | EngineResults
     if engine == "memory":

@@ -99,7 +99,7 @@ def command(
 
         log_to_stderr(quiet)
         trusted = list(proxies) or (["127.0.0.1", "::1"] if url is not None else [])
-        serve(create_app(service, https=https), listener, proxies=trusted, ready=ready)
+        serve(create_app(service, https=https, address=url), listener, proxies=trusted, ready=ready)
     click.echo("Stopped.")
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from hushbid.errors import InputError
+
 HOME = "hushbid-server"
 _PASSWORD_BYTES = 15
 
@@ -27,6 +29,12 @@ def installation(function: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="The server's folder.",
     )(function)
+
+
+def refuse_nowhere(home: Path) -> None:
+    """Refuse to look for something in a folder that holds no server; one would be made by looking."""
+    if not home.is_dir() or not any(home.iterdir()):
+        raise InputError(f"{home} holds no server: --home names its folder, and hushbid serve makes one.")
 
 
 def new_password() -> str:

@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.frame import command as make_command
 from hushbid.cli.frame import command_group, tell
-from hushbid.cli.server_options import asked_password, installation, new_password
+from hushbid.cli.server_options import asked_password, installation, new_password, refuse_nowhere
 
 if TYPE_CHECKING:
     from hushbid.campaign.beside import Beside
@@ -34,7 +34,7 @@ _label = click.option("--label", default="default", show_default=True, help="Wha
 def add(name: str, role: Any, generate: bool, home: Path, database: str | None, as_json: bool) -> None:
     """Let somebody in."""
     password = new_password() if generate else asked_password()
-    with _desk(home, database) as desk:
+    with _desk(home, database, may_be_new=True) as desk:
         user = desk.create_user(name, role, password)
     shown = {"password": password} if generate else {}
     text = f"{user.name} may log in as {role}."
@@ -97,7 +97,9 @@ def revoke(name: str, label: str, home: Path, database: str | None, as_json: boo
     tell({"name": name, "label": label}, f"The token {label!r} of {name} is worth nothing any more.", as_json=as_json)
 
 
-def _desk(home: Path, database: str | None) -> "Beside":
+def _desk(home: Path, database: str | None, *, may_be_new: bool = False) -> "Beside":
     from hushbid.campaign.beside import Beside
 
+    if not may_be_new:
+        refuse_nowhere(home)
     return Beside.at(home, database=database)

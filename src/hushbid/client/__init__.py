@@ -1,17 +1,18 @@
 """The two ends of a campaign's server, as Python objects: a participant's and an analyst's.
 
-`ParticipantClient` speaks for one person with her link. In the local setting it adds noise before anything leaves the
-process, keeps the first noisy value and sends that one on every retry; it never sends a value without noise unless the
-caller says so by the name of the method. `AsyncParticipantClient` is the same for programs that play many people.
-`AnalystClient` scripts whole campaigns. None of them needs the server's packages.
+`ParticipantClient` speaks for one person with her link. It keeps what she agreed to when she reported. In the local
+setting it adds noise before anything leaves the process, never less than she agreed to, keeps the first noisy value and
+sends that one on every retry; it never sends a value without noise unless the caller says so by the name of the method.
+`AsyncParticipantClient` is the same for programs that play many people. `AnalystClient` scripts whole campaigns. None
+of them needs the server's packages.
 
 The modules, from the bottom: ``calls`` says what to ask and how to read an answer or a refusal, without asking;
-``transport`` asks, again if need be; ``views`` are the answers; ``keeping`` keeps what was sent; ``participation`` and
-``analyst`` are the conversations.
+``transport`` asks, again if need be; ``views`` are the answers; ``keeping`` keeps what she agreed to and what was sent;
+``participation`` and ``analyst`` are the conversations.
 """
 
 from hushbid.client.analyst import AnalystClient
-from hushbid.client.keeping import Keeper, MessageFolder, MessageMemory
+from hushbid.client.keeping import Keeper, MessageFolder, MessageMemory, Terms
 from hushbid.client.participation import AsyncParticipantClient, ParticipantClient
 from hushbid.client.transport import AsyncTransport, Transport
 from hushbid.client.views import Campaign, Invitation, Job, Participation
@@ -28,5 +29,6 @@ __all__ = [
     "MessageMemory",
     "ParticipantClient",
     "Participation",
+    "Terms",
     "Transport",
 ]

@@ -61,6 +61,9 @@ class Call:
     key: str | None = field(default=None, repr=False)
     """By which the server recognises a repeated POST."""
 
+    bearer: str | None = field(default=None, repr=False)
+    """Who asks, if not whoever the connection is for."""
+
     expect: str = "json"
     """``"json"``, ``"text"`` or ``"bytes"``."""
 
@@ -113,7 +116,11 @@ def asking(call: Call) -> Conversation[Any]:
 
 def asking_object(call: Call) -> Conversation[dict[str, Any]]:
     """The same for an answer that must be an object."""
-    found = yield call
+    return an_object((yield call))
+
+
+def an_object(found: Any) -> dict[str, Any]:
+    """An answer that must be an object."""
     if not isinstance(found, dict):
         raise ServerFailed("The answer is not an object: this is not a Hushbid server, or not its version.")
     return found

@@ -1,13 +1,24 @@
-"""Where a participant's device keeps the noisy value it sends, so that it never draws a second one.
+"""What a participant's device keeps: the secret it exchanged her link for, the terms she reported on, and the noisy
+value it sends. All of it lies under the hash of the link.
+
+The secret is drawn here and stored before it is sent, so an exchange whose answer got lost can be repeated.
+
+The terms decide how much noise is added, so they are stored before the report is sent and a server cannot change them
+afterwards: it may promise less privacy loss than she was shown, never more, and no other range or setting.
 
 Two different noisy values of one datum tell more than one. So the first is stored before it is sent, under a name that
-depends on nothing the server says: the hash of the participant's own secret. A server that claims another campaign,
+depends on nothing the server says: the hash of her link. A server that claims another campaign,
 pseudonym, range or privacy loss later on gets the stored message, or a refusal, but no second draw.
 """
 
 import hashlib
+import json
+import math
 import os
+import secrets
 import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -15,21 +26,106 @@ from hushbid.disclosure import PrivatizedValue, privatize
 from hushbid.errors import ReleaseError
 
 Bounds = tuple[float, float]
+SECRET_PREFIX = "hb_d_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a person agreed to when she reported."""
+
+    setting: str
+    """Where the noise is added: central or local."""
+
+    bounds: Bounds
+    """The public range of the data."""
+
+    largest_loss: float
+    """The largest privacy loss she was shown, or the smaller one she named."""
+
+    price: float | None = field(repr=False)
+    """What one unit of privacy loss costs her; None if this device does not know it."""
 
 
 class Keeper(Protocol):
-    """Draws a person's noisy value once."""
+    """Keeps a person's terms, and draws her secret and her noisy value once."""
+
+    def secret(self, token: str) -> str:
+        """The secret that this device exchanges a link for; drawn now if there is none."""
+
+    def agree(self, token: str, terms: Terms) -> None:
+        """Keep terms in the place of those kept before."""
+
+    def terms(self, token: str) -> Terms | None:
+        """The terms kept last for this secret."""
 
     def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
         """The first noisy value that was drawn for this secret; drawn now if there is none."""
 
 
 class MessageFolder:
-    """Keeps messages as files, which survive the process, for the owner's eyes only."""
+    """Keeps secrets, terms and messages as files, which survive the process, for the owner's eyes only."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         """The folder is ``HUSHBID_STORE``, or one of the account's own, if none is given."""
         self.path = default_folder() if path is None else Path(path)
+
+    def secret(self, token: str) -> str:
+        """The secret in the file, or a new one, stored durably before it is returned; the first one wins."""
+        path = self.path / f"{_name(token)}.secret"
+        try:
+            if not path.exists():
+                with suppress(FileExistsError):
+                    self._write(path, new_secret(), first=True)
+            found = path.read_text("ascii")
+        except (OSError, ValueError):
+            found = ""
+        if not found.startswith(SECRET_PREFIX):
+            raise ReleaseError(f"{path} cannot be read, and holds the secret that your link was exchanged for.")
+        return found
+
+    def agree(self, token: str, terms: Terms) -> None:
+        """Write the terms durably; a crash leaves the old ones or the new ones."""
+        self._write(self._terms(token), json.dumps(asdict(terms)))
+
+    def _write(self, path: Path, text: str, *, first: bool = False) -> None:
+        """Write a file durably, whole or not at all; ``first`` leaves one that is there."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = self.path / f".{path.name}.{secrets.token_hex(8)}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if first:
+                os.link(draft, path)
+            else:
+                draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def terms(self, token: str) -> Terms | None:
+        """The terms in the file; damaged ones are refused, never guessed."""
+        path = self._terms(token)
+        try:
+            found = json.loads(path.read_text("ascii"))
+            low, high = map(float, found["bounds"])
+            terms = Terms(**{**found, "bounds": (low, high)})
+            if math.isfinite(terms.largest_loss):
+                return terms
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError):
+            pass
+        raise ReleaseError(f"{path} cannot be read, and says how much you agreed to: restore it.")
+
+    def _terms(self, token: str) -> Path:
+        return self.path / f"{_name(token)}.terms"
 
     def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
         """The message in the file, or a new one, stored durably before it is returned."""
@@ -37,11 +133,26 @@ class MessageFolder:
 
 
 class MessageMemory:
-    """Keeps messages while the process lives: for programs that play people who do not exist."""
+    """Keeps all of it while the process lives: for programs that play people who do not exist."""
 
     def __init__(self) -> None:
+        self._secrets: dict[str, str] = {}
         self._kept: dict[str, tuple[float, Bounds, PrivatizedValue]] = {}
+        self._terms: dict[str, Terms] = {}
         self._lock = threading.Lock()
+
+    def secret(self, token: str) -> str:
+        """The secret in memory, or a new one."""
+        with self._lock:
+            return self._secrets.setdefault(token, new_secret())
+
+    def agree(self, token: str, terms: Terms) -> None:
+        """Keep the terms."""
+        self._terms[token] = terms
+
+    def terms(self, token: str) -> Terms | None:
+        """The terms kept."""
+        return self._terms.get(token)
 
     def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
         """The message in memory, or a new one."""
@@ -54,8 +165,13 @@ class MessageMemory:
         return kept[2]
 
 
+def new_secret() -> str:
+    """256 random bits, by which a server knows this device."""
+    return SECRET_PREFIX + secrets.token_urlsafe(32)
+
+
 def default_folder() -> Path:
-    """Where messages are kept if nobody says otherwise."""
+    """Where they are kept if nobody says otherwise."""
     named = os.environ.get("HUSHBID_STORE")
     if named:
         return Path(named)

@@ -122,16 +122,15 @@ class AsyncTransport:
         for client in self._clients:
             self._idle.put_nowait(client)
 
-    async def run(self, conversation: Conversation[T], *, token: str | None = None) -> T:
+    async def run(self, conversation: Conversation[T]) -> T:
         """Hold a conversation to its end."""
-        headers = _bearer(token)
         try:
             asked = next(conversation)
             while True:
                 if isinstance(asked, Work):
                     asked = conversation.send(await asyncio.to_thread(asked.do))
                 else:
-                    asked = conversation.send(await self._answer(asked, headers))
+                    asked = conversation.send(await self._answer(asked))
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -148,13 +147,13 @@ class AsyncTransport:
     ) -> None:
         await self.close()
 
-    async def _answer(self, call: Call, headers: dict[str, str]) -> Any:
+    async def _answer(self, call: Call) -> Any:
         httpx = _httpx()
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
             client = await self._idle.get()
             try:
-                response = await client.request(call.method, call.path, **_parts(call, headers))
+                response = await client.request(call.method, call.path, **_parts(call, {}))
             except httpx.TransportError as problem:
                 if last:
                     raise _unreachable(self.url, problem) from None
@@ -172,7 +171,9 @@ class AsyncTransport:
 
 def _parts(call: Call, headers: dict[str, str]) -> dict[str, Any]:
     """A call in httpx's words."""
-    named = headers if call.key is None else {**headers, "Idempotency-Key": call.key}
+    named = headers if call.bearer is None else {**headers, **_bearer(call.bearer)}
+    if call.key is not None:
+        named = {**named, "Idempotency-Key": call.key}
     parts: dict[str, Any] = {"headers": named, "params": dict(call.query) or None}
     if call.content is not None:
         parts["json"] = call.content

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from hushbid.errors import InputError, ServerFailed
+from hushbid.estimation import as_bounds
 
 Setting = Literal["central", "local"]
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})
@@ -85,7 +87,7 @@ class Invitation:
     """Her group, if there are groups."""
 
     token: str = field(repr=False)
-    """Her secret."""
+    """What stands behind the # of her link; it opens once."""
 
     url: str
     """The server."""
@@ -104,11 +106,16 @@ class Invitation:
     @property
     def link(self) -> str:
         """What to send her. The secret stands behind the #, which no browser sends to a server or puts into its log."""
-        return f"{self.url}/p#{self.token}"
+        return link_to(self.url, self.token)
+
+
+def link_to(url: str, token: str) -> str:
+    """The link with that token on a server."""
+    return f"{url}/p#{token}"
 
 
 def split_link(link: str) -> tuple[str, str]:
-    """The server's address and the secret in a link.
+    """The server's address and the token in a link.
 
     >>> split_link("https://example.org/hushbid/p#abc")
     ('https://example.org/hushbid', 'abc')
@@ -145,6 +152,9 @@ class Participation:
 
     bounds: tuple[float, float]
     """The public range of the data."""
+
+    max_privacy_loss: float | None
+    """The largest privacy loss that the campaign asks of anybody; None if the server does not say."""
 
     report: float | None = field(repr=False)
     """The sensitivity she reported last."""
@@ -187,6 +197,7 @@ class Participation:
             **{name: _text(found, name) for name in ("campaign", "title", "campaign_state", "participant", "state")},
             setting=setting,
             bounds=_bounds(found.get("bounds")),
+            max_privacy_loss=_number(found, "max_privacy_loss"),
             report=_number(found, "report"),
             promised=_number(found, "promised"),
             payment=_whole(found, "payment"),
@@ -230,7 +241,6 @@ def _whole(values: Mapping[str, Any], name: str) -> int | None:
 
 def _bounds(found: Any) -> tuple[float, float]:
     if isinstance(found, (list, tuple)) and len(found) == 2 and all(type(end) in (int, float) for end in found):
-        low, high = map(float, found)
-        if -math.inf < low < high < math.inf:
-            return low, high
-    raise ServerFailed("The answer's bounds are not two numbers, the smaller first.")
+        with suppress(InputError):
+            return as_bounds(found)
+    raise ServerFailed("The answer's bounds are not two numbers, the smaller first, of a size that noise fits.")

@@ -8,18 +8,21 @@
 The modules, from the bottom: ``noise`` draws (OpenDP), ``grid`` keeps the arithmetic exact, ``plan`` says what is
 promised, ``error`` how far off the estimate may be, ``central`` and ``local`` are the two settings, ``wire`` is the
 local message, ``claims`` makes sure that nothing is drawn twice, ``publish`` puts it together, ``release`` is what
-comes out, ``fields`` reads it back.
+comes out, ``fields`` reads it back; ``asking`` says what is asked of whom, ``account`` keeps what was drawn for it, and
+``once`` answers.
 """
 
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.local import privatize, simulate_privatized
+from hushbid.disclosure.once import Answer, release_made_up, release_once
 from hushbid.disclosure.plan import ReleasePlan
 from hushbid.disclosure.publish import release_plan, simulate_plan
 from hushbid.disclosure.release import Grid, Release
 from hushbid.disclosure.wire import PrivatizedValue
 
 __all__ = [
+    "Answer",
     "ErrorModel",
     "Grid",
     "PrivatizedValue",
@@ -27,6 +30,8 @@ __all__ = [
     "Release",
     "ReleasePlan",
     "privatize",
+    "release_made_up",
+    "release_once",
     "release_plan",
     "simulate_plan",
     "simulate_privatized",

@@ -31,16 +31,14 @@ _TAIL = b"}\n"
 
 def stored(folder: Path, name: str) -> dict[str, Any] | None:
     """What was drawn under this name, or None."""
-    with _usable(folder):
+    with usable(folder):
         return _stored(folder, name)
 
 
 def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """What was drawn under this name; if nothing was, draw it, store it durably, and only then return it."""
-    with _usable(folder):
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _sync(folder.parent)
+    with usable(folder):
+        make_folder(folder)
         with _claimed(folder, name):
             found = _stored(folder, name)
             if found is None:
@@ -51,8 +49,33 @@ def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -
     return found
 
 
+def make_folder(folder: Path) -> None:
+    """A folder for its owner only, if there is none."""
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _sync(folder.parent)
+
+
+def write_first(path: Path, content: bytes) -> None:
+    """A file that appears complete and durable, and is never replaced. Whoever calls holds a lock."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    _write(draft, content)
+    _sync(draft)
+    os.link(draft, path)
+    _sync(path.parent)
+    draft.unlink()
+
+
 @contextmanager
-def _usable(folder: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which stays; waits for whoever holds it, and the dead hold none."""
+    with _held(os.open(path, os.O_RDWR | os.O_CREAT, 0o600)):
+        yield
+
+
+@contextmanager
+def usable(folder: Path) -> Iterator[None]:
     """A folder that is a file, may not be read or written, or is full, is told in a sentence."""
     if "\0" in str(folder):
         raise ReleaseError("The name of a folder must not hold a zero character.")
@@ -79,14 +102,24 @@ def _stored(folder: Path, name: str) -> dict[str, Any] | None:
 
 @contextmanager
 def _claimed(folder: Path, name: str) -> Iterator[None]:
-    if fcntl is None:
-        raise ReleaseError("A claims folder needs POSIX file locks, which this system does not have.")
-    descriptor = _take_claim(folder, folder / f"{name}.claim")
+    _refuse_without_locks()
+    with _held(_take_claim(folder, folder / f"{name}.claim")):
+        yield
+
+
+@contextmanager
+def _held(descriptor: int) -> Iterator[None]:
     try:
+        _refuse_without_locks()
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits for a live claimant; a dead one holds no lock
         yield
     finally:
         os.close(descriptor)
+
+
+def _refuse_without_locks() -> None:
+    if fcntl is None:
+        raise ReleaseError("A claims folder needs POSIX file locks, which this system does not have.")
 
 
 def _take_claim(folder: Path, path: Path) -> int:

@@ -18,13 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
-from hushbid.disclosure.plan import ReleasePlan, as_bounds, as_column, rows_text
+from hushbid.disclosure.plan import ReleasePlan, as_column, rows_text
 from hushbid.disclosure.release import Grid
-from hushbid.disclosure.wire import LARGEST_GRID_BITS, PrivatizedValue, as_ratio
+from hushbid.disclosure.wire import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
-from hushbid.estimation import FloatArray, as_losses, best_weights
+from hushbid.estimation import SMALLEST_LOSS, FloatArray, as_bounds, as_losses, best_weights
 
-SMALLEST_LOSS = 2.0**-53
 """Below this the noise would not fit in 64 bits."""
 
 _UNIT_SCALE = 2.0**40
@@ -52,16 +51,19 @@ def privatize(
     """
     loss, bounds = _as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
     if store is None:
-        return _drawn(value, loss, bounds)
+        return draw_messages(_as_datum(value), loss, bounds)[0]
     path = Path(store)
     if not path.name:
         raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.")
     terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
+    kept = claims.stored(path.parent, path.name)
+    if kept is None:
+        column = _as_datum(value)  # refused before anything is written
 
-    def draw() -> dict[str, Any]:
-        return {**terms, "message": _drawn(value, loss, bounds).to_dict()}
+        def draw() -> dict[str, Any]:
+            return {**terms, "message": draw_messages(column, loss, bounds)[0].to_dict()}
 
-    kept = claims.stored(path.parent, path.name) or claims.drawn_once(path.parent, path.name, draw)
+        kept = claims.drawn_once(path.parent, path.name, draw)
     if {name: kept.get(name) for name in terms} != terms:
         raise ReleaseError(f"{path}.json holds a value that was privatized with another privacy loss or other bounds.")
     return PrivatizedValue.from_dict(kept["message"])
@@ -77,7 +79,8 @@ def draw_messages(column: FloatArray, loss: float, bounds: tuple[float, float]) 
         if not (Fraction(2**bits) / Fraction(scale) <= Fraction(loss) and bound <= loss):
             raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
         steps = noise.draw_many(steps, scale=scale)
-    return [PrivatizedValue(grid_bits=bits, epsilon=as_ratio(loss), value=step) for step in steps]
+    ratio = as_ratio(loss)
+    return [PrivatizedValue(grid_bits=bits, epsilon=ratio, value=within_reach(step, bits, ratio)) for step in steps]
 
 
 def simulate_privatized(values: ArrayLike, privacy_loss: ArrayLike, bounds: tuple[float, float]) -> FloatArray:
@@ -201,15 +204,15 @@ def _as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
     return loss
 
 
-def _drawn(value: float, loss: float, bounds: tuple[float, float]) -> PrivatizedValue:
+def _as_datum(value: float) -> FloatArray:
     column = as_column([value], needed=np.array([True]))
     if math.isnan(column[0]):
         raise DataError("value is missing: there is nothing to send.")
-    return draw_messages(column, loss, bounds)[0]
+    return column
 
 
 def _read_message(message: object, row: int) -> PrivatizedValue | None:
-    if message is None or (isinstance(message, float) and math.isnan(message)):
+    if message is None or message is np.ma.masked or (isinstance(message, float) and math.isnan(message)):
         return None
     if isinstance(message, PrivatizedValue):
         message = message.to_dict()

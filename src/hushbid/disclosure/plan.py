@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.errors import DataError, InputError
-from hushbid.estimation import FloatArray, Setting, as_losses, is_central
+from hushbid.estimation import FloatArray, Setting, as_bounds, as_losses, is_central
 
-_SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
 _ROWS_SHOWN = 3
 
 
@@ -97,20 +96,6 @@ class ReleasePlan:
         return self.variance / self.width / self.width
 
 
-def as_bounds(bounds: object) -> tuple[float, float]:
-    """Two finite numbers, the lower first, of a size whose squares are still numbers."""
-    try:
-        low, high = (float(bound) for bound in bounds)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        raise InputError(f"bounds must be two numbers (low, high), got {bounds!r}.") from None
-    in_range = max(abs(low), abs(high)) <= _LARGEST_BOUND
-    if not (in_range and high - low >= _SMALLEST_WIDTH):
-        raise InputError(
-            f"bounds must be two numbers low < high of size at most {_LARGEST_BOUND:g}, got {(low, high)}."
-        )
-    return low + 0.0, high + 0.0
-
-
 def as_column(data: object, *, needed: NDArray[np.bool_]) -> FloatArray:
     """Everybody's datum as a float, NaN where it is missing; only ``needed`` rows have to be numbers.
 
@@ -163,7 +148,8 @@ def _from_objects(data: Any, needed: NDArray[np.bool_]) -> FloatArray:
 
 
 def _as_number(value: Any) -> float:
-    if value is None or type(value).__name__ == "NAType":  # pandas' missing value, without importing pandas
+    missing = value is None or value is np.ma.masked
+    if missing or type(value).__name__ == "NAType":  # pandas' missing value, without importing pandas
         return math.nan
     if isinstance(value, (str, bytes)):
         raise TypeError
@@ -176,6 +162,8 @@ def _as_number(value: Any) -> float:
 def _as_variance(variance: ArrayLike | None, bounds: tuple[float, float], n: int) -> FloatArray:
     if variance is None:
         return np.full(n, ((bounds[1] - bounds[0]) / 2.0) ** 2)
+    if np.ma.is_masked(variance):
+        raise InputError("variance must be one number or one per person, but some are masked.")
     try:
         spread = np.array(variance, dtype=np.float64)
     except (TypeError, ValueError):

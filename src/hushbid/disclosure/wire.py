@@ -4,7 +4,9 @@
 
 ``value`` is ``X + noise``: X is ``floor(2**grid_bits · (x − low)/(high − low))`` for a datum x clamped to the public
 range, the noise is discrete Laplace of scale at least ``2**grid_bits/ε``; ``epsilon`` is ε as a reduced fraction, and
-``["1", "0"]`` means no noise. Integers that may exceed 2**53 travel as decimal text, so that a browser loses no digit.
+``["1", "0"]`` means no noise. Noise beyond fifty times its scale, of probability below exp(−50), is cut off there, and
+a message beyond is refused: one liar moves the estimate no further than that. Integers that may exceed 2**53 travel as
+decimal text, so that a browser loses no digit.
 """
 
 import json
@@ -21,6 +23,7 @@ LARGEST_GRID_BITS = 32
 _FIELDS = {"format", "version", "grid_bits", "epsilon", "value"}
 _LONGEST_INTEGER = 400  # digits; the denominator of the smallest double has 324
 _LARGEST_VALUE = 2**63
+_FARTHEST = 50  # noise scales
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,8 @@ class PrivatizedValue:
         value = _integer(message["value"], "value")
         if not -_LARGEST_VALUE <= value < _LARGEST_VALUE:
             raise InputError("value must fit in 64 bits.")
+        if value != within_reach(value, bits, (numerator, denominator)):
+            raise InputError(f"value must lie within {_FARTHEST} noise scales of the range: no noise takes it farther.")
         return cls(grid_bits=bits, epsilon=(numerator, denominator), value=value)
 
     @classmethod
@@ -95,6 +100,18 @@ class PrivatizedValue:
 def as_ratio(privacy_loss: float) -> tuple[int, int]:
     """A privacy loss as the reduced fraction that its double is."""
     return (1, 0) if privacy_loss == math.inf else privacy_loss.as_integer_ratio()
+
+
+def within_reach(value: int, grid_bits: int, epsilon: tuple[int, int]) -> int:
+    """The nearest integer that noise may lead to: at most fifty scales ``2**grid_bits/ε`` from the range.
+
+    Done after the noise is drawn, so it costs no privacy; it happens with a probability below exp(−50) = 2e-22 and
+    moves the mean by less than that times the scale.
+    """
+    numerator, denominator = epsilon
+    steps = 1 << grid_bits
+    farthest = -(-_FARTHEST * denominator * steps // numerator)
+    return min(max(value, -farthest), steps + farthest)
 
 
 def _integer(text: object, name: str) -> int:

@@ -18,7 +18,8 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -186,6 +187,40 @@ def refuse_existing(paths: list[Path]) -> None:
     found = [str(path) for path in paths if str(path) != STREAM and os.path.lexists(path)]
     if found:
         raise InputError(f"{', '.join(found)} {'exists' if len(found) == 1 else 'exist'} already: --force replaces.")
+
+
+def refuse_clashes(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:
+    """Refuse, before anything is done, to write over what is read or to write two things to one place.
+
+    With force or not, and by whatever name: a relative path, a link, other capitals. What lies in a folder that is read
+    counts as read, and a folder that holds it as well.
+    """
+    read = [_place(path) for path in inputs if str(path) != STREAM]
+    taken: dict[str, str | Path] = {}
+    for path in outputs:
+        if str(path) == STREAM:
+            continue
+        place = _place(path)
+        for one in read:
+            if place == one or _is_same_file(place, one) or one in place.parents or place in one.parents:
+                raise InputError(f"{path} cannot be written: {one} is what this command reads.")
+        folded = unicodedata.normalize("NFC", str(place)).casefold()
+        if folded in taken:
+            raise InputError(f"{path} cannot be written: {taken[folded]} names the same file, so one would be lost.")
+        taken[folded] = path
+
+
+def _place(path: str | Path) -> Path:
+    """Where a path leads; an address on another file system stays as it is."""
+    text = str(path).removeprefix("file://")
+    return Path(text if "://" in text else os.path.realpath(text))
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):  # one is not there, or its name is none
+        return False
 
 
 def _same(waiting: _Waiting) -> bool:

@@ -21,7 +21,7 @@ from hushbid.engine.people import FloatArray
 from hushbid.engine.run import Run
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market
-from hushbid.payments import Rents, rents
+from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Prior
 
 WINDOW = 1 << 17
@@ -133,6 +133,9 @@ def _decide(
             return None
         outside_idle = outside_population.mse * width**2
     rent_curves, outside_curves = [], []
+    weight, care = market.error_weight(census.people) * width**2, user_weight * (bought.mse + outside_idle)
+    tops = [prior.support[1] for prior in run.people.prior_list]
+    slack = max(rounding("central", weight, top, cap=cap, care=care) for top in tops)
     curve_error = rent_error = largest = 0.0
     for code, prior in enumerate(run.people.prior_list):
         lowest, tolerance = census.lowest_report.get(code, math.inf), min(_RENT_TOLERANCE, market.tolerance)
@@ -161,7 +164,7 @@ def _decide(
         kernel=kernel,
         bought=bought,
         schedule_error=curve_error,
-        rent_error=rent_error,
+        rent_error=rent_error + slack,
     )
 
 

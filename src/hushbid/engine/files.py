@@ -219,8 +219,12 @@ def _header(text: io.TextIOBase, source: str, needed: list[str]) -> tuple[list[s
     line = text.readline()
     text.seek(0)
     readings = []
+    csv.field_size_limit(_LONGEST_CELL)
     for delimiter in _DELIMITERS:
-        names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+        try:
+            names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+        except csv.Error as problem:
+            raise InputError(f"{source}, line 1, is not CSV: {problem}.") from None
         readings.append((sum(name in names for name in needed), len(names), -_DELIMITERS.index(delimiter), names))
     _, _, place, names = max(readings)
     if not any(names):
@@ -232,7 +236,6 @@ def _header(text: io.TextIOBase, source: str, needed: list[str]) -> tuple[list[s
 
 
 def _cells(text: io.TextIOBase, source: str, delimiter: str, width: int) -> list[list[str]]:
-    csv.field_size_limit(_LONGEST_CELL)
     reader = csv.reader(text, delimiter=delimiter, strict=True)
     try:
         next(reader)

@@ -35,8 +35,7 @@ class Priced:
 
 def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most: int = MOST) -> Priced:
     """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them."""
-    spread = market.stated_variance
-    by_identity = market.setting == "local" or not np.all(spread) or census.variance[0] == 0.0
+    by_identity = market.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
         raise InputError("id must name a column: who is bought from among equals is decided by identity.")
     enough = min(_AT_LEAST, census.histogram.people)

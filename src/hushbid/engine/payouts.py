@@ -18,6 +18,7 @@ from hushbid.record.money import rounded_up
 
 _LARGEST = 2.0**53
 _MONEY: Fields = (("payment_minor", "int64"), ("currency", "string"))
+_MADE_UP: Fields = (("made_up", "string"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class DecisionsKernel:
     kernel: Decider
     currency: str
     decimals: int
+    made_up: bool
 
     @property
     def columns(self) -> list[str]:
@@ -36,13 +38,13 @@ class DecisionsKernel:
     @property
     def fields(self) -> Fields:
         """The columns to append."""
-        return PRICED[:2] + _MONEY
+        return PRICED[:2] + _MONEY + _MADE_UP * self.made_up
 
     def __call__(self, batch: Batch) -> list[Any]:
         rows = self.kernel.people.read(batch)
         loss, weight, payment = self.kernel.decide(batch, rows)
         columns = columns_of(rows, loss, weight, rounded_up(payment, self.decimals))
-        return [*columns, _text(self.currency, columns[0])]
+        return [*columns, _text(self.currency, columns[0]), *[_text("yes", columns[0])] * self.made_up]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class DueKernel:
     data: str
     currency: str
     decimals: int
+    made_up: bool
     extra: float
     """What everybody is due more because drop-outs made the estimate worse."""
 
@@ -64,7 +67,7 @@ class DueKernel:
     @property
     def fields(self) -> Fields:
         """The columns to append."""
-        return (*_MONEY, ("delivered", "string"))
+        return (*_MONEY, ("delivered", "string"), *_MADE_UP * self.made_up)
 
     def __call__(self, batch: Batch) -> list[Any]:
         pa = pyarrow()
@@ -76,7 +79,7 @@ class DueKernel:
         due = np.where(gone, 0, rounded_up(payment + self.extra, self.decimals))
         minor, state = columns_of(rows, due, np.where(loss > 0.0, 1 + gone, 0))
         words = pa.DictionaryArray.from_arrays(state, pa.array(["not asked", "yes", "no"])).cast(pa.string())
-        return [minor, _text(self.currency, minor), words]
+        return [minor, _text(self.currency, minor), words, *[_text("yes", minor)] * self.made_up]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +126,17 @@ class PaidKernel:
         )
 
 
-def decisions(priced: Priced, currency: Currency) -> Frame:
+def decisions(priced: Priced, currency: Currency, *, made_up: bool = False) -> Frame:
     """The ids of a priced table with losses, weights and payments in minor units; lazy where the table is."""
-    kernel = DecisionsKernel(priced._kernel, currency.code, currency.decimals)
+    kernel = DecisionsKernel(priced._kernel, currency.code, currency.decimals, made_up)
     return _frame(priced, kernel, currency)
 
 
-def due(priced: Priced, data: str, currency: Currency, *, mse: float) -> Frame:
+def due(priced: Priced, data: str, currency: Currency, *, mse: float, made_up: bool = False) -> Frame:
     """The ids with what everybody is due after a release of error ``mse``, and whether she delivered."""
     idle = priced._kernel.idle
     extra = idle.user_weight * (mse - priced.summary.mse) if idle.user_weight else 0.0
-    kernel = DueKernel(priced._kernel, data, currency.code, currency.decimals, extra)
+    kernel = DueKernel(priced._kernel, data, currency.code, currency.decimals, made_up, extra)
     return _frame(priced, kernel, currency)
 
 

@@ -1,6 +1,5 @@
 """Who is in a table: from a batch of rows to reports, virtual costs and what is wrong with them."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.allocation import tie_keys
 from hushbid.engine.boundary import Batch
 from hushbid.errors import InputError
 from hushbid.priors import Prior
@@ -88,10 +88,8 @@ class People:
         )
 
     def tie_keys(self, ids: Any) -> Keys:
-        """A keyed hash of each id (an Arrow array): the order among equals, which no report can influence."""
-        texts = ids.cast("string").to_pylist()
-        digests = (hashlib.blake2b(str(text).encode(), digest_size=8, key=self.tie_seed).digest() for text in texts)
-        return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)
+        """A hash of each id (an Arrow array): the order among equals, which no report can influence."""
+        return tie_keys(ids.cast("string").to_pylist(), seed=self.tie_seed)
 
     def _costs(self, reports: FloatArray, groups: NDArray[np.int64] | None) -> FloatArray:
         priors = self.prior_list

@@ -22,6 +22,7 @@ from hushbid.engine.people import PROBLEMS, People
 from hushbid.engine.run import Progress, Run
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market
+from hushbid.mechanism.fields import refuse_unreleasable
 from hushbid.priors import Grouped, Prior
 
 GATHER = 1 << 15
@@ -190,7 +191,7 @@ def price(
     check_ids
         With ``"exact"``, fail if an id is missing or repeated.
     tie_seed
-        Keys the hash of ids that decides between equals.
+        Keys the hash of ids that decides between equals; without one it is the hash of `hushbid.allocation.tie_keys`.
     progress
         Called before every pass over the rows.
     gather, window
@@ -246,6 +247,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
             best = solved.population
             cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
             highest = float(best.optimum.weights(np.zeros(1), 1.0)[0]) * best.loss_per_weight
+            refuse_unreleasable(min(cap, highest))
             return solved.kernel, Summary(
                 people=census.people,
                 dropped=census.bad,

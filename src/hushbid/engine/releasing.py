@@ -6,10 +6,8 @@ is drawn on the driver after everything is added up, never inside a lazy plan th
 local setting people send noisy messages, of which those of the few who matter go to the driver.
 """
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,19 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.disclosure import ReleasePlan, local, noise
-from hushbid.disclosure.claims import drawn_once, stored
+from hushbid.disclosure import Release, ReleasePlan, local, noise
+from hushbid.disclosure.account import settle
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
+from hushbid.disclosure.once import other_data
+from hushbid.disclosure.release import FORMAT as RELEASE_FORMAT
+from hushbid.engine.asking import asked_of
 from hushbid.engine.boundary import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced, exact_total
-from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered, ReleaseError
+from hushbid.errors import InfiniteLoss, InputError, NothingDelivered, ReleaseError
 
 _TOTAL_BITS = 60
 _TERM_BITS = 52
 _PUBLIC_LEVEL = 0.95
+_FORMAT = "hushbid table release"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,13 +187,52 @@ class MessagesKernel:
         return Messages({at: str(text) for at, text in zip(place.tolist(), texts, strict=True) if text})
 
 
-def release(priced: Priced, data: str, *, claims: str | Path) -> TableRelease:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAnswer:
+    """A release, and how it came about."""
+
+    release: TableRelease
+    """The one estimate."""
+
+    before: bool
+    """Whether it had been drawn before, on an engine or in memory."""
+
+    waves_before: int
+    """How many other waves of the question had been drawn from these people when it was; 0 without ids."""
+
+
+def release(priced: Priced, data: str, *, claims: str | Path, question: str = "", wave: int = 1) -> TableRelease:
     """Release the estimate that a pricing paid for, from a column of the same table (null: did not deliver).
 
     The column holds numbers in the central setting, and in the local one the messages that people's devices sent. It is
-    drawn once: ``claims``, a folder, keeps it, and asking again returns the stored one; asking for another column is
-    refused, because people sold their privacy once.
+    drawn once for a question and these people: ``claims``, a folder, keeps it, and asking again with the same promises
+    and data returns the stored one, also if memory drew it. Other promises and other data are refused; so are data
+    that came late, which sums cannot tell from other data.
     """
+    return answer(priced, data, claims=claims, question=question, wave=wave).release
+
+
+def answer(priced: Priced, data: str, *, claims: str | Path, question: str, wave: int) -> TableAnswer:
+    """The same, and how it came about."""
+    draw = _prepared(priced, data)
+    ask = asked_of(priced, data, question=question, wave=wave)
+    settled = settle(Path(claims).resolve(), ask, lambda name: {"format": _FORMAT, **asdict(draw(name))})
+    if not settled.same_data:
+        raise other_data(", or came after it was drawn, which an engine cannot tell apart (--engine memory can)")
+    if settled.release.get("format") == RELEASE_FORMAT:
+        found = _of_memory(Release.from_dict(settled.release), data, settled.delivered, settled.name)
+    else:
+        found = _from_dict(settled.release)
+    return TableAnswer(release=replace(found, data=data), before=settled.before, waves_before=settled.waves_before)
+
+
+def release_made_up(priced: Priced, data: str) -> TableRelease:
+    """An estimate from people who do not exist: drawn anew at every call, and nothing is kept."""
+    return _prepared(priced, data)("made up")
+
+
+def _prepared(priced: Priced, data: str) -> Callable[[str], TableRelease]:
+    """Check and add up everything; what is returned only has to draw, under a name."""
     summary, names = priced.summary, priced._engine.names
     if data not in names:
         raise InputError(f"There is no column {data!r}; the columns are {', '.join(map(repr, names))}.")
@@ -199,26 +240,25 @@ def release(priced: Priced, data: str, *, claims: str | Path) -> TableRelease:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
     if math.isinf(summary.largest_privacy_loss):
         raise InfiniteLoss("Somebody's privacy loss is infinite: set max_privacy_loss in the market.")
-    folder, key = Path(claims), claim_key(priced)
-    draw = _central if priced.market.setting == "central" else _local
-    found = stored(folder, key) or drawn_once(folder, key, lambda: asdict(draw(priced, data, key)))
-    kept = _from_dict(found)
-    if kept.data != data:
-        raise AlreadyReleased(
-            f"{folder} holds the estimate of column {kept.data!r} for these decisions; one of column {data!r} would"
-            " cost people their privacy twice."
-        )
-    return kept
+    return _central(priced, data) if priced.market.setting == "central" else _local(priced, data)
 
 
-def claim_key(priced: Priced) -> str:
-    """The content of what was decided: the same pricing always has the same key, whatever the engine and the method."""
-    summary, seed = priced.summary, priced._kernel.people.tie_seed
-    decided = [priced.market.to_dict(), summary.people, f"{summary.objective:.9e}", seed.hex()]
-    return hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
+def _of_memory(release: Release, data: str, delivered: int, name: str) -> TableRelease:
+    """What memory drew, without the figures of single people."""
+    return TableRelease(
+        data=data,
+        estimate=release.estimate,
+        error=release.error,
+        planned_error=release.planned_error,
+        delivered=delivered,
+        dropped_out=len(release.dropped_out),
+        clamped=release.clamped,
+        weight_exponent=release.grid.weight_exponent,
+        key=name,
+    )
 
 
-def _central(priced: Priced, data: str, key: str) -> TableRelease:
+def _central(priced: Priced, data: str) -> Callable[[str], TableRelease]:
     market, summary, people = priced.market, priced.summary, priced._kernel.people
     exponent = _TOTAL_BITS - math.frexp(summary.total_privacy_loss * (1.0 + 1e-9))[1]
     exponent = min(exponent, LARGEST_EXPONENT)
@@ -247,18 +287,22 @@ def _central(priced: Priced, data: str, key: str) -> TableRelease:
         other_noise_squared=0.0,
         rounding=width * (2.0**-DATA_BITS + 2.0**-ESTIMATE_BITS + 2.0 / sums.weight),
     )
-    noisy = noise.draw_many([sums.weighted >> DATA_BITS], scale=scale)[0]
-    return TableRelease(
-        data=data,
-        estimate=to_data_units(Fraction(noisy, sums.weight), market.bounds),
-        error=error,
-        planned_error=_planned(priced),
-        delivered=sums.delivered,
-        dropped_out=sums.dropped_out,
-        clamped=sums.clamped,
-        weight_exponent=exponent,
-        key=key,
-    )
+
+    def draw(name: str) -> TableRelease:
+        noisy = noise.draw_many([sums.weighted >> DATA_BITS], scale=scale)[0]
+        return TableRelease(
+            data=data,
+            estimate=to_data_units(Fraction(noisy, sums.weight), market.bounds),
+            error=error,
+            planned_error=_planned(priced),
+            delivered=sums.delivered,
+            dropped_out=sums.dropped_out,
+            clamped=sums.clamped,
+            weight_exponent=exponent,
+            key=name,
+        )
+
+    return draw
 
 
 def _planned(priced: Priced) -> ErrorModel:
@@ -275,7 +319,7 @@ def _planned(priced: Priced) -> ErrorModel:
     )
 
 
-def _local(priced: Priced, data: str, key: str) -> TableRelease:
+def _local(priced: Priced, data: str) -> Callable[[str], TableRelease]:
     """Messages carry their noise already; nothing is drawn here, but what is combined is combined once."""
     kernel, market = priced._kernel, priced.market
     assert isinstance(kernel, LookupKernel)
@@ -286,14 +330,13 @@ def _local(priced: Priced, data: str, key: str) -> TableRelease:
         setting="local",
         bounds=market.bounds,
         variance=float(market.stated_variance),
-        key=key,
     )
     read = local.read_messages(plan, [messages.get(place) for place in active.tolist()])
     delivered = sum(message is not None for message in read)
     if delivered == 0:
         raise NothingDelivered(f"None of the {active.size} people with a positive privacy loss delivered data.")
     found = local.combine(plan, read)
-    return TableRelease(
+    return lambda name: TableRelease(
         data=data,
         estimate=found.estimate,
         error=found.error,
@@ -302,7 +345,7 @@ def _local(priced: Priced, data: str, key: str) -> TableRelease:
         dropped_out=int(active.size) - delivered,
         clamped=0,
         weight_exponent=None,
-        key=key,
+        key=name,
     )
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.errors import InputError
+from hushbid.errors import InputError, MarketError
+from hushbid.estimation import SMALLEST_LOSS
 
 FloatArray = NDArray[np.float64]
 
@@ -35,21 +36,10 @@ def as_row(value: object, n: int) -> int:
     return int(value) % n
 
 
-def as_bounds(bounds: Any) -> tuple[float, float]:
-    """The public range of the data."""
-    try:
-        low, high = (as_number(bound, "each of bounds") for bound in bounds)
-    except (TypeError, ValueError):
-        raise InputError(f"bounds must be two numbers (low, high), got {bounds!r}.") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InputError(f"bounds must be finite with low < high, got {(low, high)}.")
-    if not 0.0 < (high - low) * (high - low) < math.inf:
-        raise InputError(f"bounds must have a width whose square is a positive number, got {(low, high)}.")
-    return low, high
-
-
 def as_nonnegative(value: Any, name: str, *, per_person: bool = True) -> float | FloatArray:
     """One number, or an array that cannot be changed any more, of finite numbers of at least 0."""
+    if np.ma.is_masked(value):
+        raise InputError(f"{name} must be a number, but row {int(np.argmax(np.ma.getmaskarray(value)))} is masked.")
     try:
         array = np.array(value)
         if value is None or array.dtype.kind not in "fiubO":
@@ -67,3 +57,12 @@ def as_nonnegative(value: Any, name: str, *, per_person: bool = True) -> float |
         return float(array)
     array.setflags(write=False)
     return array
+
+
+def refuse_unreleasable(least: float) -> None:
+    """What is decided and paid must be possible to release: one sum with noise, or everybody's own noisy value."""
+    if least < SMALLEST_LOSS:
+        raise MarketError(
+            f"A privacy loss of {least:.2g} is too small to release anything: it must be at least 2**-53 ="
+            f" {SMALLEST_LOSS:.2g}, so the error weight is too small for these reports."
+        )

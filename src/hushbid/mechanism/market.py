@@ -20,16 +20,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
-from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom
-from hushbid.estimation import best_weights
-from hushbid.mechanism.fields import as_bounds, as_nonnegative, as_number
+from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
+from hushbid.estimation import SMALLEST_LOSS, as_bounds, best_weights
+from hushbid.mechanism.fields import as_nonnegative, as_number, refuse_unreleasable
 from hushbid.mechanism.outcome import Outcome
 from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.schedule import Menu, expected_menu
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.mechanism.worst_case import sole_rent_diverges
-from hushbid.payments import Rents, rents
+from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Grouped, Prior, prior_from_dict
+from hushbid.priors.arrays import to_floats
 
 FloatArray = NDArray[np.float64]
 OutsideOption = Literal["own_data", "estimate"]
@@ -118,6 +119,11 @@ class Market:
             object.__setattr__(self, "max_privacy_loss", as_number(self.max_privacy_loss, "max_privacy_loss"))
             if not 0.0 < self.max_privacy_loss < math.inf:
                 raise InputError(f"max_privacy_loss must be positive and finite, got {self.max_privacy_loss}.")
+            if self.max_privacy_loss < SMALLEST_LOSS:
+                raise InputError(
+                    f"max_privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.2g}, so that something can be"
+                    f" released, got {self.max_privacy_loss}."
+                )
         object.__setattr__(self, "tolerance", as_number(self.tolerance, "tolerance"))
         if not 0.0 < self.tolerance <= 0.1:
             raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.")
@@ -146,6 +152,11 @@ class Market:
             return self.width**2 / 4.0
         return spread if isinstance(spread, np.ndarray) else float(spread)  # type: ignore[arg-type]
 
+    @property
+    def identity_decides(self) -> bool:
+        """Whether some of several people with equal virtual costs may be bought from and others not."""
+        return self.setting == "local" or not np.all(self.stated_variance)
+
     def error_weight(self, n: int) -> float:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people."""
         weight = np.asarray(self.user_weight, dtype=float)
@@ -155,11 +166,15 @@ class Market:
         return total
 
     def acquire(self, reports: ArrayLike, *, tie_key: Sequence[Any] | NDArray[Any] | None = None) -> Outcome:
-        """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid."""
+        """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid.
+
+        Among equals the smaller ``tie_key`` comes first, or the earlier row: neither may depend on the reports.
+        `hushbid.allocation.tie_keys` makes keys of ids, as the command line, the engines and the server do.
+        """
         if np.ndim(reports) > 1 or np.size(reports) == 0:
             raise InputError(f"reports must be one number per person, at least one, got shape {np.shape(reports)}.")
-        costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(np.atleast_1d(np.asarray(reports))))
-        stated: FloatArray = np.atleast_1d(np.asarray(reports, dtype=np.float64))
+        stated: FloatArray = np.atleast_1d(to_floats(reports, "reports", ReportError))
+        costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         self.check_people(stated.size)
         try:
             return self._decide(stated, costs, tie_key)
@@ -298,6 +313,7 @@ class Market:
         allocation = self.allocation(costs, tie_key)
         cap = math.inf if self.max_privacy_loss is None else self.max_privacy_loss
         loss, weights, mse = self.capped(allocation.privacy_loss, allocation)
+        refuse_unreleasable(float(loss.max() if self.setting == "central" else loss[loss > 0.0].min(initial=math.inf)))
         objective = allocation.objective
         if mse != allocation.mse:
             used = loss > 0.0
@@ -308,13 +324,16 @@ class Market:
         price[paying] = reports[paying] * loss[paying]
         mse *= self.width**2
         outside = self._outside_errors(costs, allocation)
-        share = np.asarray(self.user_weight) * (mse - outside) if np.any(self.user_weight) else 0.0
-        rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance)
+        share, care = np.zeros(()), 0.0
+        if np.any(self.user_weight):
+            share = np.asarray(self.user_weight) * (mse - outside)
+            care = float((np.asarray(self.user_weight) * (mse + outside)).max())
+        rent = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, care)
         payments = price + rent.estimate + share
-        largest = float(np.abs(payments).max())
-        if error > self.tolerance * largest and np.any(self.user_weight):  # what people pay has eaten up their payments
-            part = max(0.9 * largest / float((price + rent.estimate).max()), 0.01)
-            rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance)
+        largest, gross = float(np.abs(payments).max()), float((price + rent.estimate).max())
+        if rent.error > self.tolerance * largest and care > 0.0 < gross:  # what people pay has eaten up payments
+            part = max(0.9 * largest / gross, 0.01)
+            rent = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, care)
             payments = price + rent.estimate + share
         return Outcome(
             market=self,
@@ -328,7 +347,7 @@ class Market:
             outside_error=outside,
             mse=mse,
             objective=objective,
-            incentive_error=2.0 * error,
+            incentive_error=2.0 * rent.error,
             tie_order=precedence(tie_key),
         )
 
@@ -359,17 +378,20 @@ class Market:
         cap: float,
         tie_key: Sequence[Any] | NDArray[Any] | None,
         tolerance: float,
-    ) -> tuple[Rents, float]:
-        """Everybody's information rent, zero for those who are not bought from; and the largest possible error."""
+        care: float,
+    ) -> Rents:
+        """Everybody's information rent, zero for those who are not bought from."""
         n = reports.size
-        lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
+        lower, upper, estimate, evaluations = np.zeros(n), np.zeros(n), np.zeros(n), 0
         rule = self.rule(costs, tie_key=tie_key)
         spread = self.stated_variance
         # Where identity decides between equal costs, people with equal reports do not face the same rule.
-        by_identity = self.setting == "local" or not np.all(spread)
+        weight = self.error_weight(n) * self.width**2
+        tops = [prior.support[1] for prior, _ in self._groups(n)]
+        slack = max(rounding(self.setting, weight, top, cap=cap, care=care) for top in tops)
         for prior, members in self._groups(n):
             rows = members[np.isin(members, bought, assume_unique=True)] if members.size < n else bought
-            alike = rows if by_identity else spread[rows] if isinstance(spread, np.ndarray) else None
+            alike = rows if self.identity_decides else spread[rows] if isinstance(spread, np.ndarray) else None
             found = rents(
                 rule,
                 prior,
@@ -380,10 +402,9 @@ class Market:
                 paid_besides=price[rows],
                 tolerance=tolerance,
             )
-            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
+            lower[rows], upper[rows], estimate[rows] = found.lower - slack, found.upper + slack, found.estimate
             evaluations += found.evaluations
-            error = max(error, found.error)
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
+        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations)
 
     def _outside_errors(self, costs: FloatArray, allocation: Allocation) -> FloatArray:
         """What error each person would live with outside, in squared data units."""

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.disclosure import Release, ReleasePlan, release_plan, simulate_plan
+from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.errors import NothingDelivered
 from hushbid.mechanism.outcome import Outcome
 
@@ -16,15 +17,31 @@ def release(
     outcome: Outcome,
     data: object,
     *,
+    question: str = "",
+    wave: int = 1,
+    ids: Iterable[object] | None = None,
     claims: str | Path | None = None,
     accept_infinite_loss: bool = False,
 ) -> Release:
     """Release the estimate an outcome paid for: once, with exactly the promised privacy.
 
-    ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent. With
-    ``claims``, a folder, asking again returns the stored release, also after a crash; without it a second call raises.
+    ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent.
+    ``question`` says what is asked, and ``ids``, one per person, of whom; without ids people are known by their data.
+    The same question to the same people has one answer, whatever else changes; ``wave=2`` asks them again, later.
+
+    With ``claims``, a folder, asking again with the same promises and data returns the stored release, also after a
+    crash; data that came too late are not used, and those people stay among ``dropped_out``. Without it this process
+    remembers, and nothing else does: asking again raises.
     """
-    return release_plan(plan_of(outcome), data, claims=claims, accept_infinite_loss=accept_infinite_loss)
+    return release_once(
+        plan_of(outcome),
+        data,
+        question=question,
+        wave=wave,
+        ids=ids,
+        claims=claims,
+        accept_infinite_loss=accept_infinite_loss,
+    ).release
 
 
 def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> NDArray[np.float64]:
@@ -46,7 +63,7 @@ def plan_of(outcome: Outcome) -> ReleasePlan:
 
 
 def outcome_key(outcome: Outcome) -> str:
-    """The content hash of an outcome: what a claim on its one release is keyed by."""
+    """The content hash of an outcome, by which a record says that its release belongs to it."""
     head = {"outcome": 1, "market": outcome.market.to_dict(), "people": int(outcome.reports.size)}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True, allow_nan=False).encode())
     for column in outcome.columns().values():

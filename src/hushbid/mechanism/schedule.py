@@ -47,6 +47,8 @@ class Schedule:
 
     def at(self, reports: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Loss and payment at each report, as two vectors."""
+        if np.ma.is_masked(reports):
+            raise InputError("reports must be numbers, but some are masked.")
         try:
             z = np.atleast_1d(np.asarray(reports, dtype=float)).ravel()
         except (TypeError, ValueError):

@@ -20,6 +20,6 @@ enclosure and knows nothing of how a rule is made:
 """
 
 from hushbid.payments.integrals import rent_of_rule, rents
-from hushbid.payments.rule import Rents, Replies, RuleWithPotential
+from hushbid.payments.rule import Rents, Replies, RuleWithPotential, rounding
 
-__all__ = ["Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents"]
+__all__ = ["Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents", "rounding"]

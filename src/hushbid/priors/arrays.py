@@ -31,13 +31,15 @@ Numbers = Sequence[float] | NDArray[Any] | ArrayConvertible
 
 
 def to_floats(values: object, name: str, error: type[InputError] = InputError) -> FloatArray:
-    """``values`` as an array of 64-bit floats; text, dates and complex numbers are refused, not converted."""
+    """``values`` as an array of 64-bit floats; text, dates, complex numbers and masked entries are refused."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise error(f"{name} must be numbers, but {rows_text(np.ma.getmaskarray(values))} is masked")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiubO":
             raise TypeError
         return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise error(f"{name} must be a number or an array of numbers, got {type(values).__name__}") from None
 
 
@@ -122,6 +124,8 @@ def to_parameter(value: object, name: str, allowed: str, is_allowed: Callable[[f
         if isinstance(value, bool | np.bool_ | str | bytes):
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise PriorError(f"{name} must be {allowed}, got an integer beyond all floats") from None
     except (TypeError, ValueError):
         raise PriorError(f"{name} must be {allowed}, got {name}={value!r}") from None
     if not is_allowed(number):

@@ -187,7 +187,10 @@ class Prior(ABC):
 
 
 class ContinuousPrior(Prior):
-    """A prior with a density. A family gives `_cdf`, `_log_pdf`, `_quantile`, `_sample` and its markup F/f."""
+    """A prior with a density. A family gives `_cdf`, `_log_pdf`, `_quantile`, `_sample` and its markup F/f.
+
+    Its virtual cost is ironed where it falls, unless the family says that a theorem forbids that (`_always_regular`).
+    """
 
     @abstractmethod
     def _log_pdf(self, c: FloatArray) -> FloatArray: ...
@@ -198,8 +201,11 @@ class ContinuousPrior(Prior):
 
     @property
     def _always_regular(self) -> bool:
-        """Whether a theorem says that the raw virtual cost is nondecreasing; else it is looked at numerically."""
-        return True
+        """Whether a theorem says that the raw virtual cost is nondecreasing; else it is looked at numerically.
+
+        A family says so itself: of one that does not, nothing is taken for granted.
+        """
+        return False
 
     @property
     def _uses_table(self) -> bool:

@@ -151,8 +151,21 @@ class Empirical(Prior):
 
     @cached_property
     def _block_ends(self) -> NDArray[np.intp]:
-        """Indices of the values that end a block of equal ironed virtual cost."""
-        return _minorant_vertices(self._values, self._weights, self._cumulative)
+        """Indices of the values that end a block of equal ironed virtual cost.
+
+        Blocks whose costs agree but for rounding are one: values in cents, say, are not exactly what was meant, and who
+        is bought from must not hang on their last digit.
+        """
+        ends = _minorant_vertices(self._values, self._weights, self._cumulative)
+        costs = self._slopes(ends)
+        if np.all(costs[1:] * (1.0 - _TOO_CLOSE) > costs[:-1]):
+            return ends
+        kept, first = [], float(costs[0])
+        for end, after in zip(ends[:-1].tolist(), costs[1:].tolist(), strict=True):
+            if after * (1.0 - _TOO_CLOSE) > first:
+                kept.append(end)
+                first = after
+        return np.array([*kept, ends[-1]], dtype=np.intp)
 
     @cached_property
     def _block_costs(self) -> FloatArray:

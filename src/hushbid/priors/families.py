@@ -53,6 +53,10 @@ class Uniform(ParametricPrior):
         return (self.low, self.high)
 
     @property
+    def _always_regular(self) -> bool:
+        return True
+
+    @property
     def expectation(self) -> float:
         """The expected sensitivity."""
         return self.low + 0.5 * (self.high - self.low)
@@ -110,6 +114,10 @@ class Exponential(ParametricPrior):
         return (0.0, math.inf)
 
     @property
+    def _always_regular(self) -> bool:
+        return True
+
+    @property
     def expectation(self) -> float:
         """The expected sensitivity."""
         return self.scale
@@ -162,6 +170,10 @@ class LogNormal(ParametricPrior):
     def support(self) -> tuple[float, float]:
         """The interval [0, inf)."""
         return (0.0, math.inf)
+
+    @property
+    def _always_regular(self) -> bool:
+        return True
 
     @property
     def expectation(self) -> float:

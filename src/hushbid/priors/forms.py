@@ -16,7 +16,7 @@ grouped       none                                           ``priors`` (name: d
 ============  =============================================  ================================================
 
 In a text a star stands between a weight and what it weighs, a plus sign between the components of a mixture. A mixture
-within a mixture goes in parentheses.
+within a mixture, up to four deep, goes in parentheses.
 """
 
 import re
@@ -41,6 +41,8 @@ _PARAMETRIC: dict[str, type[ParametricPrior]] = {
 }
 _COMPOSED = (Mixture.family, Empirical.family, ScipyPrior.family)
 _EXAMPLE = "uniform:1,2"
+_DEEPEST = 4
+"""Of mixtures within mixtures, whose cost doubles with each."""
 
 
 def parse_prior(text: str) -> Prior:
@@ -51,13 +53,17 @@ def parse_prior(text: str) -> Prior:
     >>> parse_prior("mixture:0.3*uniform:0,1+0.7*exponential:2")
     Mixture([Uniform(low=0.0, high=1.0), Exponential(scale=2.0)], weights=[0.3, 0.7])
     """
+    return _parsed(text, 0)
+
+
+def _parsed(text: str, depth: int) -> Prior:
     if not isinstance(text, str):
         raise PriorError(f"a prior's text must be text such as {_EXAMPLE!r}, got {type(text).__name__}")
     family, colon, rest = (part.strip() for part in text.partition(":"))
     if colon and family in _PARAMETRIC:
         return _parse_parametric(_PARAMETRIC[family], rest, text)
     if colon and family == Mixture.family:
-        return _parse_mixture(rest, text)
+        return _parse_mixture(rest, text, depth + 1)
     if colon and family == Empirical.family:
         weights, values = zip(*(_parse_weighted(part, text) for part in rest.split(",")), strict=True)
         return Empirical(values, weights)
@@ -86,8 +92,8 @@ def prior_from_dict(form: Mapping[str, Any]) -> Prior | Grouped:
     return Grouped(priors, _list(form["labels"], "labels", "names"))
 
 
-def _single(form: Mapping[str, Any]) -> Prior:
-    """The prior of one person."""
+def _single(form: Mapping[str, Any], depth: int = 0) -> Prior:
+    """The prior of one person, this deep within mixtures."""
     family = form.get("family") if isinstance(form, Mapping) else form
     if isinstance(family, str) and family in _PARAMETRIC:
         names = _PARAMETRIC[family].parameter_names()
@@ -98,8 +104,9 @@ def _single(form: Mapping[str, Any]) -> Prior:
         return Empirical(form["values"], form["weights"])
     if family == Mixture.family:
         _check_keys(form, family, "components", "weights")
+        _check_depth(depth + 1)
         components = _list(form["components"], "components", "dicts")
-        return Mixture([_single(component) for component in components], form["weights"])
+        return Mixture([_single(component, depth + 1) for component in components], form["weights"])
     if family == ScipyPrior.family:
         _check_keys(form, family, "name", "shapes", "loc", "scale")
         shapes = [_number(shape) for shape in _list(form["shapes"], "shapes", "numbers")]
@@ -136,7 +143,15 @@ def _parse_parametric(family: type[ParametricPrior], rest: str, text: str) -> Pr
     return family(*(_parse_number(part, text) for part in parts))
 
 
-def _parse_mixture(rest: str, text: str) -> Prior:
+def _check_depth(depth: int) -> None:
+    if depth > _DEEPEST:
+        raise PriorError(
+            f"mixtures must not be nested more than {_DEEPEST} deep: write one mixture with all components side by side"
+        )
+
+
+def _parse_mixture(rest: str, text: str, depth: int) -> Prior:
+    _check_depth(depth)
     weights, components = [], []
     for term in _split_outside_parentheses(rest, text):
         weight, star, component = (part.strip() for part in term.partition("*"))
@@ -145,7 +160,7 @@ def _parse_mixture(rest: str, text: str) -> Prior:
         if component.startswith("(") and component.endswith(")"):
             component = component[1:-1]
         weights.append(_parse_number(weight, text))
-        components.append(parse_prior(component))
+        components.append(_parsed(component, depth))
     return Mixture(components, weights)
 
 

@@ -38,6 +38,10 @@ class Gamma(ParametricPrior):
         return (0.0, math.inf)
 
     @property
+    def _always_regular(self) -> bool:
+        return True
+
+    @property
     def expectation(self) -> float:
         """The expected sensitivity."""
         return self.shape * self.scale

@@ -174,6 +174,8 @@ class Grouped:
 def _plain_list(labels: Iterable[str]) -> list[Any]:
     if not isinstance(labels, Iterable):
         raise PriorError(f"labels must be a vector of names, got {labels!r}")
+    if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
+        raise PriorError(f"labels must be one label per person, but {rows_text(np.ma.getmaskarray(labels))} is masked")
     array = np.asarray(labels if hasattr(labels, "__array__") else list(labels), dtype=object)
     if array.ndim != 1:
         raise PriorError(f"labels must be a vector of names, got shape {array.shape}")

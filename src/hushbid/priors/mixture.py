@@ -94,10 +94,6 @@ class Mixture(ContinuousPrior):
 
     # -- densities ----------------------------------------------------------------------------------------------------
 
-    @property
-    def _always_regular(self) -> bool:
-        return False
-
     def _cdf(self, c: FloatArray) -> FloatArray:
         parts = [w * p._cdf_everywhere(c) for w, p in zip(self._shares, self._components, strict=True)]
         return np.asarray(np.sum(parts, axis=0))

@@ -203,10 +203,6 @@ class ScipyPrior(ContinuousPrior):
 
     # -- densities ----------------------------------------------------------------------------------------------------
 
-    @property
-    def _always_regular(self) -> bool:
-        return False
-
     def _cdf(self, c: FloatArray) -> FloatArray:
         return _quietly(self._frozen.cdf, c)
 

@@ -70,6 +70,10 @@ class TruncatedNormal(ParametricPrior):
         return (self.low, self.high)
 
     @property
+    def _always_regular(self) -> bool:
+        return True
+
+    @property
     def expectation(self) -> float:
         """The expected sensitivity."""
         width, far = self.high - self.low, max(self._left, -self._right)

@@ -4,7 +4,7 @@ Version 1 is a JSON object (docs/reference/record.md describes every field)::
 
     format, version      "hushbid record", 1
     outcome              the market, everybody's report, and every decision, as `Outcome.to_dict` gives them
-    outcome_key          the name under which this outcome's one release is claimed
+    outcome_key          a hash of the outcome, by which a release says that it belongs to it
     lower_bound          no decision can have a lower objective (see `hushbid.allocation.certificate`)
     totals               control totals: the exact sum of every column
     people               ids and group labels; each may be null
@@ -136,11 +136,12 @@ class Record:
         }
         return cls._made(content, outcome=outcome, money=money, release=release)
 
-    def with_release(self, release: Release) -> "Record":
-        """The same record with the release that was drawn later; a record has one release at most."""
+    def with_release(self, release: Release, *, stamps: Iterable[str] = ()) -> "Record":
+        """The same record with the release that was drawn later, and more stamps; a record has one release at most."""
         if self.release is not None:
             raise RecordError("A record holds one release, and this one has it already.")
-        content = {**self.content, "release": release.to_dict()}
+        stamped = _texts([*self.stamps, *stamps], "stamps", None)
+        content = {**self.content, "release": release.to_dict(), "stamps": stamped}
         return self._made(content, outcome=self.outcome, money=self.money, release=release)
 
     @property

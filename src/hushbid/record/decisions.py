@@ -19,6 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from hushbid.allocation import tie_keys
 from hushbid.priors import Empirical, Prior
 from hushbid.record.contents import lower_bound
 from hushbid.record.facts import Facts, FloatArray, Rows, best_weights
@@ -27,6 +28,9 @@ from hushbid.record.local_rule import LocalRule
 
 CLOSE = 1e-9
 """Recomputed numbers may differ by this part: a thousandth of what must be noticed."""
+
+_NEAR = 16
+"""So many people are looked at before and after the last one bought from."""
 
 _GAP = 2e-9
 _BY_DEFINITION = 1e-7
@@ -45,6 +49,8 @@ def decision_checks(facts: Facts) -> Iterator[Check]:
     yield _error_and_objective(facts)
     yield _certificate(facts)
     yield _optimality(facts)
+    if facts.market.identity_decides:
+        yield _ties(facts)
     yield _virtual_costs_by_definition(facts)
 
 
@@ -215,6 +221,10 @@ def _local_conditions(facts: Facts) -> Check:
     others = [rule.value_of(count) for count in {1, rows.size - 1, rows.size + 1} if 1 <= count <= facts.people]
     if not distance(facts.outcome.objective, here) <= CLOSE or not here <= min(others) * (1.0 + 1e-12):
         problems.append("Another number of people to buy from would be better")
+    margin = np.lexsort((facts.order, facts.costs))[max(rows.size - _NEAR, 0) : rows.size + _NEAR]
+    answers = rule.at(margin, facts.costs[margin]).loss
+    if (distance(facts.losses[margin], answers) > CLOSE).any():
+        problems.append("At the margin the rule that payments integrate buys from somebody else")
     return judged(
         "optimality",
         problems,
@@ -235,6 +245,16 @@ def _not_the_cheapest(facts: Facts, rows: Rows) -> list[str]:
     skipped_over = np.zeros(facts.people, dtype=bool)
     skipped_over[rest[cheaper]] = True
     return [f"Somebody cheaper, or earlier among equals, was passed over in {rows_text(skipped_over)}"]
+
+
+def _ties(facts: Facts) -> Check:
+    """Whether anybody could have arranged the order among equals after the reports."""
+    name, ids = "ties", facts.record.ids
+    if ids is None:
+        return skipped(name, "There are no ids, so the order among equals is taken as stated")
+    if not np.array_equal(facts.order, np.argsort(np.argsort(tie_keys(ids), kind="stable"))):
+        return skipped(name, "The order among equals is not that of a hash of ids, and is taken as stated")
+    return judged(name, [], "Equals are bought from in the order of a hash of their ids", people=facts.people)
 
 
 def _cheapest_alone(facts: Facts) -> Check:

@@ -52,14 +52,15 @@ class LocalRule:
         self._unit, self._error_weight = variance, error_weight
         self._scale = error_weight * variance**1.5
         self._order = np.arange(costs.size) if order is None else order
+        self._cost = self._finite_ones(costs)
+        rows = np.lexsort((self._order, self._cost))
+        rows = rows[: int(np.count_nonzero(self._cost < math.inf))]
         with np.errstate(over="ignore"):
-            self._cost = costs / self._scale
-            rows = np.lexsort((self._order, self._cost))
-            rows = rows[: int(np.count_nonzero(self._cost < math.inf))]
-            candidates = np.flatnonzero(self._cost[rows] * np.arange(rows.size, dtype=float) ** 2 <= _MOST)
+            place = np.arange(rows.size, dtype=float)
+            candidates = np.flatnonzero(self._cost[rows] / self._scale * place**2 <= _MOST)
         self._finite = int(rows.size)
         rows = rows[: int(candidates[-1]) + 3]
-        self._rows, self._sorted = rows, self._cost[rows]
+        self._rows, self._ranked, self._sorted = rows, self._cost[rows], self._cost[rows] / self._scale
         self._place = np.full(costs.size, self._finite)
         self._place[rows] = np.arange(rows.size)
         self._price, self._guess = 1.0, 1
@@ -80,8 +81,7 @@ class LocalRule:
 
     def at(self, rows: Rows, costs: FloatArray) -> Answers:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        with np.errstate(over="ignore"):
-            _, best = self._best(rows, costs / self._scale)
+        _, best = self._best(rows, self._finite_ones(costs))
         return Answers(
             best.own / math.sqrt(self._unit),
             np.sqrt(best.price) * self._unit,
@@ -96,19 +96,27 @@ class LocalRule:
     def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
         """Everybody's privacy loss, the error and the objective if person ``row`` had that cost."""
         changed = self._cost.copy()
-        changed[row] = cost / self._scale
+        changed[row] = self._finite_ones(np.array([cost]))[0]
         counts, best = self._best(np.array([row]), changed[[row]])
         losses = np.zeros(changed.size)
         bought = np.lexsort((self._order, changed))[: int(counts[0])]
         if best.value[0] < math.inf:
-            losses[bought] = (
-                _alone_loss(changed[bought]) if bought.size == 1 else _supply(changed[bought] / float(best.price[0]))[1]
-            )
+            normal = changed[bought] / self._scale
+            losses[bought] = _alone_loss(normal) if bought.size == 1 else _supply(normal / float(best.price[0]))[1]
         return (
             losses / math.sqrt(self._unit),
             math.sqrt(float(best.price[0])) * self._unit,
             float(best.value[0]) * self._error_weight * self._unit,
         )
+
+    def _finite_ones(self, costs: FloatArray) -> FloatArray:
+        """The costs, infinite where normal form cannot hold them.
+
+        They stay as given, and so are ranked as the solver ranks them: in normal form two that differ in the last digit
+        may be equal.
+        """
+        with np.errstate(over="ignore"):
+            return np.where(costs / self._scale < math.inf, costs, math.inf)
 
     # -- how many ------------------------------------------------------------------------------------------------------
 
@@ -147,8 +155,8 @@ class LocalRule:
 
     def _rank(self, rows: Rows, moved: FloatArray) -> Counts:
         """How many others come before the moved person: the cheaper, and equals that precede her."""
-        rank = self._sorted.searchsorted(moved, side="left")
-        end = self._sorted.searchsorted(moved, side="right")
+        rank = self._ranked.searchsorted(moved, side="left")
+        end = self._ranked.searchsorted(moved, side="right")
         for j in np.flatnonzero(rank < end).tolist():
             rank[j] += int((self._order[self._rows[rank[j] : end[j]]] < self._order[rows[j]]).sum())
         taken_out = np.where(rows >= 0, self._place[rows], self._finite)
@@ -157,7 +165,7 @@ class LocalRule:
     def _alone(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         cheapest = np.append(self._sorted[:2], [math.inf, math.inf])
         out = np.where(rows >= 0, self._place[rows], self._finite)
-        cost = np.minimum(np.where(out == 0, cheapest[1], cheapest[0]), moved)
+        cost = np.minimum(np.where(out == 0, cheapest[1], cheapest[0]), moved / self._scale)
         with np.errstate(divide="ignore", invalid="ignore"):
             y = _alone_loss(cost)
             error = np.where(cost > 0.0, 1.0 + 2.0 / (y * y), 1.0)
@@ -176,7 +184,7 @@ class LocalRule:
         possible = bought.sum(axis=1) == wanted[:, 0]
         here = np.concatenate([bought, active[:, None]], axis=1)
         costs = np.where(bought, self._sorted[column], 0.0)
-        costs = np.concatenate([costs, np.where(active, moved, 0.0)[:, None]], axis=1)
+        costs = np.concatenate([costs, np.where(active, moved / self._scale, 0.0)[:, None]], axis=1)
         dearest = costs.max(axis=1)
         least = dearest / _STEEPEST * (1.0 + 1e-13)
         price = np.maximum(np.full(rows.size, self._price), least)

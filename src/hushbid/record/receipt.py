@@ -24,7 +24,7 @@ from hushbid.errors import RecordError
 from hushbid.record.canonical import canonical
 from hushbid.record.events import SALT_BYTES, Head
 from hushbid.record.merkle import HASH_BYTES, Tree, proves
-from hushbid.record.plain import bytes_of, fields_of, integer_of, number_of, number_text, text_of
+from hushbid.record.plain import bytes_of, fields_of, integer_of, number_of, number_text, text_of, time_of
 from hushbid.record.signing import SIGNATURE_BYTES, PublicKey, SigningKey
 
 FORMAT, VERSION = "hushbid-receipt", 1
@@ -85,6 +85,9 @@ class Body:
     salt: bytes
     """32 random bytes, hers alone."""
 
+    renewed: tuple[str, ...] = ()
+    """When the analyst made a new link for her, while the campaign was not over."""
+
     def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
         return f"Body(campaign={self.campaign!r}, participant={self.participant!r})"
 
@@ -105,12 +108,14 @@ class Body:
             "currency": self.currency,
             "decimals": self.decimals,
             "salt": self.salt.hex(),
+            **({"renewed": list(self.renewed)} if self.renewed else {}),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Body":
-        """The inverse of `to_dict`; exactly the fields of version 1."""
-        found = fields_of(values, "body", _BODY_FIELDS)
+        """The inverse of `to_dict`; exactly the fields of version 1, and ``renewed`` if it is not empty."""
+        named = isinstance(values, Mapping) and "renewed" in values
+        found = fields_of(values, "body", _BODY_FIELDS | {"renewed"} if named else _BODY_FIELDS)
         currency = text_of(found["currency"], "currency")
         if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
             raise RecordError("currency must be three capital letters such as EUR.")
@@ -130,6 +135,7 @@ class Body:
             currency=currency,
             decimals=integer_of(found["decimals"], "decimals"),
             salt=bytes_of(found["salt"], "salt", SALT_BYTES),
+            renewed=_times(found["renewed"]) if named else (),
         )
 
 
@@ -224,6 +230,16 @@ class Receipt:
             "public_key": self.key.hex,
             "fingerprint": self.key.fingerprint,
         }
+
+
+def _times(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not values:
+        raise RecordError("renewed must be a list of at least one time, or left out.")
+    for value in values:
+        time_of(value, "renewed")
+    if values != sorted(values):
+        raise RecordError("renewed must list times in order.")
+    return tuple(values)
 
 
 def tree_of(bodies: Sequence[Body]) -> Tree:

@@ -128,6 +128,7 @@ def _in_log(receipt: Receipt, log: Sequence[Event] | None) -> Check:
     elif (named.body.get("root"), named.body.get("tree_size")) != (receipt.root.hex(), receipt.tree_size):
         problems.append(f"Event {receipt.event_number} names another root")
     problems += _report_problems(body, log)
+    problems += _renewal_problems(receipt, log)
     return judged("log", problems, "The log has the event that the receipt names, and the report it was told")
 
 
@@ -143,6 +144,22 @@ def _report_problems(body: Body, log: Sequence[Event]) -> list[str]:
     if not told or told[-1] != report_commitment(body.participant, body.report, body.salt):
         return ["The last report in the log is not the one on the receipt"]
     return []
+
+
+def _renewal_problems(receipt: Receipt, log: Sequence[Event]) -> list[str]:
+    """New links in the log must be on the receipt, and no others; events that do not say what they may do are older."""
+    body = receipt.body
+    made = [
+        event
+        for event in log
+        if event.kind == "link-renewed"
+        and event.body.get("participant") == body.participant
+        and event.number < receipt.event_number
+    ]
+    needed = {event.at for event in made if "reads_only" in event.body}
+    if needed <= set(body.renewed) <= {event.at for event in made}:
+        return []
+    return ["The new links that the log knows of are not those on the receipt"]
 
 
 def _in_record(body: Body, record: Record | None) -> Check:

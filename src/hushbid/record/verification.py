@@ -83,7 +83,7 @@ def _key(record: Record) -> Check:
     problems = []
     if record.outcome_key != outcome_key(record.outcome):
         problems.append("The outcome's key does not fit the outcome")
-    return judged("key", problems, "The outcome's key, under which its release is claimed, fits the outcome")
+    return judged("key", problems, "The outcome's key, which its release names, fits the outcome")
 
 
 def _totals(record: Record) -> Check:

@@ -17,6 +17,7 @@ Wiring, for a command line or a server:
 - ``comparison``: by default the other setting is computed on the same reports, which takes as long as ``acquire``.
 - ``menu``: ``market.menu(n, rng=...)``; shown in place of the schedule when fewer than 20 people were bought from.
 - ``record_name`` and ``record_hash``: how the reader finds and recognises the record for ``hushbid verify``.
+- ``settlement``: by whoever keeps that account, who delivered and what is owed and paid, fees included.
 - ``notices``: sentences shown above everything, for instance that sensitivities are simulated.
 
 Nothing in a report is one person's: charts need 20 people, bars 5, small groups are pooled (`aggregates`). The page
@@ -33,8 +34,9 @@ from hushbid.report.build import build_report
 from hushbid.report.model import AuditLine, Report
 from hushbid.report.page import render_report
 from hushbid.report.prior import prior_picture
+from hushbid.report.settlement import Settlement
 
-__all__ = ["AuditLine", "Report", "build_report", "prior_picture", "render_report", "write_report"]
+__all__ = ["AuditLine", "Report", "Settlement", "build_report", "prior_picture", "render_report", "write_report"]
 
 
 def write_report(path: str | Path, report: Report, *, force: bool = False) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Grouped, Prior
-from hushbid.report.formats import number
+from hushbid.report.formats import at_most, number
 from hushbid.report.model import Assumption
 
 _LONGEST_PRIOR = 60
@@ -26,8 +26,15 @@ def prior_words(prior: Prior | Grouped) -> str:
     return text if short else f"a {prior.family} distribution, stated in full in the record"
 
 
-def assumptions_of(market: Market, *, people: int, prior_from_participants: bool) -> tuple[Assumption, ...]:
+def assumptions_of(
+    market: Market, *, people: int, prior_from_participants: bool, account_kept: bool = False
+) -> tuple[Assumption, ...]:
     """What has to be believed about this market, in the order in which it matters."""
+    account = (
+        "The server keeps an account of them over its campaigns, for people who were invited under an id."
+        if account_kept
+        else "No account is kept across campaigns."
+    )
     return (
         _trust(market),
         _range(market),
@@ -65,7 +72,7 @@ def assumptions_of(market: Market, *, people: int, prior_from_participants: bool
         Assumption(
             title="One release",
             text="The estimate is drawn once, and nothing else is computed from the same data.",
-            if_wrong="Losses add up: two releases of a datum at ε cost 2 ε. No account is kept across campaigns.",
+            if_wrong=f"Losses add up: two releases of a datum at ε cost 2 ε. {account}",
         ),
         Assumption(
             title="Good randomness",
@@ -121,7 +128,9 @@ def _variance(market: Market) -> Assumption:
             if_wrong="It cannot be wrong; if data vary less, the interval is wider than it need be.",
         )
     declared = np.asarray(market.variance, dtype=float)
-    said = f"is at most {number(float(declared), 4)}" if declared.ndim == 0 else "is declared for each person"
+    said = (
+        f"is at most {number(at_most(float(declared), 4), 4)}" if declared.ndim == 0 else "is declared for each person"
+    )
     weighted = bool(np.any(np.asarray(market.user_weight) > 0))
     return Assumption(
         title="A declared variance",

@@ -13,7 +13,7 @@ from typing import Any
 from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
-from hushbid.report.formats import NBSP, at_most, number, percent
+from hushbid.report.formats import NBSP, at_least, at_most, level_text, number, percent
 from hushbid.report.html import plain
 from hushbid.report.model import AuditLine, Verdict
 
@@ -58,8 +58,8 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
     proved, sure = audit.lower_bound / audit.promised, f"{100 * audit.confidence:.7g}{NBSP}%"
     if audit.loss_rejected:
         finding = (
-            f"The promise is broken: the person attacked certainly loses at least {number(proved)} times the ε that she"
-            " was promised."
+            f"The promise is broken: the person attacked certainly loses at least {number(at_least(proved, 3))} times"
+            " the ε that she was promised."
         )
     elif audit.fit_rejected:
         finding = (
@@ -91,7 +91,7 @@ def _accuracy(audit: AccuracyCheck, noise_share: float) -> AuditLine:
         finding=(
             f"The simulated squared error, {number(audit.simulated_mse, 4)} ± {number(audit.mse_uncertainty, 2)},"
             f" {word} the stated {number(audit.formula_mse, 4)}. Intervals meant to hold the mean at least"
-            f" {percent(audit.level)} of the time did so {percent(audit.coverage, 3)} of the time."
+            f" {level_text(audit.level)} of the time did so {percent(audit.coverage, 3)} of the time."
         ),
         samples=f"{audit.repetitions:,} simulated campaigns on made-up data",
         power=power,

@@ -44,6 +44,7 @@ from hushbid.report.model import (
 )
 from hushbid.report.rivals import rivals_facts
 from hushbid.report.selection import selection_facts
+from hushbid.report.settlement import Settlement, settled_facts
 
 Groups = Sequence[object] | NDArray[np.generic]
 _BANDS = (0.5, 0.8)
@@ -67,6 +68,7 @@ def build_report(
     menu: Menu | None = None,
     prior_from_participants: bool = False,
     spending_ceiling: float | None = None,
+    settlement: Settlement | None = None,
     notices: Sequence[str] = (),
     record_name: str = "record.json",
     record_hash: str | None = None,
@@ -78,7 +80,8 @@ def build_report(
     ``groups`` has one label per person (by default the groups of the prior, if it has any). ``audits`` are results of
     `hushbid.audit`. ``comparison`` is the outcome in the other setting on the same reports, or whether to compute it.
     ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. With a ``currency``,
-    payments are taken to be rounded up to its smallest coin, as they are paid. ``notices`` are shown above all else.
+    payments are taken to be rounded up to its smallest coin, as they are paid. ``settlement`` is the account of whoever
+    keeps one: who delivered, what is owed and paid. ``notices`` are shown above all else.
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie strictly between 0 and 1, got {level}.")
@@ -98,7 +101,7 @@ def build_report(
         people=people,
         bought_from=outcome.active,
         estimate=estimate,
-        cost=_cost(outcome, money, spending_ceiling),
+        cost=_cost(outcome, money, spending_ceiling, settlement),
         privacy=_privacy(outcome, release, menu),
         groups=_groups(outcome, groups),
         selection=_selection(outcome, estimate.half_width),
@@ -106,7 +109,12 @@ def build_report(
         rivals=rivals_facts(outcome),
         cap=_cap(outcome, level),
         audits=audit_lines(audits, noise_share=estimate.noise_share, people=people),
-        assumptions=assumptions_of(market, people=people, prior_from_participants=prior_from_participants),
+        assumptions=assumptions_of(
+            market,
+            people=people,
+            prior_from_participants=prior_from_participants,
+            account_kept=settlement is not None,
+        ),
         record_name=plain(record_name),
         record_hash=None if record_hash is None else plain(record_hash),
         versions=tuple(sorted((release.versions if release is not None else {"hushbid": __version__}).items())),
@@ -149,7 +157,9 @@ def _estimate(outcome: Outcome, release: Release | None, error: ErrorModel | Non
     )
 
 
-def _cost(outcome: Outcome, currency: Currency | None, ceiling: float | None) -> CostFacts:
+def _cost(
+    outcome: Outcome, currency: Currency | None, ceiling: float | None, settlement: Settlement | None
+) -> CostFacts:
     paying = (outcome.privacy_loss > 0.0) & (outcome.reports > 0.0)
     compensation = math.fsum(outcome.reports[paying] * outcome.privacy_loss[paying])
     rent, total = math.fsum(outcome.information_rent), outcome.total_payment
@@ -174,6 +184,7 @@ def _cost(outcome: Outcome, currency: Currency | None, ceiling: float | None) ->
         payers=int(np.count_nonzero(outcome.payments < 0.0)),
         incentive_error=incentive_error,
         spending_ceiling=ceiling,
+        settled=None if settlement is None else settled_facts(settlement, outcome.active),
     )
 
 
@@ -198,8 +209,8 @@ def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> Pr
 
 
 def _checked(release: Release | None) -> tuple[int, int, int] | None:
-    """For how many people the promise was verified. Locally that tells who delivered, to be withheld if few did not."""
-    if release is None or (release.setting == "local" and 0 < len(release.dropped_out) < SMALLEST_CHART):
+    """For how many people the promise was verified. That may tell how many delivered, so not if few did not."""
+    if release is None or 0 < len(release.dropped_out) < SMALLEST_CHART:
         return None
     return release.check.people, release.check.people_in_fractions, release.check.people_mapped
 
@@ -242,7 +253,7 @@ def _comparison(outcome: Outcome, other: Outcome | Literal["compute", "omit"], l
 
 def _again(outcome: Outcome, **changes: object) -> Outcome:
     changed: Market = replace(outcome.market, **changes)  # type: ignore[arg-type]
-    return changed.acquire(outcome.reports)
+    return changed.acquire(outcome.reports, tie_key=outcome.tie_order)
 
 
 def _cap(outcome: Outcome, level: float) -> CapFacts:

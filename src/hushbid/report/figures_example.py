@@ -165,7 +165,8 @@ def schedule(quick: bool = False) -> PaperFigure:
 def most_sure(before: float | FloatArray, loss: float | FloatArray) -> FloatArray:
     """The most that somebody who gave a fact about a person the chance ``before`` can become sure of it.
 
-    Differential privacy bounds the ratio of odds by exp(loss), whatever else she knows.
+    Differential privacy bounds by exp(loss) what the person's taking part does to the odds; what other people's data
+    say about her comes on top, and would without her.
     """
     odds_before = np.asarray(before) / (1.0 - np.asarray(before))
     after = odds_before * np.exp(loss)
@@ -191,14 +192,14 @@ def odds(quick: bool = False) -> PaperFigure:
             axes,
             x="privacy loss ε",
             y="at most so sure after, in %",
-            title="What the estimate can tell about one person",
+            title="What taking part can tell about one person",
         )
         axes.set_ylim(0, 101)
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
     return PaperFigure(
         name="odds",
-        title="How sure somebody can become about a person after seeing the estimate, whatever else she knows.",
+        title="How sure somebody can become about a person because she took part, at most.",
         table=table,
         draw=draw,
         size=(7.0, 3.4),

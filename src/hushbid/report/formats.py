@@ -7,6 +7,7 @@ from hushbid.engine.money import NO_CURRENCY, Currency
 
 NBSP = "\u00a0"
 _MINUS = "\u2212"
+_LARGEST_POWER = 700.0
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -76,6 +77,33 @@ def at_most(value: float, digits: int = 2) -> float:
         return value
     written = Decimal(repr(float(value)))
     return float(written.quantize(Decimal(1).scaleb(written.adjusted() - digits + 1), ROUND_CEILING))
+
+
+def at_least(value: float, digits: int = 2) -> float:
+    """The value rounded down to so many significant digits: still a bound from below.
+
+    >>> at_least(0.4293), at_least(0.42)
+    (0.42, 0.42)
+    """
+    return -at_most(-value, digits)
+
+
+def factor_at_most(loss: float) -> str:
+    """By how much a privacy loss can change odds, at most.
+
+    >>> factor_at_most(0.1), factor_at_most(1.0), factor_at_most(1000.0)
+    ('1.11', '2.72', '∞')
+    """
+    return number(at_most(math.exp(loss) if loss < _LARGEST_POWER else math.inf, 3))
+
+
+def level_text(level: float) -> str:
+    """A confidence as it was asked for, not rounded: a bound that is rounded up is none.
+
+    >>> level_text(0.95), level_text(0.956)
+    ('95\\xa0%', '95.6\\xa0%')
+    """
+    return f"{100.0 * level:.12g}{NBSP}%"
 
 
 def currency_words(currency: Currency | None) -> str:

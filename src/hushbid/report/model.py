@@ -10,6 +10,7 @@ from typing import Literal
 
 from hushbid.engine.money import Currency
 from hushbid.report.aggregates import GroupRow, Histogram
+from hushbid.report.settlement import SettledFacts
 
 Verdict = Literal["failed", "clear", "weak"]
 
@@ -74,10 +75,10 @@ class CostParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostFacts:
-    """What was paid, and for what."""
+    """What is paid, and for what."""
 
     paid: float
-    """What is really paid in all."""
+    """What was decided to be paid in all, if everybody delivers."""
 
     parts: CostParts | None
     """What it is for; None if too few people are behind it."""
@@ -90,6 +91,9 @@ class CostFacts:
 
     spending_ceiling: float | None
     """What the campaign was allowed to spend."""
+
+    settled: SettledFacts | None = None
+    """What became of it: who delivered, what is owed; None where nobody keeps that account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

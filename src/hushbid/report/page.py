@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from importlib.resources import files
 
-from hushbid.report.formats import NBSP, count, interval, money, number, people, percent, with_unit
+from hushbid.report.formats import NBSP, count, interval, level_text, money, number, people, percent, with_unit
 from hushbid.report.html import Markup, element, join, style_element
 from hushbid.report.model import Report
 from hushbid.report.sections import (
@@ -23,6 +23,14 @@ from hushbid.report.sections_checks import (
 )
 from hushbid.report.sections_people import groups_section, selection_section
 from hushbid.report.sections_rivals import rivals_section
+from hushbid.report.sections_settled import (
+    cost_amount,
+    cost_name,
+    delivered_words,
+    everybody_delivered,
+    no_estimate_ever,
+    settled_sentence,
+)
 
 SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup]], ...] = (
     ("estimate", "The estimate", estimate_section),
@@ -119,19 +127,28 @@ def _lede(report: Report) -> Markup:
     elif math.isinf(report.privacy.largest):
         loses = f"{people(report.privacy.unlimited)} accepted an unlimited loss of privacy."
     if facts.value is None:
-        return join([f"Data on {report.quantity} have been bought. {_price(report)} {loses} Nothing is released yet."])
+        if no_estimate_ever(report):
+            return join([f"There is no estimate of {report.quantity}: nobody delivered. {_price(report)}"])
+        return join([f"Data on {report.quantity} are bought. {_price(report)} {loses} Nothing is released yet."])
     text, low, high = interval(facts.value, facts.half_width)
     return join(
         [
             f"We estimate {report.quantity} at ",
             element("b", with_unit(text, report.unit)),
-            f", with {percent(facts.level)} confidence between {low} and {high}. {_price(report)} {loses}",
+            f", with {level_text(facts.level)} confidence between {low} and {high}. {_price(report)} {loses}",
         ]
     )
 
 
 def _price(report: Report) -> str:
     cost, whom = report.cost, f"{count(report.bought_from)} of {people(report.people)}"
+    if cost.settled is not None:
+        return settled_sentence(report)
+    if not cost.payers and not everybody_delivered(report):
+        return (
+            f"Payments of {money(cost.paid, report.currency)} were decided for {whom}; those who do not deliver are not"
+            " paid."
+        )
     if not cost.payers:
         return f"It cost {money(cost.paid, report.currency)}, paid to {whom}."
     verb = "cost" if cost.paid >= 0.0 else "brought in"
@@ -153,8 +170,8 @@ def _key_figures(report: Report) -> Markup:
     if not note and cost.parts is not None and cost.parts.rent > 0.0:
         note = f"{percent(cost.parts.rent / (cost.parts.compensation + cost.parts.rent))} information rent"
     figures += [
-        ("Paid", money(cost.paid, report.currency), note),
-        ("Bought from", count(report.bought_from), f"of {people(report.people)}"),
+        (cost_name(report), money(cost_amount(report), report.currency), note),
+        ("Bought from", count(report.bought_from), f"of {people(report.people)}{delivered_words(report)}"),
     ]
     if report.bought_from:
         figures.append(

@@ -15,10 +15,13 @@ from hushbid.report.charts import (
 )
 from hushbid.report.formats import (
     NBSP,
+    at_most,
     count,
     decimals_for,
+    factor_at_most,
     fixed,
     interval,
+    level_text,
     money,
     money_at_most,
     number,
@@ -28,6 +31,7 @@ from hushbid.report.formats import (
 )
 from hushbid.report.html import Child, Markup, element, join
 from hushbid.report.model import CostParts, Curve, Report
+from hushbid.report.sections_settled import everybody_delivered, no_estimate_ever, settled_sentence
 from hushbid.report.svg import Table, figure, plain_table
 
 _TABLE_ROWS = 13
@@ -57,22 +61,24 @@ def estimate_section(report: Report) -> Markup:
     if not math.isfinite(facts.half_width):
         return paragraph("Nothing was bought, so there is no estimate: nobody reported within the range of the prior.")
     half = with_unit(_rounded_up(facts.half_width), unit)
+    if no_estimate_ever(report):
+        return paragraph("Nobody who was bought from delivered, so there is no estimate, and there will be none.")
     if facts.value is None:
         opening = paragraph(
             "No estimate has been released yet. If everybody who was bought from delivers, it will come with an"
             f" interval of ±{NBSP}",
             bold(half),
-            f" at {percent(facts.level)} confidence.",
+            f" at {level_text(facts.level)} confidence.",
         )
         return join([opening, _uncertainty(report)])
     value = facts.value
     text, low, high = interval(value, facts.half_width)
     description = (
-        f"A number line. The estimate is {with_unit(text, unit)}; the {percent(facts.level)} interval goes from {low}"
-        f" to {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
+        f"A number line. The estimate is {with_unit(text, unit)}; the {level_text(facts.level)} interval goes from"
+        f" {low} to {high}. The public range goes from {number(facts.bounds[0], 6)} to {number(facts.bounds[1], 6)}."
     )
     rows = [(percent(level), *interval(value, width)[1:]) for level, width in facts.bands]
-    rows += [(percent(facts.level), low, high), ("Estimate, all digits released", repr(value), "")]
+    rows += [(level_text(facts.level), low, high), ("Estimate", text, "")]
     chart = figure(
         lambda width: estimate_chart(value, facts, unit, width),
         name="estimate",
@@ -84,7 +90,7 @@ def estimate_section(report: Report) -> Markup:
     meaning = paragraph(
         "Were the whole campaign repeated, intervals made like this one would contain ",
         report.quantity,
-        f" at least {percent(facts.level)} of the time, at this sample size and whatever the data look like, as long"
+        f" at least {level_text(facts.level)} of the time, at this sample size and whatever the data look like, as long"
         " as the ",
         element("a", "assumptions", href="#assumptions"),
         " hold. The estimate is not squeezed into the public range, since that would bias it.",
@@ -93,7 +99,7 @@ def estimate_section(report: Report) -> Markup:
 
 
 def _bands_caption(report: Report) -> str:
-    levels = [percent(level) for level, _ in sorted(report.estimate.bands)] + [percent(report.estimate.level)]
+    levels = [percent(level) for level, _ in sorted(report.estimate.bands)] + [level_text(report.estimate.level)]
     return f"From the inside out: where the truth lies with {', '.join(levels[:-1])} and {levels[-1]} confidence."
 
 
@@ -103,8 +109,8 @@ def _dropped_out(report: Report) -> Markup | None:
         return None
     told = f"Fewer than {SMALLEST_CHART} people" if missing is None else f"{count(missing)} people"
     return paragraph(
-        f"{told} who were bought from did not deliver their data. Everything shown about the estimate accounts for"
-        " that."
+        f"{told} who were bought from did not deliver their data. Everything in this section accounts for that;"
+        " comparisons with other ways to buy are as if everybody had delivered."
     )
 
 
@@ -147,7 +153,9 @@ def cost_section(report: Report) -> Markup:
     if report.bought_from == 0:
         return paragraph("Nothing was bought and nobody is paid.")
     if cost.parts is None:
-        return join([paragraph(bold(money(cost.paid, currency)), " in all."), withheld(FEW), _kinds_of_pay(report)])
+        how = " in all." if everybody_delivered(report) else " decided in all, if everybody delivers."
+        opening = paragraph(bold(money(cost.paid, currency)), how)
+        return join([opening, _settled(report), withheld(FEW), _kinds_of_pay(report)])
     amounts = [
         ("Compensation for privacy given up", cost.parts.compensation, "s1"),
         ("Information rent", cost.parts.rent, "s2"),
@@ -159,16 +167,18 @@ def cost_section(report: Report) -> Markup:
         for place, (name, amount, color) in enumerate(amounts)
         if amount or place < 2
     ]
+    how = "in all" if everybody_delivered(report) else "decided"
     listed = ", ".join(f"{name.lower()} {words}" for name, _, _, words in parts)
     chart = figure(
         lambda width: parts_chart(parts, width),
         name="cost",
-        title=f"{money(cost.paid, currency)} in all, and what it is for",
+        title=f"{money(cost.paid, currency)} {how}, and what it is for",
         description=f"A bar divided into: {listed}.",
         caption=legend(parts),
     )
     signs, prices = _signs(report, cost.parts), _prices(report, cost.parts)
-    return join([chart, _kinds_of_pay(report), signs, prices, _not_due(report), _certificate(report, cost.parts)])
+    due = _settled(report) or _not_due(report)
+    return join([chart, due, _kinds_of_pay(report), signs, prices, _certificate(report, cost.parts)])
 
 
 def _kinds_of_pay(report: Report) -> Markup:
@@ -185,11 +195,16 @@ def _kinds_of_pay(report: Report) -> Markup:
 
 def _not_due(report: Report) -> Markup | None:
     """Amounts after drop-outs would tell, by subtraction, what those few were to be paid."""
-    if report.estimate.dropped_out == 0:
+    if everybody_delivered(report):
         return None
     return paragraph(
         "Amounts are those decided before delivery. Where people who did not deliver are not paid, less is paid out."
     )
+
+
+def _settled(report: Report) -> Markup | None:
+    """What is owed by the account of whoever keeps it."""
+    return None if report.cost.settled is None else paragraph(settled_sentence(report))
 
 
 def _signs(report: Report, parts: CostParts) -> Markup | None:
@@ -207,7 +222,7 @@ def _prices(report: Report, parts: CostParts) -> Markup:
     cost, currency = report.cost, report.currency
     finite = 0.0 < parts.total_loss < math.inf
     rows = [
-        ("Paid in all", money(cost.paid, currency)),
+        ("In all" if everybody_delivered(report) else "Decided in all", money(cost.paid, currency)),
         ("Per person bought from", money(cost.paid / report.bought_from, currency)),
         ("Per unit of ε, everything included", money(cost.paid / parts.total_loss, currency) if finite else "—"),
         ("… of which people asked", money(parts.compensation / parts.total_loss, currency) if finite else "—"),
@@ -264,19 +279,21 @@ def _meaning(report: Report) -> Markup:
             "the promise protects them from nothing.",
         )
     claim = "Nobody was promised to lose more than " if report.privacy_failed else "Nobody loses more than "
-    seen = "seeing the estimate" if report.setting == "central" else "seeing what her device sends"
+    seen = "the estimate" if report.setting == "central" else "what her device sends"
     spared = report.people - report.bought_from
     broken = [bold("An audit found this broken; what follows is what was promised. ")] if report.privacy_failed else []
     return paragraph(
         broken,
         f"{people(spared)} of {count(report.people)} lose nothing at all. "
         if spared
-        else "Everybody gives up some privacy. ",
+        else "Some privacy is bought from everybody. ",
         claim,
         bold(f"ε{NBSP}={NBSP}{number(largest)}"),
-        f": whatever anybody believed about a person, {seen} changes the odds by a factor of at most"
-        f" {number(math.exp(min(largest, 700.0)))}. At ε{NBSP}={NBSP}0.1 that factor is 1.1, at ε{NBSP}={NBSP}1 it is"
-        f" 2.7; from about ε{NBSP}={NBSP}5 on, the word privacy is generous.",
+        f": {seen} is at most {factor_at_most(largest)} times as likely with a person's datum as with any other in"
+        " its place, so that is the most by which her taking part changes the odds of anything one might believe about"
+        " her. What other people's data tell about her, they tell whether she takes part or not. At"
+        f" ε{NBSP}={NBSP}0.1 that factor is 1.1, at ε{NBSP}={NBSP}1 it is 2.7; from about ε{NBSP}={NBSP}5 on, the word"
+        " privacy is generous.",
     )
 
 
@@ -286,10 +303,10 @@ def _losses(report: Report) -> Markup:
         return withheld(facts.withheld)
     bars, median = facts.histogram, facts.median
     quantile_rows = [
-        (f"{percent(level)} lose at most", number(value), f"×{NBSP}{number(math.exp(value))}")
+        (f"{percent(level)} lose at most", number(at_most(value, 3)), f"×{NBSP}{factor_at_most(value)}")
         for level, value in facts.quantiles
     ]
-    quantile_rows.append(("Nobody loses more than", number(facts.largest), f"×{NBSP}{number(math.exp(facts.largest))}"))
+    quantile_rows.append(("Nobody loses more than", number(facts.largest), f"×{NBSP}{factor_at_most(facts.largest)}"))
     rows = [
         (f"{number(first)} to {number(last)}", count(inside))
         for first, last, inside in zip(bars.edges, bars.edges[1:], bars.counts, strict=False)
@@ -297,9 +314,10 @@ def _losses(report: Report) -> Markup:
     chart = figure(
         lambda width: loss_chart(bars, median, facts.cap, width),
         name="losses",
-        title=f"Privacy loss of the {people(report.bought_from)} bought from",
+        title=f"Privacy loss {'of' if everybody_delivered(report) else 'promised to'} the {people(report.bought_from)}"
+        " bought from",
         description=(
-            f"A histogram. Half of those bought from lose less than {number(median)}; nobody loses more than"
+            f"A histogram. Half of those bought from lose at most {number(at_most(median, 3))}; nobody loses more than"
             f" {number(facts.largest)}."
         ),
         caption=f"Areas are people. Every bar stands for at least {SMALLEST_CELL}, so bars differ in width.",

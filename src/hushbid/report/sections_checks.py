@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hushbid import __version__
 from hushbid.report.aggregates import FEW, SMALLEST_CELL, SMALLEST_CHART, too_few
 from hushbid.report.charts_compare import Measure, audit_chart, cap_chart, settings_chart
-from hushbid.report.formats import NBSP, count, money, number, people, percent, with_unit
+from hushbid.report.formats import NBSP, at_most, count, level_text, money, number, people, percent, with_unit
 from hushbid.report.html import Markup, element, join
 from hushbid.report.model import AuditLine, Report, SettingFacts
 from hushbid.report.sections import bold, paragraph, withheld
@@ -75,15 +75,15 @@ def cap_section(report: Report) -> Markup:
     elif not facts.reached:
         shown.append(
             paragraph(
-                f"Nobody may lose more than ε{NBSP}={NBSP}{number(cap or 0.0)}. Nobody would have lost more without"
-                " that cap, so it costs nothing."
+                f"Nobody may lose more than ε{NBSP}={NBSP}{number(at_most(cap or 0.0, 3))}. Nobody would have lost more"
+                " without that cap, so it costs nothing."
             )
         )
     else:
         extra = facts.capped.objective - facts.uncapped.objective
         shown += [
             paragraph(
-                f"Nobody may lose more than ε{NBSP}={NBSP}{number(cap or 0.0)}; without that cap,"
+                f"Nobody may lose more than ε{NBSP}={NBSP}{number(at_most(cap or 0.0, 3))}; without that cap,"
                 f" {people(facts.reached)} would have. It costs ",
                 bold(money(max(extra, 0.0), report.currency)),
                 " in error and payments together, as this campaign values them.",
@@ -280,7 +280,7 @@ def _settings_table(settings: tuple[SettingFacts, ...], report: Report, corner: 
             row("Largest privacy loss, at most", lambda one: number(one.largest_loss)),
             row("Standard error", lambda one: with_unit(number(one.standard_error), report.unit)),
             row(
-                f"Half of the {percent(report.estimate.level)} interval",
+                f"Half of the {level_text(report.estimate.level)} interval",
                 lambda one: with_unit(number(one.half_width), report.unit),
             ),
             row("Total payment", lambda one: money(one.total, report.currency)),

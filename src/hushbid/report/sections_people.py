@@ -7,6 +7,7 @@ from hushbid.report.formats import NBSP, count, number, people, percent, with_un
 from hushbid.report.html import Child, Markup, join
 from hushbid.report.model import Report, SelectionFacts
 from hushbid.report.sections import bold, paragraph, withheld
+from hushbid.report.sections_settled import delivered_words, everybody_delivered
 from hushbid.report.svg import Table, figure, numbers, plain_table, scrolling
 
 
@@ -17,12 +18,13 @@ def groups_section(report: Report) -> Markup:
     precise = "."
     if report.selection is not None:
         equals = number(report.selection.effective_people)
-        precise = f": it is as precise as one in which {equals} people count the same."
+        condition = "" if everybody_delivered(report) else ", if all of them deliver"
+        precise = f": it is as precise as one in which {equals} people count the same{condition}."
     opening = paragraph(
-        "Data were bought from ",
+        "Data were bought from " if everybody_delivered(report) else "It was decided to buy data from ",
         bold(f"{count(report.bought_from)} of {people(report.people)}"),
-        f" ({percent(report.bought_from / report.people)}). The estimate counts people by how much was bought from"
-        " them",
+        f" ({percent(report.bought_from / report.people)}){delivered_words(report)}. The estimate counts people by how"
+        " much was bought from them",
         precise,
     )
     if report.groups is None:

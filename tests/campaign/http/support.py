@@ -25,11 +25,13 @@ PATIENCE = 60.0
 
 
 @contextmanager
-def serving(service: Service, *, https: bool = False, proxies: tuple[str, ...] = ()) -> Iterator[str]:
+def serving(
+    service: Service, *, https: bool = False, proxies: tuple[str, ...] = (), address: str | None = None
+) -> Iterator[str]:
     """The address of a server that serves a service until the end of the block."""
     ready = threading.Event()
     with listen("127.0.0.1", 0) as listener:
-        server = Server(create_app(service, https=https), proxies=proxies, ready=ready.set)
+        server = Server(create_app(service, https=https, address=address), proxies=proxies, ready=ready.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -37,8 +37,8 @@ def seen(service: Service, play: Play) -> dict[str, object]:
         "record": service.record(play.who, play.id),
         "payments": service.payments(play.who, play.id),
         "ledger": service.ledger(play.who, limit=1000),
-        "receipts": [service.receipt(link.token).to_dict() for link in play.links],
-        "exports": [service.export(link.token) for link in play.links],
+        "receipts": [service.receipt(link.token).to_dict() for link in play.seats],
+        "exports": [service.export(link.token) for link in play.seats],
     }
 
 

@@ -90,11 +90,22 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
         {"retention_days": 10**9},
         {"prior": "uniform:1e308,1e309"},
         {"prior": "uniform:" + "1" * 5000},
+        {"prior": "uniform:0,1e308"},
+        {"prior": "uniform:0,1e-300"},
+        {"prior": "lognormal:700,1"},
+        {"prior": "lognormal:0,1e160"},
+        {"prior": "lognormal:0,1e-13"},
+        {"prior": "gamma:1e160,1e-300"},
+        {"prior": "exponential:1e300"},
+        {"prior": {"groups": {"a": "uniform:1,2", "b": "uniform:0,1e308"}}},
         {"prior": {"kind": "empirical", "samples": []}},
         {"prior": {"groups": {}}},
         {"prior": {"a": {"b": {"c": []}}}},
         {"report_by": "9999-12-31T23:59:59+14:00"},
         {"report_by": "0001-01-01T00:00:00-14:00"},
+        {"report_by": "0001-01-01T00:00:00+14:00"},
+        {"report_by": "9999-12-31T23:59:59-14:00"},
+        {"deliver_by": "0001-01-01T00:00:00+00:01"},
         {"report_by": "2026-03-01"},
         {"automatic": True},
         {"automatic": 1},
@@ -107,6 +118,7 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
 def test_numbers_out_of_all_proportion_are_refused(shared: Live, changes: dict[str, Any]) -> None:
     response = asked(shared, "POST", "/campaigns", {**SETTINGS, **changes})
     if response.status_code == 201:  # odd, but allowed
+        asked(shared, "POST", f"/campaigns/{response.json()['id']}/preview", {"people": 5})
         assert asked(shared, "GET", f"/campaigns/{response.json()['id']}", None).status_code == 200
     else:
         assert response.status_code == 422

@@ -3,6 +3,7 @@
 import logging
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +23,7 @@ from hushbid.errors import (
     Throttled,
 )
 from tests.campaign.http.support import Live, sentence
-from tests.campaign.support import opened
+from tests.campaign.support import NONCE, opened
 
 JSON = {"Content-Type": "application/json"}
 
@@ -115,6 +116,48 @@ def test_a_request_that_does_not_go_on_is_given_up(shared: Live, monkeypatch: py
     assert raw(shared, head, b"Authorization: Bearer " + token + b"\r\n\r\n", b"{") == b""
 
 
+def test_drops_that_keep_falling_gain_a_request_no_time(shared: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte every few milliseconds: each is in time, all together are not."""
+    monkeypatch.setattr(protocol, "PATIENCE", 0.2)
+    head = b"GET /api/v1/health HTTP/1.1\r\nX-Long: " + b"x" * 20_000
+    with socket.create_connection(("127.0.0.1", int(shared.url.rpartition(":")[2])), timeout=60.0) as slow:
+        slow.settimeout(0.01)
+        for row in range(len(head)):
+            slow.send(head[row : row + 1])
+            try:
+                told = slow.recv(1)
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                told = b""
+            assert told == b""
+            break
+        assert 0 < row < 5_000
+
+
+def test_slow_connections_cannot_keep_others_out(shared: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 12)
+    port = int(shared.url.rpartition(":")[2])
+    with ExitStack() as all_:
+        slow = [all_.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60.0)) for _ in range(40)]
+        for one in slow:
+            with suppress(ConnectionError):
+                one.sendall(b"GET /api/v1/health HTTP/1.1\r\nX-Slow: ")
+        for _ in range(3):
+            with shared.client() as client:
+                assert client.get("/health").status_code == 200
+        gone = 0
+        for one in slow:
+            one.setblocking(False)
+            try:
+                gone += one.recv(1) == b""
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                gone += 1
+        assert gone >= 28  # the newest dozen at most may still be waited for
+
+
 def test_a_connection_serves_one_request_after_the_other(shared: Live) -> None:
     one = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
     last = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -197,10 +240,11 @@ SECRET = "8.675309"
         ("/participation/report", SECRET),
         ("/participation/report", {"sensitivity": -float(SECRET)}),
         ("/participation/report", {"sensitivity": 1.5, "value": float(SECRET)}),
-        ("/participation/delivery", {"value": SECRET}),
-        ("/participation/delivery", {"message": SECRET}),
-        ("/participation/delivery", {"value": float(SECRET), "message": {}}),
-        ("/participation/delivery", {"message": {SECRET: SECRET}}),
+        ("/participation/delivery", {"nonce": NONCE, "value": SECRET}),
+        ("/participation/delivery", {"nonce": NONCE, "message": SECRET}),
+        ("/participation/delivery", {"nonce": NONCE, "value": float(SECRET), "message": {}}),
+        ("/participation/delivery", {"nonce": NONCE, "message": {SECRET: SECRET}}),
+        ("/participation/delivery", {"nonce": SECRET, "value": 5.0}),
     ],
     ids=str,
 )

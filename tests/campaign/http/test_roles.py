@@ -8,7 +8,7 @@ import pytest
 
 from hushbid.campaign.http import create_app
 from tests.campaign.http.support import SETTINGS, Live, sentence
-from tests.campaign.support import Play, drafted, opened, released
+from tests.campaign.support import NONCE, Play, drafted, opened, released
 
 EVERYBODY = frozenset({"nobody", "analyst", "auditor", "participant"})
 STAFF = frozenset({"analyst", "auditor"})
@@ -49,13 +49,14 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("GET", "/participation/receipt"): (PARTICIPANT, None),
     ("GET", "/participation/export"): (PARTICIPANT, None),
     ("GET", "/participation/ledger"): (PARTICIPANT, None),
+    ("POST", "/participation/link"): (PARTICIPANT, None),
     ("PUT", "/participation/report"): (PARTICIPANT, {"sensitivity": 1.5}),
-    ("PUT", "/participation/delivery"): (PARTICIPANT, {"value": 5}),
+    ("PUT", "/participation/delivery"): (PARTICIPANT, {"value": 5, "nonce": NONCE}),
     ("POST", "/participation/decline"): (PARTICIPANT, None),
     ("POST", "/participation/withdrawal"): (PARTICIPANT, None),
 }
-# A browser's log-in has rules of its own, tested in test_sessions.py.
-SESSION = {("POST", "/session"), ("GET", "/session"), ("DELETE", "/session")}
+# A browser's log-in and a link's exchange have rules of their own, tested in test_sessions.py and test_links.py.
+ELSEWHERE = {("POST", "/session"), ("GET", "/session"), ("DELETE", "/session"), ("PUT", "/participation/secret")}
 ROLES = ("nobody", "analyst", "auditor", "participant", "forged", "revoked")
 
 
@@ -67,15 +68,15 @@ def play(shared: Live) -> Play:
 @pytest.fixture(scope="module")
 def tokens(shared: Live, play: Play) -> dict[str, str | None]:
     service = shared.service
-    lost = service.renew_link(play.who, play.id, play.links[2].label)
-    assert lost.token != play.token(2)
+    revoked = play.token(2)
+    service.renew_link(play.who, play.id, play.links[2].label)
     return {
         "nobody": None,
         "analyst": shared.analyst,
         "auditor": shared.auditor,
         "participant": play.token(0),
         "forged": play.token(0)[:-4] + "AAAA",
-        "revoked": play.token(2),
+        "revoked": revoked,
     }
 
 
@@ -89,7 +90,7 @@ def test_the_matrix_names_every_operation(shared: Live) -> None:
     operations = {
         (method.upper(), path.removeprefix("/api/v1")) for path, methods in paths.items() for method in methods
     }
-    assert operations == set(MATRIX) | SESSION
+    assert operations == set(MATRIX) | ELSEWHERE
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -139,7 +140,7 @@ REPORTS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937,
 def conducted(live: Live, setting: str, title: str) -> Play:
     """A released campaign in which everybody reported something that stands nowhere else."""
     play = opened(live.service, list(REPORTS), setting=setting, title=title)
-    for link, report in zip(play.links, REPORTS.values(), strict=True):
+    for link, report in zip(play.seats, REPORTS.values(), strict=True):
         live.service.report(link.token, report)
     assert play.decide().state == "done"
     play.deliver()
@@ -151,7 +152,7 @@ def conducted(live: Live, setting: str, title: str) -> Play:
 def test_a_participant_never_sees_anything_of_another(either: Live, setting: str) -> None:
     play, other = conducted(either, setting, "First"), conducted(either, setting, "Second")
     secrets = []
-    for link, second in zip(play.links, other.links, strict=True):
+    for link, second in zip(play.seats, other.seats, strict=True):
         with either.client(link.token) as client:
             held = client.get("/participation/export").json()
         own = held["participant"]
@@ -159,7 +160,7 @@ def test_a_participant_never_sees_anything_of_another(either: Live, setting: str
         secrets.append(names | {own["id"], own["salt"], held["ledger"]["person"], link.token, second.id, second.token})
     everywhere = set().union(*secrets)
     assert len(everywhere) == sum(map(len, secrets)), "people differ in everything"
-    for link, own in zip(play.links, secrets, strict=True):
+    for link, own in zip(play.seats, secrets, strict=True):
         seen = b"\n".join(everything_she_sees(either, link.token))
         assert [value for value in everywhere - own if value.encode() in seen] == []
         assert len([value for value in own if value.encode() in seen]) == 6, "the search finds what is there"

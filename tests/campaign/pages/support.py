@@ -17,7 +17,8 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync"),
 )
 DESK, PHONE = {"width": 1180, "height": 900}, {"width": 360, "height": 780}
-PICTURES = Path(os.environ.get("HUSHBID_SCREENSHOTS", Path(__file__).parents[3] / "out" / "pages"))
+PICTURES = os.environ.get("HUSHBID_SCREENSHOTS")
+"""The folder to keep pictures in; none are drawn without one."""
 PAGE_HEADERS = {"Accept": "text/html,application/xhtml+xml", "Accept-Language": "en"}
 
 
@@ -65,9 +66,9 @@ def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
 
 
 def keep(page: Page, name: str, *, full: bool = True) -> None:
-    """Keep a picture for people to look at."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=PICTURES / f"{name}.png", full_page=full)
+    """Keep a picture for people to look at, if they named a folder."""
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=full)
 
 
 def too_wide(page: Page) -> int:
@@ -92,13 +93,17 @@ class Visitor:
 
     def csrf(self, path: str) -> str:
         """The token in the forms of a page."""
-        found = re.search(r'name="csrf" value="([^"]+)"', self.get(path).text)
-        assert found is not None, path
-        return found[1]
+        return self.hidden(path)["csrf"]
+
+    def hidden(self, path: str) -> dict[str, str]:
+        """What a page's forms send by themselves: their token, and the name of a delivery."""
+        found = dict(re.findall(r'name="(csrf|nonce)" value="([^"]+)"', self.get(path).text))
+        assert "csrf" in found, path
+        return found
 
     def send(self, path: str, page: str, **fields: Any) -> httpx.Response:
         """Fill in the form of a page."""
-        return self.client.post(path, data={"csrf": self.csrf(page), **fields})
+        return self.client.post(path, data={**self.hidden(page), **fields})
 
     def log_in(self, name: str, password: str) -> None:
         assert self.send("/login", "/login", name=name, password=password).status_code == 303

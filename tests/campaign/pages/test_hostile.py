@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.campaign.http.support import Live
+from tests.campaign.http.support import Live, serving
 from tests.campaign.pages.support import PAGE_HEADERS, Visitor, words
 from tests.campaign.support import PASSWORD, Play, decided, drafted, opened, released
 
@@ -98,7 +98,7 @@ def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
     with Visitor(either.url) as her:
         for row, text in enumerate(HOSTILE.values()):
             harmless(her.send("/p/enter", "/p/other", link=text))
-            her.come_in(play.token(row))
+            her.come_in(play.fresh(row))
             for path in ("/p/choice", "/p/report"):
                 answer = harmless(her.send(path, "/p/choice?agreed=yes", price=text, agreed="yes"))
                 assert answer.status_code == 422
@@ -112,10 +112,10 @@ def test_a_participant_may_type_anything_for_a_value(either: Live) -> None:
     play = decided(either.service, len(HOSTILE))
     with Visitor(either.url) as her:
         for row, text in enumerate(HOSTILE.values()):
-            her.come_in(play.token(row))
+            her.come_in(play.fresh(row))
             if not either.service.participation(play.token(row)).promised:
                 continue
-            answer = harmless(her.send("/p/deliver", "/p", value=text))
+            answer = harmless(her.send("/p/deliver", "/p", value=text, sure="yes"))
             assert answer.status_code == 422
             assert "field-problem" in answer.text
             assert either.service.participation(play.token(row)).delivered_at is None
@@ -126,15 +126,17 @@ def test_other_fields_of_an_analyst_may_hold_anything(ann: Visitor, either: Live
     for number, text in enumerate(HOSTILE.values()):
         play = drafted(either.service, 2)
         invite, once = f"/campaigns/{play.id}/participants", f"a key that is long {number}".replace(" ", "-")
-        harmless(ann.send(invite, invite, kind="count", count=text, once=once))
-        invited = harmless(ann.send(invite, invite, kind="ids", people=text, once=f"{once}x"))
+        harmless(ann.send(invite, invite, count=text, once=once))
+        invited = harmless(ann.send(invite, invite, people=text, once=f"{once}x"))
         assert invited.status_code in (200, 422)
-        harmless(ann.send(invite, invite, kind="count", count="1", once=text))
+        harmless(ann.send(invite, invite, count="1", once=text))
         harmless(ann.send(invite, invite, digest=text, once=f"{once}y"))
         harmless(ann.send(f"/campaigns/{play.id}/steps/cancel", f"/campaigns/{play.id}", reason=text))
-        harmless(ann.send(f"/campaigns/{over.id}/links", f"/campaigns/{over.id}/people", label=text))
-        paid = {"label": text, "who": "chosen"}
-        harmless(ann.send(f"/campaigns/{over.id}/steps/pay", f"/campaigns/{over.id}/payments", **paid))
+        for sure in ("", "yes"):
+            renewed = {"label": text, "sure": sure}
+            harmless(ann.send(f"/campaigns/{over.id}/links", f"/campaigns/{over.id}/people", **renewed))
+            paid = {"label": text, "who": "chosen", "sure": sure}
+            harmless(ann.send(f"/campaigns/{over.id}/steps/pay", f"/campaigns/{over.id}/payments", **paid))
         for path in ("", "/log", "/people"):
             harmless(ann.get(f"/campaigns/{play.id}{path}"))
     assert either.service.campaign(over.who, over.id).paid == 0
@@ -190,16 +192,16 @@ def changes_of_a_participant() -> dict[str, dict[str, str]]:
         "/p/decline": {},
         "/p/choice": {"price": "1.5", "agreed": "yes"},
         "/p/withdraw": {},
-        "/p/deliver": {"value": "5"},
+        "/p/deliver": {"value": "5", "sure": "yes"},
     }
 
 
 def test_a_participants_forms_need_their_token_and_nobody_elses(either: Live) -> None:
     play = opened(either.service, 3)
     with Visitor(either.url) as eve, Visitor(either.url) as her:
-        eve.come_in(play.token(1))
+        eve.come_in(play.fresh(1))
         foreign = eve.csrf("/p")
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         own = her.csrf("/p")
         for path, fields in changes_of_a_participant().items():
             for forged in ({}, {"csrf": ""}, {"csrf": "x" * 64}, {"csrf": foreign}):
@@ -220,7 +222,7 @@ def test_an_analysts_forms_need_their_token(ann: Visitor, either: Live) -> None:
     forms: dict[str, dict[str, Any]] = {
         "/campaigns/new": DRAFT,
         f"/campaigns/{play.id}/edit": {**DRAFT, "title": "Forged"},
-        f"/campaigns/{play.id}/participants": {"kind": "count", "count": "3", "once": "k" * 24},
+        f"/campaigns/{play.id}/participants": {"count": "3", "once": "k" * 24},
         f"/campaigns/{play.id}/steps/open": {},
         f"/campaigns/{play.id}/steps/discard": {},
         f"/campaigns/{play.id}/steps/cancel": {"reason": "Forged."},
@@ -270,7 +272,7 @@ def test_the_same_draft_sent_twice_is_stored_once(ann: Visitor, either: Live) ->
 def test_the_same_invitation_sent_twice_makes_the_same_links(ann: Visitor, either: Live) -> None:
     play = drafted(either.service, ["old@example.org"])
     path = f"/campaigns/{play.id}/participants"
-    form = {"kind": "ids", "people": "new@example.org", "once": "k" * 32}
+    form = {"people": "new@example.org", "once": "k" * 32}
     pages = [ann.send(path, path, **form) for _ in range(2)]
     links = [re.findall(r"/p#(hb_p_[\w-]+)", page.text) for page in pages]
     assert links[0] == links[1]
@@ -278,22 +280,44 @@ def test_the_same_invitation_sent_twice_makes_the_same_links(ann: Visitor, eithe
     assert sum(either.service.campaign(play.who, play.id).people.values()) == 2
     uploaded = ann.client.post(
         path,
-        data={"csrf": ann.csrf(path), "once": "m" * 32, "kind": "count", "count": "7"},
+        data={"csrf": ann.csrf(path), "once": "m" * 32},
         files={"file": ("people.csv", "id;group\nx@example.org;\n", "text/csv")},
     )
     assert uploaded.text.count("/p#hb_p_") == 1
-    assert ann.send(path, path, kind="ids", people="new@example.org", once="n" * 32).status_code == 422
+    assert ann.send(path, path, people="new@example.org", once="n" * 32).status_code == 422
+
+
+def test_links_begin_with_the_configured_address_whatever_host_a_request_names(either: Live) -> None:
+    play = drafted(either.service, ["old@example.org"])
+    path = f"/campaigns/{play.id}"
+    with (
+        serving(either.service, address="https://campaign.example.org/") as url,
+        Visitor(url, Host="evil.example.net") as ann,
+    ):
+        ann.log_in("ann", PASSWORD)
+        invited = ann.send(
+            f"{path}/participants", f"{path}/participants", kind="ids", people="new@example.org", once="p" * 32
+        )
+        renewed = ann.send(f"{path}/links", f"{path}/participants", label="old@example.org", sure="yes")
+    for page in (invited, renewed):
+        assert re.findall(r"(\S+)/p#hb_p_", page.text)[0].endswith("https://campaign.example.org")
+        assert "evil.example.net" not in page.text
 
 
 def test_a_second_value_is_refused_and_the_first_stands(either: Live) -> None:
     play = decided(either.service, 3)
     with Visitor(either.url) as her:
-        her.come_in(play.token(0))
-        assert her.send("/p/deliver", "/p", value="5").status_code == 303
-        assert her.send("/p/deliver", "/p", value="5").status_code == 303
-        refused = her.send("/p/deliver", "/p", value="6")
-        assert refused.status_code == 409
-        assert "nothing was changed" in words(refused)
+        her.come_in(play.fresh(0))
+        page = her.hidden("/p")
+        assert her.client.post("/p/deliver", data={**page, "value": "5", "sure": "yes"}).status_code == 303
+        answers = set()
+        for value in ("5", "6", "11", "nonsense", ""):  # the same page again is an answer that got lost
+            assert her.client.post("/p/deliver", data={**page, "value": value, "sure": "yes"}).status_code == 303
+            refused = her.client.post("/p/deliver", data={**page, "value": value, "sure": "yes", "nonce": "f0" * 16})
+            assert refused.status_code == 409
+            answers.add(words(refused))
+        assert len(answers) == 1, "what is sent must not change the answer"
+        assert "nothing was changed" in answers.pop()
         assert her.send("/p/report", "/p", price="1.5", agreed="yes").status_code == 409
         assert her.send("/p/decline", "/p").status_code == 409
 
@@ -312,7 +336,7 @@ def test_deadlines_are_shown_as_pages(either: Live) -> None:
     now = either.service.clock()
     play = opened(either.service, 3, report_by=now + timedelta(hours=1), deliver_by=now + timedelta(hours=2))
     with Visitor(either.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         token = her.csrf("/p")
         either.service.clock.pass_(hours=1.5)  # type: ignore[attr-defined]
         assert "Too late to name a price" in words(her.get("/p"))
@@ -327,17 +351,18 @@ def test_deadlines_are_shown_as_pages(either: Live) -> None:
 def test_a_lost_link_is_replaced_and_the_old_one_leads_to_a_page_that_says_so(ann: Visitor, either: Live) -> None:
     play = opened(either.service, 3)
     with Visitor(either.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         label = play.links[0].label
-        renewed = ann.send(f"/campaigns/{play.id}/links", f"/campaigns/{play.id}/people", label=label)
+        renewed = ann.send(f"/campaigns/{play.id}/links", f"/campaigns/{play.id}/people", label=label, sure="yes")
         fresh = re.search(r"/p#(hb_p_[\w-]+)", renewed.text)
         assert fresh is not None
         expired = her.get("/p")
         assert expired.status_code == 403
-        assert "not valid any more" in words(expired)
-        assert "hushbid-link" not in her.client.cookies
+        assert "A new link was made for you on" in words(expired)
+        assert "ask whoever runs the campaign why" in words(expired)
+        assert "hushbid-participant" not in her.client.cookies
         her.come_in(fresh[1])
-        assert her.get("/p").status_code == 200
+        assert "made new links for you: 1" in words(her.get("/p"))
         assert her.client.post("/p/leave", data={}).status_code == 303
         assert "Come in with your link" in words(her.get("/p"))
 
@@ -346,7 +371,7 @@ def test_one_participant_sees_nothing_of_another(either: Live) -> None:
     play: Play = released(either.service, ["ann@example.org", "bob@example.org"])
     own, others = (either.service.participation(play.token(row)).participant for row in (0, 1))
     with Visitor(either.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         for path in ("/p", "/p/given-up", "/p/receipt", "/p/export", f"/c/{play.id}"):
             found = her.get(path).text
             assert others not in found
@@ -358,7 +383,7 @@ def test_one_participant_sees_nothing_of_another(either: Live) -> None:
 
 def test_every_page_comes_with_a_strict_policy_and_is_never_stored(ann: Visitor, either: Live) -> None:
     play = opened(either.service, 3)
-    ann.come_in(play.token(0))
+    ann.come_in(play.fresh(0))
     for path in ("/", "/p", "/p/choice?agreed=yes", "/login", "/campaigns", f"/campaigns/{play.id}", "/nothing"):
         page = ann.get(path)
         policy = page.headers["content-security-policy"]

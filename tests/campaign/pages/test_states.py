@@ -73,7 +73,7 @@ def cancelled(live: Live) -> Play:
 def test_an_end_without_an_estimate_is_shown_to_everybody(shared: Live, make: Any, heading: str) -> None:
     play = make(shared)
     with Visitor(shared.url) as visitor:
-        visitor.come_in(play.token(0))
+        visitor.come_in(play.fresh(0))
         assert heading in words(visitor.get("/p"))
         assert Receipt.from_dict(visitor.get("/p/receipt").json()).signed
         visitor.log_in("ann", PASSWORD)
@@ -90,13 +90,13 @@ def test_no_log_holds_anything_of_a_person(shared: Live, caplog: pytest.LogCaptu
     caplog.set_level(logging.DEBUG)
     play = opened(shared.service, ["xanthippe@example.org", "b@example.org", "c@example.org"])
     with Visitor(shared.url) as her:
-        her.come_in(play.token(0))
+        her.come_in(play.fresh(0))
         her.send("/p/choice", "/p/choice?agreed=yes", price="1.13719", agreed="yes")
         her.send("/p/report", "/p/choice?agreed=yes", price="1.13719", agreed="yes")
         play.report([1, 2])
         play.decide()
-        her.send("/p/deliver", "/p", value="77.77123")
-        her.send("/p/deliver", "/p", value="7.77123")
+        her.send("/p/deliver", "/p", value="77.77123", sure="yes")
+        her.send("/p/deliver", "/p", value="7.77123", sure="yes")
         her.get("/p/export")
         token = her.csrf("/p")
     assert shared.service.participation(play.token(0)).delivered_at is not None

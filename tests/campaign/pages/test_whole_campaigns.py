@@ -1,4 +1,7 @@
-"""Whole campaigns through the pages, in a real browser, on both stores. Pictures are kept in out/pages."""
+"""Whole campaigns through the pages, in a real browser, one on each store.
+
+HUSHBID_SCREENSHOTS=folder keeps pictures.
+"""
 
 import csv
 import io
@@ -67,7 +70,6 @@ class Analyst:
     def invite(self, setting: str) -> dict[str, str]:
         page = self.page
         self.follow("Invite people")
-        page.check("#kind-ids")
         page.fill("#people", IDS)
         self.press("Make links")
         page.wait_for_selector("text=5 links")
@@ -105,6 +107,12 @@ class Person:
         self.page.wait_for_selector(".progress")
         assert "hb_p_" not in self.page.url
 
+    def other_device(self) -> str:
+        """A link for another browser: hers opened this one."""
+        self.page.get_by_role("link", name="Another device").click()
+        self.page.get_by_role("button", name="Make a link").click()
+        return self.page.inner_text("code.link-text")
+
     def consent(self) -> None:
         self.page.check("#agreed")
         self.page.get_by_role("button", name="Continue").click()
@@ -119,14 +127,14 @@ class Person:
         return self.page.locator("h1").inner_text()
 
 
-def prices(site: Live, links: dict[str, str]) -> None:
+def prices(site: Live, links: dict[str, str], kept: MessageFolder) -> None:
     """The others' prices, whoever they are; they come over the API, as a program's would."""
     for name, price in (("cem", 1.3), ("doro", 1.4)):
-        with ParticipantClient(site.url, links[name].partition("#")[2]) as person:
+        with ParticipantClient(site.url, links[name].partition("#")[2], keeper=kept) as person:
             person.report(price)
 
 
-def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: str) -> None:
+def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: str, kept: MessageFolder) -> None:
     with watched(browser, site.url) as hers:
         ann = Person(hers.page(), links["ann"])
         ann.come_in()
@@ -143,6 +151,7 @@ def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: st
         ann.page.get_by_role("button", name="Change my price").click()
         ann.page.wait_for_selector("text=Your price is in")
         assert "1.20" in ann.page.locator(".facts").inner_text()
+        links["ann"] = ann.other_device()
         bob = Person(ann.page, links["bob"])  # the same browser, another link
         bob.come_in()
         bob.page.get_by_role("link", name="I decline").click()
@@ -150,7 +159,7 @@ def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: st
         bob.page.wait_for_selector("text=You declined")
         assert hers.complaints == []
         assert not any("hb_p_" in address for _, address, _ in hers.asked)
-    prices(site, links)
+    prices(site, links, kept)
 
 
 def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[str, str], setting: str) -> None:
@@ -162,10 +171,12 @@ def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[st
     assert verify(record).ok
     analyst.tab("Payments")
     page.check('input[value="ann@example.org"]')
-    analyst.press("Mark the chosen as paid")
+    analyst.press("Mark the chosen as paid …")
+    analyst.press("Yes, they have been paid")
     page.wait_for_selector(".paid-mark")
     assert page.locator(".paid-mark").count() == 1
-    analyst.press("Mark everybody as paid")
+    analyst.press("Mark everybody as paid …")
+    analyst.press("Yes, they have been paid")
     expect(page.locator(".paid-mark")).to_have_count(3, timeout=PATIENCE)
     keep(page, f"{setting}-11-payments")
     analyst.tab("Audit")
@@ -199,7 +210,9 @@ def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[st
     analyst.step("Close …", "Close it", "closed")
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize(
+    ("installation", "setting"), [("postgresql", "central"), ("sqlite", "local")], indirect=["installation"]
+)
 def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, setting: str, tmp_path: Path) -> None:
     with watched(browser, site.url) as staff:
         analyst = Analyst(staff.page(), site.url)
@@ -207,7 +220,8 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
         analyst.draft(setting)
         links = analyst.invite(setting)
         analyst.step("Open …", "Open the campaign", "reporting")
-        name_prices(browser, site, links, setting)
+        kept = MessageFolder(tmp_path / "messages")
+        name_prices(browser, site, links, setting, kept)
         expect(analyst.page.locator("[data-shows=count-reported]")).to_have_text("3", timeout=PATIENCE)
         keep(analyst.page, f"{setting}-06-monitor")
         analyst.step("Close and decide …", "Close and decide", "delivering")
@@ -215,10 +229,11 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
             ann = Person(hers.page(), links["ann"])
             ann.come_in()
             (central_delivery if setting == "central" else local_delivery)(ann, hers)
+            links["ann"] = ann.other_device()
             assert hers.complaints == []
-        kept = MessageFolder(tmp_path / "messages")
         with ParticipantClient(site.url, links["cem"].partition("#")[2], keeper=kept) as cem:
-            (cem.deliver_value if setting == "central" else cem.deliver_privately)(6.0)
+            assert cem.participation().max_privacy_loss == 1.0  # as the pages showed
+            (cem.deliver_value if setting == "central" else cem.deliver_privately)(6.0, at_most=1.0, bounds=(0, 10))
         analyst.step("Release …", "Release it", "released")
         assert "1 dropped out" in " ".join(analyst.page.locator(".legend").inner_text().split())
         after_the_end(analyst, site, browser, links, setting)
@@ -229,12 +244,13 @@ def central_delivery(ann: Person, hers: Watched) -> None:
     page = ann.page
     assert "EUR for your value" in ann.heading()
     page.fill("#value", "11")
-    page.get_by_role("button", name="Give my value").click()
+    page.get_by_role("button", name="Go on").click()
     page.wait_for_selector("text=The value must be a number from 0 to 10.")
     assert page.input_value("#value") == "11", "what was typed is not lost"
     page.fill("#value", RAW)
     keep(page, "central-07-offer")
-    page.get_by_role("button", name="Give my value").click()
+    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Yes, give it").click()
     page.wait_for_selector("text=Thank you, it has arrived")
     keep(page, "central-08-delivered")
     assert not any(RAW in address for _, address, _ in hers.asked), "a value is never part of an address"
@@ -247,6 +263,13 @@ def local_delivery(ann: Person, hers: Watched) -> None:
     page.click("#make")
     page.wait_for_selector("text=The value must be a number from 0 to 10.")
     page.fill("#value", RAW)
+    page.click("#make")  # another browser than the one she named her price in: it knows no limit
+    page.wait_for_selector("text=Please type the limit you agreed to")
+    page.fill("#limit", "51")
+    page.click("#make")
+    page.wait_for_selector("text=larger privacy loss than you agreed to")
+    assert page.locator("#shown").is_hidden()
+    page.fill("#limit", "73")
     keep(page, "local-07-offer")
     page.click("#make")
     page.wait_for_selector("#shown:not([hidden])")

@@ -70,10 +70,15 @@ class Participant:
     delivery: bytes | None
     """Sealed by the vault."""
 
+    delivery_nonce: str | None
+    """A hash of the random name that her client gave to the delivery."""
+
     delivered_at: datetime | None
     delivered_loss: float | None
     paid: int
     paid_at: datetime | None
+    renewed: tuple[str, ...]
+    """When the analyst renewed her link while the campaign was not over, as the log writes times."""
 
     def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
         return f"Participant(id={self.id!r}, state={self.state.value!r})"

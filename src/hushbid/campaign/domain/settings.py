@@ -23,6 +23,9 @@ _MOST_GROUPS = 50
 _MOST_MONEY = 10**15
 _MOST_DAYS = 3650
 _LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
+_LEAST_PRICE, _MOST_PRICE = 1e-9, 1e12
+_NEARLY_ALL = 0.999
+_NARROWEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,8 @@ class CampaignSettings:
             moment = getattr(self, name)
             if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
                 raise InputError(f"{name} must be a time with a time zone, got {moment!r}.")
+            if moment is not None and not 1970 <= moment.year < 9999:  # further out, not every zone can write it
+                raise InputError(f"{name} must lie in the years 1970 to 9998, got the year {moment.year}.")
         if self.report_by is not None and self.deliver_by is not None and self.deliver_by <= self.report_by:
             raise InputError("deliver_by must be later than report_by.")
         if self.automatic and (self.report_by is None or self.deliver_by is None):
@@ -232,12 +237,25 @@ def checked_text(text: object, name: str, *, needed: bool = False, longest: int 
 
 def _checked_prior(prior: object) -> Prior | dict[str, Prior]:
     if isinstance(prior, Prior):
-        return prior
+        return _with_prices(prior)
     if not isinstance(prior, Mapping) or not 1 <= len(prior) <= _MOST_GROUPS:
         raise InputError(f"prior must be a prior such as Uniform(1, 2), or one for each of 1 to {_MOST_GROUPS} groups.")
     if not all(isinstance(one, Prior) for one in prior.values()):
         raise InputError("prior must map every group to a prior.")
-    return {checked_text(name, "group", needed=True): one for name, one in prior.items()}
+    return {checked_text(name, "group", needed=True): _with_prices(one) for name, one in prior.items()}
+
+
+def _with_prices(prior: Prior) -> Prior:
+    """A prior over prices that somebody could name and be paid; others overflow where payments are computed."""
+    middle, high = (float(prior.quantile(share)) for share in (0.5, _NEARLY_ALL))
+    if not (middle >= _LEAST_PRICE and high <= _MOST_PRICE):
+        raise InputError(
+            f"prior must have its median at {_LEAST_PRICE:g} or more and nearly all prices up to {_MOST_PRICE:g}, got"
+            f" {middle:g} and {high:g}."
+        )
+    if middle < high < middle * (1.0 + _NARROWEST):
+        raise InputError("prior must not be so narrow that doubles cannot tell its prices apart.")
+    return prior
 
 
 def _prior_of(form: object) -> Prior | dict[str, Prior]:

@@ -171,11 +171,20 @@ class ParticipantView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """A personal link, shown once; the server keeps only its hash."""
+    """A personal link, shown once and used once; the server keeps only its hash."""
 
     id: str
     label: str
     group: str | None
+    token: str
+    reads_only: bool = False
+    """Whether it may change nothing, because it was renewed after a delivery."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLink:
+    """A link that a participant made for another device of hers, shown once and used once."""
+
     token: str
 
 
@@ -200,6 +209,23 @@ class PaymentRow:
     currency: str
     decimals: int
     paid_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountView:
+    """What a campaign owes, whether it was paid or not."""
+
+    delivered: int
+    """How many have delivered."""
+
+    payments: int
+    """What those are owed for their data."""
+
+    fees: int
+    """What people are owed for taking part."""
+
+    paid: int
+    """Marked as paid, of both together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +277,12 @@ class ParticipationView:
     due: int
     paid: int
     root: str | None
+    renewed: tuple[datetime, ...]
+    """When the analyst made a new link for her."""
+
+    reads_only: bool
+    """Whether the secret she came with may look, but change nothing."""
+
     estimate: dict[str, Any] | None
     """The estimate, once there is one, and what everybody may know about it (`hushbid.campaign.service.margins`)."""
 
@@ -297,8 +329,14 @@ class PersonalLedger:
     """What a person has given up over all campaigns."""
 
     rows: tuple[LedgerRow, ...]
+    given_up: float
+    """What she has given up, rounded up."""
+
+    reserved: float
+    """What is reserved or promised and may still be given up, rounded up."""
+
     total: float
-    """Given up or still reserved, rounded up."""
+    """Both together, rounded up: what counts towards the cap."""
 
     cap: float | None
     """No campaign of this server lets the total exceed this."""

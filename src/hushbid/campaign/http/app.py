@@ -23,13 +23,13 @@ from hushbid.campaign.service import Service
 _TICK_SECONDS = 2.0
 
 
-def create_app(service: Service, *, https: bool = True) -> FastAPI:
+def create_app(service: Service, *, https: bool = True, address: str | None = None) -> FastAPI:
     """An ASGI application for a service, which whoever made it closes.
 
     ``https`` says how people reach it: without, session cookies travel unprotected, so it is for a loopback address
-    only.
+    only. Links begin with ``address`` if it is given, whatever host a request names.
     """
-    shell = Shell(service=service, https=https)
+    shell = Shell(service=service, https=https, address=None if address is None else address.rstrip("/"))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

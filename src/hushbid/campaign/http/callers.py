@@ -1,7 +1,7 @@
-"""Who is asking: an analyst or an auditor by API token or session, a participant by the secret of her link.
+"""Who is asking: an analyst or an auditor by API token or session, a participant by her device's secret.
 
 A bearer token goes before a cookie. With a cookie every change needs the session's CSRF token in a header, which no
-other site can read or send. A participant's token is looked up in the transaction that uses it, not here.
+other site can read or send. A participant's secret is looked up in the transaction that uses it, not here.
 """
 
 import hmac
@@ -13,12 +13,12 @@ from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
+from hushbid.campaign.domain.access import LINK_PREFIX, SECRET_PREFIX
 from hushbid.campaign.domain.views import Principal, Session
 from hushbid.campaign.http.shell import COOKIE, Shell, shell_of
 from hushbid.errors import NotAllowed
 
 CSRF_HEADER = "X-CSRF-Token"
-LINK_PREFIX = "hb_p_"
 _LONGEST_TOKEN = 200
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _FORGED = "The header X-CSRF-Token is missing or is not this session's."
@@ -80,16 +80,33 @@ async def analyst(caller: Annotated[Caller, Depends(staff)]) -> Caller:
     return caller
 
 
-async def link(request: Request) -> str:
-    """What may be a participant's token; whoever uses it finds out. Called by handlers: dependencies take time."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token:
-        raise not_logged_in("Send the secret of your link as a bearer token.")
-    token = _checked(token)
+async def secret_of(request: Request) -> str:
+    """What may be a participant's secret; whoever uses it finds out. Called by handlers: dependencies take time."""
+    token = _bearer(request, "Send the secret that your link was exchanged for as a bearer token.")
+    if token.startswith(LINK_PREFIX):
+        raise not_logged_in("This is a link: exchange it for a secret first, with PUT /participation/secret.")
+    if not token.startswith(SECRET_PREFIX):
+        await _principal(shell_of(request), token)
+        raise NotAllowed("This is for participants only.")
+    return token
+
+
+async def link_of(request: Request) -> str:
+    """What may be a participant's link."""
+    token = _bearer(request, "Send what stands behind the # of your link as a bearer token.")
+    if token.startswith(SECRET_PREFIX):
+        raise not_logged_in("This is a secret already: there is nothing to exchange.")
     if not token.startswith(LINK_PREFIX):
         await _principal(shell_of(request), token)
         raise NotAllowed("This is for participants only.")
     return token
+
+
+def _bearer(request: Request, needed: str) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise not_logged_in(needed)
+    return _checked(token)
 
 
 Staff = Annotated[Caller, Depends(staff)]

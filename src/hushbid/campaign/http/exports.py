@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable
+from decimal import Decimal
 
 from fastapi import Response
 
@@ -14,7 +15,7 @@ from hushbid.record.events import to_lines
 
 JSON_LINES = "application/jsonl"
 _AT_ONCE = 1000
-_COLUMNS = ("id", "label", "payment", "fee", "paid", "due", "currency", "decimals", "amount_due", "paid_at")
+_COLUMNS = ("id", "label", "payment", "fee", "paid", "due", "currency", "paid_at")
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 
 
@@ -42,18 +43,24 @@ def download(name: str) -> dict[str, str]:
 
 
 def payments_csv(rows: Iterable[PaymentRow]) -> str:
-    """One line per person; what is due stands in minor units and, for people, in units of the currency."""
+    """One line per person; every amount is in units of the currency, with its decimals: 12.34 for 1,234 cents."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(_COLUMNS)
     for row in rows:
-        due = f"{row.due // 10**row.decimals}"
-        if row.decimals:
-            due += f".{row.due % 10**row.decimals:0{row.decimals}d}"
+        amounts = (in_units(minor, row.decimals) for minor in (row.payment, row.fee, row.paid, row.due))
         paid_at = "" if row.paid_at is None else row.paid_at.isoformat()
-        numbers = (row.payment, row.fee, row.paid, row.due)
-        writer.writerow((row.id, harmless(row.label or ""), *numbers, row.currency, row.decimals, due, paid_at))
+        writer.writerow((row.id, harmless(row.label or ""), *amounts, row.currency, paid_at))
     return text.getvalue()
+
+
+def in_units(minor: int, decimals: int) -> str:
+    """An amount of minor units in units of its currency, exactly.
+
+    >>> in_units(1007, 3), in_units(-5, 2), in_units(1500, 0)
+    ('1.007', '-0.05', '1500')
+    """
+    return str(Decimal(minor).scaleb(-decimals).quantize(Decimal(1).scaleb(-decimals)))
 
 
 def harmless(label: str) -> str:
@@ -77,16 +84,26 @@ def log_lines(service: Service, who: Principal, campaign: str) -> bytes:
 
 def report_page(service: Service, who: Principal, campaign: str) -> str:
     """The report on a campaign's record, as one page."""
-    from hushbid.report import build_report, render_report  # loads what draws
+    from hushbid.engine.money import Currency
+    from hushbid.report import Settlement, build_report, render_report  # loads what draws
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
-    settings = service.campaign(who, campaign).settings
+    view, account = service.campaign(who, campaign), service.account(who, campaign)
+    settings, units = view.settings, 10**view.settings.decimals
     report = build_report(
         record.outcome,
         record.release,
         campaign_name=settings.title,
         unit=settings.unit,
-        currency=settings.currency,
+        currency=Currency(settings.currency, settings.decimals),
+        spending_ceiling=None if settings.spending_ceiling is None else settings.spending_ceiling / units,
+        settlement=Settlement(
+            delivered=account.delivered,
+            payments=account.payments / units,
+            fees=account.fees / units,
+            paid=account.paid / units,
+            over=view.state.is_over,
+        ),
         groups=record.groups,
         comparison="omit",
         record_name=f"{campaign}-record.json",

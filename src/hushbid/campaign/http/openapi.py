@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from hushbid.campaign.http.problems import MEDIA_TYPE, Problem
-from hushbid.campaign.http.wire import Delivery, Invite, Report, describe_views
+from hushbid.campaign.http.wire import Delivery, Exchange, Invite, Report, describe_views
 
 _ABOUT = """\
 Campaigns that buy data from people who each name their own price for privacy.
@@ -17,7 +17,7 @@ DELETE with an `Idempotency-Key` is carried out once, however often it arrives; 
 """
 _TAGS = [
     {"name": "campaigns", "description": "For analysts; auditors may read."},
-    {"name": "participation", "description": "For one participant, by the secret of her link."},
+    {"name": "participation", "description": "For one participant, by her device's secret."},
     {"name": "session", "description": "Logging in with a password, for browsers."},
     {"name": "public", "description": "For everybody."},
 ]
@@ -38,7 +38,12 @@ _MEANINGS = {
 _LINK = {
     "type": "http",
     "scheme": "bearer",
-    "description": "The secret of a participant's personal link, after the #.",
+    "description": "A participant's personal link, what stands after the #; used once, to exchange it for a secret.",
+}
+_SECRET = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The secret that a participant's device drew, and that her link was exchanged for.",
 }
 _ALWAYS = (400, 405, 413, 500, 503)
 
@@ -55,14 +60,14 @@ def document(app: FastAPI) -> dict[str, Any]:
         describe_views()
         found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
-        for model in (Problem, Invite, Report, Delivery):
+        for model in (Problem, Invite, Report, Delivery, Exchange):
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas |= schema.pop("$defs", {})
             schemas[model.__name__] = schema
-        found["components"]["securitySchemes"]["link"] = _LINK
+        found["components"]["securitySchemes"] |= {"link": _LINK, "secret": _SECRET}
         for path, operations in found["paths"].items():
             if "participation" in path.split("/"):
                 for operation in operations.values():
-                    operation["security"] = [{"link": []}]
+                    operation["security"] = [{"link" if path.endswith("/secret") else "secret": []}]
         app.openapi_schema = found
     return app.openapi_schema

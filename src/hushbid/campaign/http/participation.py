@@ -1,4 +1,4 @@
-"""One participant's side. Her token is looked up in the transaction that uses it; nothing here takes an identifier, so
+"""One participant's side. Her secret is looked up in the transaction that uses it; nothing here takes an identifier, so
 nothing here can be asked for somebody else's."""
 
 import asyncio
@@ -8,15 +8,15 @@ from typing import TypeVar
 
 from fastapi import APIRouter, Request, Response
 
-from hushbid.campaign.domain.views import MenuView, ParticipationView, PersonalLedger
+from hushbid.campaign.domain.access import NoEntry
+from hushbid.campaign.domain.views import MenuView, OwnLink, ParticipationView, PersonalLedger
 from hushbid.campaign.http import exports
-from hushbid.campaign.http.callers import link, not_logged_in
+from hushbid.campaign.http.callers import link_of, not_logged_in, secret_of
 from hushbid.campaign.http.once import Key, once
 from hushbid.campaign.http.openapi import problems
-from hushbid.campaign.http.shell import PREFIX, Shell, shell_of
-from hushbid.campaign.http.wire import Delivery, Report, answer, body_of, received
+from hushbid.campaign.http.shell import PREFIX, shell_of
+from hushbid.campaign.http.wire import Delivery, Exchange, Report, answer, body_of, received
 from hushbid.campaign.service import Service
-from hushbid.errors import NotAllowed, NotFound
 
 T = TypeVar("T")
 router = APIRouter(prefix=f"{PREFIX}/participation", tags=["participation"])
@@ -33,11 +33,11 @@ _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 )
 async def report(request: Request) -> Response:
     """Say what one unit of privacy loss costs; may be said anew until reporting closes, and the last one counts."""
-    token = await link(request)
+    secret = await secret_of(request)
     shell = shell_of(request)
     given = await received(request, Report)
-    promise = shell.service.report_soon(token, given.sensitivity)
-    return answer(await _known(shell, token, asyncio.wrap_future(promise)))
+    promise = shell.service.report_soon(secret, given.sensitivity)
+    return answer(await _known(asyncio.wrap_future(promise)))
 
 
 @router.put(
@@ -48,44 +48,69 @@ async def report(request: Request) -> Response:
     openapi_extra=body_of(Delivery),
 )
 async def deliver(request: Request) -> Response:
-    """Deliver what is bought. The first delivery counts: the same one again changes nothing, another is refused."""
-    token = await link(request)
+    """Deliver what is bought. The first delivery counts: again with its nonce changes nothing, another is refused."""
+    secret = await secret_of(request)
     shell = shell_of(request)
     given = await received(request, Delivery)
-    promise = shell.service.deliver_soon(token, given.content)
-    return answer(await _known(shell, token, asyncio.wrap_future(promise)))
+    promise = shell.service.deliver_soon(secret, given.content, nonce=given.nonce)
+    return answer(await _known(asyncio.wrap_future(promise)))
+
+
+@router.put(
+    "/secret",
+    response_model=ParticipationView,
+    responses=_CHANGE,
+    summary="Exchange a link for a secret",
+    openapi_extra=body_of(Exchange),
+)
+async def enter(request: Request) -> Response:
+    """Exchange a link, sent as the bearer token, for a secret that the device drew. The link opens nothing from then
+    on; the same exchange again, because its answer got lost, gets the same answer."""
+    link = await link_of(request)
+    shell = shell_of(request)
+    given = await received(request, Exchange)
+    promise = shell.service.enter_soon(link, given.secret)
+    return answer(await _known(asyncio.wrap_future(promise)))
+
+
+@router.post("/link", response_model=OwnLink, responses=_CHANGE, summary="Make a link for another device")
+async def own_link(request: Request, key: Key = None) -> Response:
+    """A link for another device of hers, shown this once; one that she made before and did not use ends."""
+    secret = await secret_of(request)
+    shell = shell_of(request)
+    return await _known(once(request, _holder(secret), key, lambda: shell.service.own_link(secret)))
 
 
 @router.get("", response_model=ParticipationView, responses=_READ, summary="Where do I stand?")
 async def participation(request: Request) -> Response:
     """The campaign, and where the participant stands in it."""
-    token = await link(request)
-    return answer(await _ask(request, token, lambda service: service.participation(token)))
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.participation(secret)))
 
 
 @router.get("/menu", response_model=MenuView, responses=_READ, summary="What may I expect?")
 async def menu(request: Request) -> Response:
     """Expected privacy loss and payment for each sensitivity she could report."""
-    token = await link(request)
-    return answer(await _ask(request, token, lambda service: service.menu(token)))
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.menu(secret)))
 
 
 @router.post("/decline", response_model=ParticipationView, responses=_CHANGE, summary="Decline")
 async def decline(request: Request, key: Key = None) -> Response:
     """Take no part."""
-    token = await link(request)
+    secret = await secret_of(request)
     shell = shell_of(request)
-    asked = once(request, _holder(token), key, lambda: shell.service.decline(token))
-    return await _known(shell, token, asked)
+    asked = once(request, _holder(secret), key, lambda: shell.service.decline(secret))
+    return await _known(asked)
 
 
 @router.post("/withdrawal", response_model=ParticipationView, responses=_CHANGE, summary="Withdraw")
 async def withdraw(request: Request, key: Key = None) -> Response:
     """Take back what was given; possible until the estimate is drawn."""
-    token = await link(request)
+    secret = await secret_of(request)
     shell = shell_of(request)
-    asked = once(request, _holder(token), key, lambda: shell.service.withdraw(token))
-    return await _known(shell, token, asked)
+    asked = once(request, _holder(secret), key, lambda: shell.service.withdraw(secret))
+    return await _known(asked)
 
 
 @router.get(
@@ -96,8 +121,8 @@ async def withdraw(request: Request, key: Key = None) -> Response:
 )
 async def receipt(request: Request) -> Response:
     """The signed receipt, as `hushbid verify` reads it, once the campaign is over."""
-    token = await link(request)
-    found = await _ask(request, token, lambda service: service.receipt(token))
+    secret = await secret_of(request)
+    found = await _ask(request, lambda service: service.receipt(secret))
     return Response(found.to_json(), media_type="application/json", headers=exports.download("receipt.json"))
 
 
@@ -109,34 +134,30 @@ async def receipt(request: Request) -> Response:
 )
 async def export(request: Request) -> Response:
     """All that the server holds about her, but her sealed value, which nobody can read."""
-    token = await link(request)
-    return answer(await _ask(request, token, lambda service: service.export(token)))
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.export(secret)))
 
 
 @router.get("/ledger", response_model=PersonalLedger, responses=_READ, summary="What have I given up?")
 async def ledger(request: Request) -> Response:
     """What she has given up in all campaigns of this server."""
-    token = await link(request)
-    return answer(await _ask(request, token, lambda service: service.personal_ledger(token)))
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.personal_ledger(secret)))
 
 
-async def _ask(request: Request, token: str, ask: Callable[[Service], T]) -> T:
+async def _ask(request: Request, ask: Callable[[Service], T]) -> T:
     shell = shell_of(request)
-    return await _known(shell, token, shell.run(lambda: ask(shell.service)))
+    return await _known(shell.run(lambda: ask(shell.service)))
 
 
-async def _known(shell: Shell, token: str, asked: Awaitable[T]) -> T:
-    """Wait for an answer; if nothing was found, tell a link that is not valid from a thing that is not there."""
+async def _known(asked: Awaitable[T]) -> T:
+    """Wait for an answer; whoever came with what opens nothing is nobody."""
     try:
         return await asked
-    except NotFound:
-        try:
-            await shell.run(lambda: shell.service.principal_of(token))
-        except NotAllowed as refused:
-            raise not_logged_in(str(refused)) from None
-        raise
+    except NoEntry as refused:
+        raise not_logged_in(str(refused)) from None
 
 
-def _holder(token: str) -> str:
-    """A name for whoever holds a link, by which her repeated requests are told from others'."""
-    return sha256(token.encode()).hexdigest()
+def _holder(secret: str) -> str:
+    """A name for whoever holds a secret, by which her repeated requests are told from others'."""
+    return sha256(secret.encode()).hexdigest()

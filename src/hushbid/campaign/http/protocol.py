@@ -1,7 +1,9 @@
-"""HTTP/1.1 as uvicorn speaks it with httptools, with limits it lacks: on the size of a request's head, and on its time.
+"""HTTP/1.1 as uvicorn speaks it with httptools, with limits it lacks: on a request's head, its time, and connections.
 
-A request whose next bytes do not come in time is given up, by closing the connection. Something that is not HTTP at all
-is refused as a problem, like every other error.
+A request has some seconds to arrive from its first byte on, and one more for every few kilobytes that have come: drops
+that keep falling gain it no time. What is late is given up, by closing the connection. Where there are as many
+connections as can be held, a new one takes the place of the one that has kept the server waiting the longest, so slow
+ones cannot keep others out. Something that is not HTTP at all is refused as a problem, like every other error.
 """
 
 import asyncio
@@ -12,7 +14,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from hushbid.campaign.http.problems import MEDIA_TYPE, problem
 
 HEAD_LIMIT = 64 * 1024
-PATIENCE = 30.0
+PATIENCE = 20.0
+BYTES_PER_SECOND = 8 * 1024
+MOST_CONNECTIONS = 800
+"""Fewer than the files that a process may usually have open, 1024."""
+
 _TOO_LARGE = "The head of the request is too large."
 _UNREADABLE = "This is not an HTTP request that can be read."
 
@@ -23,6 +29,8 @@ class Protocol(HttpToolsProtocol):
     _in_head = True
     _incomplete = True
     _head_bytes = 0
+    _bytes = 0
+    _since = 0.0
     _deadline: asyncio.TimerHandle | None = None
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -30,8 +38,11 @@ class Protocol(HttpToolsProtocol):
         self.access_log = False  # its lines hold paths and addresses; those of ``frame`` do not
 
     def connection_made(self, transport: Any) -> None:
-        """Give the first request some time to arrive."""
+        """Make room, and give the first request some time to arrive."""
+        if len(self.connections) >= MOST_CONNECTIONS:
+            self._make_room()
         super().connection_made(transport)
+        self._since = self.loop.time()
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -40,9 +51,10 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count what belongs to a head that is not complete, and give what is missing some more time."""
+        """Count what belongs to a request that is not complete, and wait for the rest of it."""
         self._stop_waiting()
         self._head_bytes += len(data)
+        self._bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -53,6 +65,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
+        if not self._in_head:  # the first request's time began with the connection
+            self._since, self._bytes = self.loop.time(), 0
         self._in_head = self._incomplete = True
         super().on_message_begin()
 
@@ -64,6 +78,7 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The request is complete."""
         self._incomplete, self._head_bytes = False, 0
+        self._since = self.loop.time()
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -71,7 +86,20 @@ class Protocol(HttpToolsProtocol):
         self._refuse(400, _UNREADABLE)
 
     def _wait(self) -> None:
-        self._deadline = asyncio.get_running_loop().call_later(PATIENCE, self._give_up)
+        end = self._since + PATIENCE + self._bytes / BYTES_PER_SECOND
+        self._deadline = self.loop.call_at(end, self._give_up)
+
+    @property
+    def _idle(self) -> bool:
+        """Whether the next move is the other side's."""
+        return self._deadline is not None or self.cycle is None or self.cycle.response_complete
+
+    def _make_room(self) -> None:
+        waiting = (one for one in self.connections if isinstance(one, Protocol) and one._idle)
+        slowest = min(waiting, key=lambda one: one._since, default=None)
+        if slowest is not None:
+            self.connections.discard(slowest)
+            slowest._give_up()
 
     def _stop_waiting(self) -> None:
         if self._deadline is not None:

@@ -26,6 +26,9 @@ class Shell:
     https: bool
     """Whether people reach the server by https; cookies are then sent over https only."""
 
+    address: str | None = None
+    """How people reach the server, such as https://campaign.example.org; None for wherever a request says it went."""
+
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_THREADS, "hushbid-http"))
     _computations: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_COMPUTATIONS, "hushbid-computation")

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from hushbid.campaign.domain import views
+from hushbid.campaign.domain.access import SECRET_LETTERS, SECRET_PREFIX
 from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.campaign.domain.states import CampaignState
 from hushbid.campaign.domain.views import CampaignView, Page, Spending
@@ -198,6 +199,18 @@ class Cancelling(_Wire):
     """In a sentence that every participant may read."""
 
 
+class Exchange(_Wire):
+    """A link's exchange for a secret."""
+
+    secret: str = Field(
+        pattern=rf"^{SECRET_PREFIX}[A-Za-z0-9_-]{{{SECRET_LETTERS}}}$",
+        repr=False,
+        json_schema_extra={"format": "password"},
+    )
+    """256 bits that the device has drawn at random, in base64url, after hb_d_; kept before they are sent, and the
+    bearer token of everything that follows. The server keeps a hash."""
+
+
 class Report(_Wire):
     """A participant's report."""
 
@@ -213,6 +226,11 @@ class Delivery(_Wire):
 
     message: dict[str, Any] | None = None
     """A noisy value in the wire format of privatize; refused in the central setting."""
+
+    nonce: str = Field(pattern=r"^[0-9a-f]{32}$")
+    """128 random bits in hexadecimal, drawn for this delivery and sent with every attempt at it. Once something is
+    stored, whatever comes with the same nonce gets the same answer again, and whatever comes with another is refused,
+    without a look at the value."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> "Delivery":
@@ -249,7 +267,7 @@ class LoggedIn(_Wire):
 
 
 class Invitations(_Wire):
-    """Personal links, shown this once; the server keeps only their hashes."""
+    """Personal links, shown this once and used once; the server keeps only their hashes."""
 
     invitations: list[views.Invitation]
     """The link is the server's address followed by /p# and the token."""

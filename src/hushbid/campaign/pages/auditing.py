@@ -45,10 +45,10 @@ class Checked:
 def verified(service: Service, who: Principal, view: CampaignView) -> tuple[Checked, ...]:
     """Everything that can be checked without the data."""
     record, log = _record(service, who, view), _log(service, who, view)
-    found = [("record", one) for one in verify_logged_record(record, log=log).checks]
-    known = {check.name for _, check in found}
     of_log = verify_log(log, root=view.root, record=record).checks
-    found += [("log", one) for one in of_log if one.name not in known]
+    logs = {check.name for check in of_log}
+    found = [("record", one) for one in verify_logged_record(record, log=log).checks if one.name not in logs]
+    found += [("log", one) for one in of_log]
     return tuple(
         Checked(document=document, name=check.name, status=check.status, sentence=check.sentence)
         for document, check in found

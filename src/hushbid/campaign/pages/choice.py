@@ -91,20 +91,19 @@ def table(menu: MenuView, step: float, *, largest: float | None) -> tuple[Conseq
     return tuple(consequence(menu, menu.reports[place], step, largest=largest) for place in places)
 
 
-def around(menu: MenuView, truth: float, step: float, *, largest: float | None) -> tuple[Consequence, ...]:
+def around(menu: MenuView, truth: float, step: float, *, largest: float | None) -> dict[str, Consequence]:
     """The answers of somebody who says less than, exactly, and more than what is true; those that differ enough.
 
-    Less and more by a third; at the ends of the menu, as far as it goes.
+    Less and more by a third; at the ends of the menu, as far as it goes. The page's script counts in the same way.
     """
     reports = np.asarray(menu.reports)
-    found = []
-    for factor in (1.0 - _APART, 1.0, 1.0 + _APART):
+    found = {"truth": consequence(menu, truth, step, largest=largest)}
+    for name, factor in (("less", 1.0 - _APART), ("more", 1.0 + _APART)):
         report = min(max(truth * factor, menu.reports[0]), menu.reports[-1])
         between = abs(int(np.searchsorted(reports, report)) - int(np.searchsorted(reports, truth)))
-        if factor == 1.0 or between > _ALIKE:
-            report = truth if factor == 1.0 else report
-            found.append(consequence(menu, report, step, largest=largest))
-    return tuple(found)
+        if between > _ALIKE:
+            found[name] = consequence(menu, report, step, largest=largest)
+    return found
 
 
 def anchors(menu: MenuView, step: float) -> tuple[float, float, float]:
@@ -113,9 +112,9 @@ def anchors(menu: MenuView, step: float) -> tuple[float, float, float]:
     return tuple(menu.reports[place] * step for place in places)  # type: ignore[return-value]
 
 
-def steps_below_and_above(step: float) -> tuple[float, float, float]:
-    """Half the step, the step and its double: their prices are half and double, too."""
-    return step / 2.0, step, 2.0 * step
+def steps_below_and_above(step: float, cap: float) -> tuple[float, ...]:
+    """Half the step, the step and its double, as far as anybody may lose: their prices are half and double, too."""
+    return tuple(one for one in (step / 2.0, step, 2.0 * step) if one <= cap)
 
 
 def round_price(price: float, decimals: int) -> float:

@@ -38,6 +38,8 @@ _STATES = {
     "close": {"released"},
 }
 _SLOW = frozenset({"open"})
+SURE = "sure"
+"""The field of a form by which she says that she was asked."""
 
 
 @router.get("/campaigns/{campaign}/payments")
@@ -58,6 +60,28 @@ async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = N
         view=view,
         rows=rows,
         problem=problem,
+        tab="payments",
+        money=lambda minor: visit.write.money(minor, s.currency, s.decimals),
+    )
+
+
+async def _asking_to_pay(visit: Visit, campaign: str, labels: list[str] | None) -> Response:
+    """Say who would be marked as paid, and how much that is."""
+    service = visit.shell.service
+    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
+    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
+    wanted = None if labels is None else set(labels)
+    owed = [row for row in rows if row.due and (wanted is None or row.label in wanted)]
+    if not owed:
+        return await _payments_page(visit, campaign, problem=visit.texts("step.pay.nobody"), status=422)
+    s = view.settings
+    return visit.page(
+        "staff/pay.html",
+        here=f"/campaigns/{campaign}/payments",
+        view=view,
+        owed=owed,
+        everybody=labels is None,
+        total=sum(row.due for row in owed),
         tab="payments",
         money=lambda minor: visit.write.money(minor, s.currency, s.decimals),
     )
@@ -84,6 +108,8 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     if step not in STEPS:
         raise HTTPException(404)
     service, who = visit.shell.service, visit.who
+    if step == "pay" and not form.ticked(SURE):
+        return await _asking_to_pay(visit, found, _labels(form))
     run = visit.shell.compute if step in _SLOW else visit.shell.run
     try:
         await run(lambda: STEPS[step](service, who, found, form))
@@ -136,12 +162,14 @@ async def _asking(
 
 @router.post("/campaigns/{campaign}/links")
 async def renew(request: Request, campaign: str) -> Response:
-    """A new link for somebody who lost hers, shown this once."""
+    """A new link for somebody who lost hers: asked about, then shown this once."""
     visit = await analyst(request)
     form = await visit.form()
     found, service = require_id(campaign), visit.shell.service
     view = await visit.shell.run(lambda: service.campaign(visit.who, found))
     label = form.text("label")[:200]
+    if not form.ticked(SURE):
+        return visit.page("staff/renew.html", here=f"/campaigns/{found}/people", view=view, label=label, tab="people")
     one = await visit.shell.run(lambda: service.renew_link(visit.who, found, label))
     return visit.page(
         "staff/renewed.html",
@@ -149,6 +177,7 @@ async def renew(request: Request, campaign: str) -> Response:
         view=view,
         label=one.label,
         link=f"{base_address(visit)}/p#{one.token}",
+        reads_only=one.reads_only,
         tab="people",
     )
 

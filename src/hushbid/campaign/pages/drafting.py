@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from hushbid.campaign.http.wire import answer
 from hushbid.campaign.pages import pictures
 from hushbid.campaign.pages.settings_form import EMPTY, Filled, as_typed, filled
 from hushbid.campaign.pages.visit import Form, Visit, analyst, base_address, require_id
+from hushbid.campaign.pages.writing import Unreadable
 from hushbid.campaign.service import Service
 from hushbid.errors import HushbidError, InputError, ServerFailed
 
@@ -182,16 +184,19 @@ def preview_texts(visit: Visit, settings: CampaignSettings, found: Preview) -> d
     def money(minor: int) -> str:
         return write.money(minor, settings.currency, settings.decimals)
 
+    def rough(minor: int) -> str:
+        return write.roughly(minor, settings.currency, settings.decimals, most=spending.at_worst)
+
     bought = found.share_bought * spending.people
     each = (spending.expected - spending.fees - spending.people) / bought if bought > 0 else 0.0
     error = found.standard_error
     return {
-        "expected": money(spending.expected),
-        "high": money(spending.in_95_of_100),
+        "expected": rough(spending.expected),
+        "high": rough(spending.in_95_of_100),
         "worst": t("preview.unbounded") if spending.at_worst is None else money(spending.at_worst),
-        "error": t("preview.no_error") if error is None else f"± {write.number(error, 3)}{unit}",
+        "error": t("preview.no_error") if error is None else f"± {write.number(error, 2)}{unit}",
         "share": write.percent(found.share_bought),
-        "each": write.amount(max(each, 0.0) / 10**settings.decimals, settings.currency, settings.decimals),
+        "each": write.roughly(math.ceil(max(each, 0.0)), settings.currency, settings.decimals),
         "basis": t("preview.basis", people=write.number(spending.people, 9), repetitions=str(spending.repetitions)),
         "ceiling": t("preview.above_ceiling") if found.above_ceiling else "",
     }
@@ -216,13 +221,16 @@ async def invite(request: Request, campaign: str) -> Response:
     form = await visit.form()
     service, found = visit.shell.service, require_id(campaign)
     view = await visit.shell.run(lambda: service.campaign(visit.who, found))
-    typed = {name: form.text(name) for name in ("count", "people", "kind")}
+    typed = {name: form.text(name) for name in ("count", "people")}
     try:
         people = _invited(form)
         key = form.text("once")
         links = await visit.shell.run(lambda: _links(service, visit.who, found, key, form.text("digest"), people))
     except ServerFailed:
         raise
+    except Unreadable as refused:
+        sentence = visit.texts(str(refused), most=visit.write.number(MOST_PEOPLE, 9))
+        return _invite_page(visit, view, typed=typed, problem=sentence, language=None, status=422)
     except HushbidError as refused:
         return _invite_page(visit, view, typed=typed, problem=str(refused), status=422)
     shown = [{**one, "link": f"{base_address(visit)}/p#{one['token']}"} for one in links]
@@ -246,6 +254,7 @@ def _invite_page(
     *,
     typed: Mapping[str, str] | None = None,
     problem: str | None = None,
+    language: str | None = "en",
     status: int = 200,
 ) -> Response:
     return visit.page(
@@ -253,22 +262,28 @@ def _invite_page(
         status=status,
         here=f"/campaigns/{view.id}/participants",
         view=view,
-        typed=typed or {"count": "20", "people": "", "kind": "count"},
+        typed=typed or {"count": "", "people": ""},
         problem=problem,
+        problem_language=language,
         once=secrets.token_urlsafe(24),
         tab="overview",
     )
 
 
 def _invited(form: Form) -> int | list[tuple[str, str | None]] | None:
-    """How many, or who; None if the form only asks for links that were made before."""
+    """How many, or who; None if the form only asks for links that were made before.
+
+    Exactly one of the three must be filled in: nothing that was typed is left aside.
+    """
     if form.text("digest"):
         return None
-    if form.text("kind") == "ids" or form.file:
-        return people_of(form.file.decode("utf-8-sig", "replace") if form.file else form.text("people"))
-    count = form.text("count").strip()
+    ids, count = form.text("people").strip(), form.text("count").strip()
+    if sum(map(bool, (ids, form.file, count))) != 1:
+        raise Unreadable("invite.one")
+    if not count:
+        return people_of(form.file.decode("utf-8-sig", "replace") if form.file else ids)
     if not (count.isascii() and count.isdigit() and len(count) <= 6 and 1 <= int(count) <= MOST_PEOPLE):
-        raise InputError(f"count must be a whole number from 1 to {MOST_PEOPLE}.")
+        raise Unreadable("invite.whole")
     return int(count)
 
 

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
+from hushbid.campaign.domain.access import NoEntry
 from hushbid.campaign.http.callers import address_of, cookie_session
 from hushbid.campaign.pages.visit import Visit, anybody, is_link, staff
 from hushbid.errors import InputError, NotAllowed, Throttled
@@ -25,33 +26,34 @@ async def other_link(request: Request) -> Response:
 
 @router.post("/p/enter")
 async def enter(request: Request) -> Response:
-    """Take the secret out of a link, and keep it in a cookie that no script can read."""
+    """Exchange a link for this browser's own secret, and keep that in a cookie that no script can read."""
     visit = await anybody(request)
     form = await visit.form()
     token = form.text("link").strip().rpartition("#")[2]
     if not is_link(token):
         return entry_page(visit, problem="enter.unreadable", status=422)
+    secret = visit.secret_for(token)
     try:
-        await visit.shell.run(lambda: visit.shell.service.principal_of(token))
-    except NotAllowed:
-        return entry_page(visit, problem="enter.expired", status=403)
+        await visit.shell.run(lambda: visit.shell.service.enter(token, secret))
+    except NoEntry as refused:
+        return refused_page(visit, refused)
     response = visit.go("/p")
-    visit.remember_link(response, token)
+    visit.remember(response, secret)
     return response
 
 
 @router.post("/p/leave")
 async def leave(request: Request) -> Response:
-    """Let the browser forget the link; harmless, so anybody may ask for it."""
+    """Let the browser forget the secret; harmless, so anybody may ask for it."""
     visit = await anybody(request)
     response = visit.go("/p/left")
-    visit.forget_link(response)
+    visit.forget(response)
     return response
 
 
 @router.get("/p/left")
 async def left(request: Request) -> Response:
-    """The browser has forgotten the link."""
+    """The browser has forgotten the secret."""
     return (await anybody(request)).page("participant/left.html")
 
 
@@ -108,7 +110,15 @@ async def log_out(request: Request) -> Response:
 
 def entry_page(visit: Visit, *, problem: str | None = None, status: int = 200) -> Response:
     """Ask for a link; a script fills it in if the address has one behind the #."""
-    return visit.page("participant/enter.html", status=status, here="/p/other", problem=problem)
+    told = None if problem is None else visit.texts(problem)
+    return visit.page("participant/enter.html", status=status, here="/p/other", problem=told, refused=None)
+
+
+def refused_page(visit: Visit, refused: NoEntry) -> Response:
+    """Say why a link or a secret opens nothing, what that means and what to do; and ask for another link."""
+    time = "" if refused.at is None else visit.write.time(refused.at)
+    told = visit.texts(f"enter.{refused.reason}", time=time)
+    return visit.page("participant/enter.html", status=403, here="/p/other", problem=told, refused=refused.reason)
 
 
 def _local(path: str) -> str:

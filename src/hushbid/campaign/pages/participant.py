@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 
+from hushbid.campaign.domain.access import NoEntry
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import MenuView, ParticipationView
 from hushbid.campaign.http.callers import CSRF_HEADER
@@ -18,10 +20,10 @@ from hushbid.campaign.http.wire import Delivery, answer, received
 from hushbid.campaign.pages import choice, pictures
 from hushbid.campaign.pages.entry import entry_page
 from hushbid.campaign.pages.estimates import shown_estimate
-from hushbid.campaign.pages.visit import OpenLinkFirst, Visit, anybody, participant
+from hushbid.campaign.pages.visit import OpenLinkFirst, Visit, anybody, base_address, participant
 from hushbid.campaign.pages.writing import Unreadable, sureness
 from hushbid.campaign.service import Service
-from hushbid.errors import Conflict, InputError, NotAllowed, NotFound
+from hushbid.errors import Conflict, InputError, NotAllowed
 
 T = TypeVar("T")
 router = APIRouter(include_in_schema=False)
@@ -76,6 +78,7 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         "stage": stage,
         "notice": notice,
         "sureness": sureness,
+        "key_told": _key_told(visit, view.retention_days),
         **_given(visit, view),
     }
     if stage == "invited":
@@ -84,8 +87,15 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
     if stage == "offer":
         assert view.promised is not None
         values |= {"typed": "", "problem": None, "bar": pictures.sure_bar(sureness(view.promised)), **more}
+        values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
         return visit.page("participant/offer.html", status=status, here="/p", **values)
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
+
+
+def _key_told(visit: Visit, days: int) -> str:
+    """When the key to people's values is destroyed."""
+    name = {0: "consent.key_at_once", 1: "consent.key_next_day"}.get(days, "consent.key_later")
+    return visit.texts(name, days=days)
 
 
 def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
@@ -190,7 +200,7 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
         rows=choice.table(menu, step, largest=largest),
         around=choice.around(menu, suggested, step, largest=largest),
         truth=suggested,
-        halves=choice.steps_below_and_above(step),
+        halves=choice.steps_below_and_above(step, view.max_privacy_loss),
         dots=pictures.dots(visit.texts, write, step),
         chart=pictures.menu_chart(visit.texts, write, menu, step, price=price, currency=view.currency),
         bar=pictures.sure_bar(sureness(0.0)),
@@ -257,18 +267,27 @@ async def deliver_value(request: Request) -> Response:
         raise NotAllowed("In this campaign noise is added in the browser: the value itself must not be sent.")
     typed = form.text("value")[:100]
     low, high = view.bounds
+    awaited = stage_of(view, visit.shell.service.clock()) == "offer"
     try:
-        value = float(visit.write.read(typed))
-        if not low <= value <= high:
-            raise Unreadable("offer.out_of_range")
-        await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, value))
-    except (Unreadable, InputError) as refused:
-        name = str(refused) if isinstance(refused, Unreadable) else "offer.out_of_range"
-        problem = visit.texts(name, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
+        value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
+        if value is not None and not form.ticked("sure"):
+            return visit.page("participant/sure.html", here="/p", view=view, value=value, nonce=form.text("nonce"))
+        promise = visit.shell.service.deliver_soon(visit.token, value, nonce=form.text("nonce"))
+        await asyncio.wrap_future(promise)
+    except Unreadable as refused:
+        problem = visit.texts(str(refused), low=visit.write.number(low, 12), high=visit.write.number(high, 12))
         return await _standing(visit, status=422, typed=typed, problem=problem)
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
     return visit.go("/p")
+
+
+def _value(visit: Visit, view: ParticipationView, typed: str) -> float:
+    low, high = view.bounds
+    value = float(visit.write.read(typed))
+    if not low <= value <= high:
+        raise Unreadable("offer.out_of_range")
+    return value
 
 
 @router.put("/p/delivery")
@@ -279,8 +298,29 @@ async def deliver_message(request: Request) -> Response:
     given = await received(request, Delivery)
     if given.message is None:
         raise InputError("message must be one made by privatize: the value itself must not be sent.")
-    await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, given.message))
+    await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, given.message, nonce=given.nonce))
     return answer({"delivered": True})
+
+
+# -- another device ----------------------------------------------------------------------------------------------------
+
+
+@router.get("/p/device")
+async def other_device(request: Request) -> Response:
+    """Say how she can go on with another device."""
+    visit = await participant(request)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    return visit.page("participant/device.html", view=view, link=None)
+
+
+@router.post("/p/device")
+async def make_link(request: Request) -> Response:
+    """Make a link for another device, and show it this once."""
+    visit = await participant(request)
+    await visit.form()
+    made = await _ask(visit, lambda service: service.own_link(visit.token))
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    return visit.page("participant/device.html", view=view, link=f"{base_address(visit)}/p#{made.token}")
 
 
 # -- to take away ------------------------------------------------------------------------------------------------------
@@ -312,17 +352,13 @@ async def given_up(request: Request) -> Response:
     visit = await participant(request)
     ledger = await _ask(visit, lambda service: service.personal_ledger(visit.token))
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    bar = pictures.sure_bar(sureness(ledger.total))
+    bar = pictures.sure_bar(sureness(ledger.given_up))
     return visit.page("participant/given_up.html", ledger=ledger, view=view, bar=bar)
 
 
 async def _ask(visit: Visit, ask: Callable[[Service], T]) -> T:
-    """Ask the service; a link that is worth nothing any more leads back to the entrance."""
+    """Ask the service; a secret that opens nothing any more leads back to the entrance."""
     try:
         return await visit.shell.run(lambda: ask(visit.shell.service))
-    except (NotFound, NotAllowed):
-        try:
-            await visit.shell.run(lambda: visit.shell.service.principal_of(visit.token))
-        except NotAllowed:
-            raise OpenLinkFirst(expired=True) from None
-        raise
+    except NoEntry as refused:
+        raise OpenLinkFirst(refused) from None

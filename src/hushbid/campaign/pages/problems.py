@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from hushbid.campaign.http.problems import problem
 from hushbid.campaign.http.shell import PREFIX
-from hushbid.campaign.pages.entry import entry_page
+from hushbid.campaign.pages.entry import entry_page, refused_page
 from hushbid.campaign.pages.visit import Forged, LogInFirst, OpenLinkFirst, Visit, anybody, log_in_address, stranger
 from hushbid.errors import HushbidError
 
@@ -87,9 +87,10 @@ async def _open_link_first(request: Request, error: Exception) -> Response:
     if not wants_page(request):
         return problem(HTTPStatus.UNAUTHORIZED, "Open your link again.")
     visit = await anybody(request)
-    response = entry_page(visit, problem="enter.expired" if error.expired else "enter.first", status=403)
-    if error.expired:
-        visit.forget_link(response)
+    if error.refused is None:
+        return entry_page(visit, problem="enter.first", status=403)
+    response = refused_page(visit, error.refused)
+    visit.forget(response)
     return response
 
 

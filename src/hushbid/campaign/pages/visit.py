@@ -1,14 +1,17 @@
 """One request for a page: who asks, in which language, and what she gets back.
 
-Analysts and auditors come with the session cookie that the API uses, too. A participant's link, ``/p#SECRET``, keeps
-its secret behind the #, which browsers do not send: a script, or she herself, puts it into a form, and from then on it
-is in a cookie of its own that no script can read and no other site can make a browser send. So it stands in no address,
-no log and no Referer.
+Analysts and auditors come with the session cookie that the API uses, too. A participant's link, ``/p#TOKEN``, keeps
+its token behind the #, which browsers do not send: a script, or she herself, puts it into a form. So it stands in no
+address, no log and no Referer. The first browser exchanges it for a secret, which is from then on in a cookie that no
+script can read and no other site can make a browser send. The secret is made of the link and of random bits that only
+this browser holds, in the cookie of its forms: so the same link opens the same part again here, also after an answer
+that got lost, and nothing anywhere else.
 
 Every form carries a token that another site cannot know: a session's own, or one made from what the cookie holds. A
 page that was opened with one link can therefore not be sent with another.
 """
 
+import base64
 import hashlib
 import hmac
 import secrets
@@ -22,8 +25,9 @@ from fastapi import Request, Response
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
+from hushbid.campaign.domain.access import LINK_PREFIX, SECRET_PREFIX, NoEntry
 from hushbid.campaign.domain.views import Principal, Session
-from hushbid.campaign.http.callers import LINK_PREFIX, cookie_session
+from hushbid.campaign.http.callers import cookie_session
 from hushbid.campaign.http.shell import Shell, shell_of
 from hushbid.campaign.pages.rendering import HTML, environment
 from hushbid.campaign.pages.static_files import address
@@ -38,7 +42,7 @@ POLICY = (
     " trusted-types 'none'"
 )
 CSRF_FIELD = "csrf"
-LANGUAGE_COOKIE, LINK_COOKIE, STRANGER_COOKIE = "hushbid-language", "hushbid-link", "hushbid-form"
+LANGUAGE_COOKIE, SECRET_COOKIE, BROWSER_COOKIE = "hushbid-language", "hushbid-participant", "hushbid-form"
 _YEAR = 365 * 24 * 3600
 _MOST_FIELDS = 2_000
 _LONGEST_TOKEN = 200
@@ -49,12 +53,12 @@ class LogInFirst(Exception):
 
 
 class OpenLinkFirst(Exception):
-    """A participant's page was asked for by somebody without a valid link."""
+    """A participant's page was asked for by somebody without a valid secret."""
 
-    def __init__(self, *, expired: bool) -> None:
+    def __init__(self, refused: NoEntry | None = None) -> None:
         super().__init__()
-        self.expired = expired
-        """Whether there was a link that is worth nothing any more."""
+        self.refused = refused
+        """Why the secret she came with opens nothing any more, if she came with one."""
 
 
 class Forged(Exception):
@@ -70,8 +74,11 @@ class Visit:
     texts: Texts
     form_token: str
     session: Session | None = None
-    link: str | None = field(default=None, repr=False)
-    new_stranger: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    browser: str = field(default="", repr=False)
+    """Random bits that only this browser holds."""
+
+    new_browser: bool = False
 
     @property
     def write(self) -> Writing:
@@ -87,8 +94,8 @@ class Visit:
     @property
     def token(self) -> str:
         """The participant's secret."""
-        assert self.link is not None
-        return self.link
+        assert self.secret is not None
+        return self.secret
 
     def page(self, template: str, *, status: int = 200, here: str | None = None, **values: Any) -> Response:
         """A page. ``here`` is where it can be read again, if not at the address that was asked for."""
@@ -119,17 +126,24 @@ class Visit:
         chosen = self.request.query_params.get("lang")
         if chosen in languages():
             self._cookie(response, LANGUAGE_COOKIE, chosen, max_age=_YEAR)
-        if self.new_stranger is not None:
-            self._cookie(response, cookie_name(self.shell, STRANGER_COOKIE), self.new_stranger)
+        if self.new_browser:
+            self._cookie(response, cookie_name(self.shell, BROWSER_COOKIE), self.browser, max_age=_YEAR)
         return response
 
-    def remember_link(self, response: Response, token: str) -> None:
-        """Let the browser keep a participant's secret until it is closed."""
-        self._cookie(response, cookie_name(self.shell, LINK_COOKIE), token)
+    def secret_for(self, link: str) -> str:
+        """The secret that this browser, and no other, exchanges a link for."""
+        key = _form_key(self.shell.service)
+        made = hmac.new(key, f"secret {self.browser} {link}".encode(), hashlib.sha256).digest()
+        return SECRET_PREFIX + base64.urlsafe_b64encode(made).decode("ascii").rstrip("=")
 
-    def forget_link(self, response: Response) -> None:
-        """Let the browser forget it."""
-        response.delete_cookie(cookie_name(self.shell, LINK_COOKIE), path="/", secure=self.shell.https, httponly=True)
+    def remember(self, response: Response, secret: str) -> None:
+        """Let the browser keep a participant's secret, and the bits that it was made of, also when it is closed."""
+        self._cookie(response, cookie_name(self.shell, SECRET_COOKIE), secret, max_age=_YEAR)
+        self._cookie(response, cookie_name(self.shell, BROWSER_COOKIE), self.browser, max_age=_YEAR)
+
+    def forget(self, response: Response) -> None:
+        """Let the browser forget the secret; with the link it can make it again."""
+        response.delete_cookie(cookie_name(self.shell, SECRET_COOKIE), path="/", secure=self.shell.https, httponly=True)
 
     async def form(self) -> "Form":
         """What was sent with a form that is ours; read only now that it is clear who sends it."""
@@ -188,15 +202,16 @@ async def anybody(request: Request) -> Visit:
 def stranger(request: Request) -> Visit:
     """Somebody who has not said who she is; forms then belong to her browser."""
     shell = shell_of(request)
-    kept = request.cookies.get(cookie_name(shell, STRANGER_COOKIE), "")
-    known = kept if 20 <= len(kept) <= _LONGEST_TOKEN else None
-    nonce = known or secrets.token_urlsafe(32)
+    kept = request.cookies.get(cookie_name(shell, BROWSER_COOKIE), "")
+    known = 20 <= len(kept) <= _LONGEST_TOKEN
+    browser = kept if known else secrets.token_urlsafe(32)
     return Visit(
         request=request,
         shell=shell,
         texts=_texts(request),
-        form_token=_made_of(shell, "stranger", nonce),
-        new_stranger=None if known else nonce,
+        form_token=_made_of(shell, "stranger", browser),
+        browser=browser,
+        new_browser=not known,
     )
 
 
@@ -217,23 +232,27 @@ async def analyst(request: Request) -> Visit:
 
 
 async def participant(request: Request) -> Visit:
-    """Somebody with a link; whether it is valid turns out when it is used."""
+    """Somebody with a secret; whether it is valid turns out when it is used."""
     shell = shell_of(request)
-    token = request.cookies.get(cookie_name(shell, LINK_COOKIE), "")
-    if not is_link(token):
-        raise OpenLinkFirst(expired=False)
+    secret = request.cookies.get(cookie_name(shell, SECRET_COOKIE), "")
+    if not _may_be(SECRET_PREFIX, secret):
+        raise OpenLinkFirst
     return Visit(
         request=request,
         shell=shell,
         texts=_texts(request),
-        form_token=_made_of(shell, "participant", token),
-        link=token,
+        form_token=_made_of(shell, "participant", secret),
+        secret=secret,
     )
 
 
 def is_link(token: str) -> bool:
-    """Whether a text may be the secret of a link."""
-    return token.startswith(LINK_PREFIX) and len(token) <= _LONGEST_TOKEN and token.isascii() and token.isprintable()
+    """Whether a text may be what stands behind the # of a link."""
+    return _may_be(LINK_PREFIX, token)
+
+
+def _may_be(prefix: str, token: str) -> bool:
+    return token.startswith(prefix) and len(token) <= _LONGEST_TOKEN and token.isascii() and token.isprintable()
 
 
 def cookie_name(shell: Shell, name: str) -> str:
@@ -242,7 +261,9 @@ def cookie_name(shell: Shell, name: str) -> str:
 
 
 def base_address(visit: Visit) -> str:
-    """How the visitor reaches this server; links for participants begin with it."""
+    """How people reach this server: as it was told, or else as the visitor does. Links for participants begin so."""
+    if visit.shell.address is not None:
+        return visit.shell.address
     scheme = "https" if visit.shell.https else visit.request.url.scheme
     return f"{scheme}://{visit.request.url.netloc}"
 

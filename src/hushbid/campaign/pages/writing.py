@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
 from hushbid.campaign.pages.texts import Texts
 
@@ -13,6 +13,7 @@ _MINUS = "\u2212"
 _LONGEST = 40
 _NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)")
 _FEW = 4
+_ROUGH = 3
 
 
 class Unreadable(ValueError):
@@ -64,12 +65,25 @@ class Writing:
         return f"{share * 100:.0f}{NBSP}%"
 
     def sure(self, privacy_loss: float) -> str:
-        """How sure even odds can become at most; finer near 50 % and 100 %, so that nothing looks like all."""
-        share = sureness(privacy_loss)
-        if share > 0.9995:
+        """How sure even odds can become at most, rounded up: it is a bound."""
+        tenths = math.ceil(1000.0 * sureness(privacy_loss) - 1e-9)
+        if tenths > 999:
             return self.texts("number.over", number=f"{self.fixed(99.9, 1)}{NBSP}%")
-        decimals = 1 if share < 0.51 or share > 0.99 else 0
-        return f"{self.fixed(100.0 * share, decimals)}{NBSP}%"
+        return f"{self.number(tenths / 10.0)}{NBSP}%"
+
+    def at_most(self, value: float, digits: int = 3) -> str:
+        """A bound with so many significant digits, rounded up."""
+        if not 0.0 < value < math.inf:
+            return self.number(value)
+        unit = Decimal(1).scaleb(math.floor(math.log10(value)) - digits + 1)
+        rounded = (Decimal(repr(float(value))) / unit).quantize(Decimal(1), rounding=ROUND_CEILING) * unit
+        return self.number(float(rounded), digits + 1)
+
+    def roughly(self, minor: int, currency: str, decimals: int, *, most: int | None = None) -> str:
+        """An amount in minor units that was simulated: three digits, rounded up, but not above what is ``most``."""
+        unit = 10 ** max(len(str(abs(minor))) - _ROUGH, 0)
+        rounded = -(-minor // unit) * unit
+        return self.money(rounded if most is None else min(rounded, most), currency, decimals)
 
     def time(self, moment: datetime) -> str:
         """A moment, in UTC."""

@@ -1,7 +1,8 @@
-"""Who may come in: users with passwords, sessions, tokens, and participants by their links.
+"""Who may come in: users with passwords, sessions, tokens, and participants by their devices' secrets.
 
 Passwords are hashed with argon2id. After some failures, for a name or an address, every further attempt must wait twice
-as long as the one before; a name that does not exist takes as long to refuse as a wrong password.
+as long as the one before; a name that does not exist takes as long to refuse as a wrong password. An attempt counts as
+a failure from the moment it is made, before the slow hash, so attempts made at once count like those made in turn.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from sqlalchemy import Connection
 
+from hushbid.campaign.domain.access import SECRET_PREFIX
 from hushbid.campaign.domain.settings import checked_text
 from hushbid.campaign.domain.views import Principal, Session
 from hushbid.campaign.store import accounts, participants
@@ -62,15 +64,6 @@ def subjects(key: bytes, name: str, address: str) -> tuple[str, ...]:
     return tuple(hmac.new(key, text.encode(), hashlib.sha256).hexdigest() for text in texts)
 
 
-def refuse_throttled(connection: Connection, counted: Sequence[str], now: datetime) -> None:
-    """Refuse an attempt that comes too early after failures."""
-    for subject in counted:
-        _, blocked_until = accounts.failures(connection, subject)
-        if blocked_until > stamp(now):
-            wait = sure_moment(blocked_until) - now
-            raise Throttled(f"Too many failed attempts: try again in {int(wait.total_seconds()) + 1} seconds.")
-
-
 def password_fits(user: User | None, password: object) -> bool:
     """Whether a password is a user's; takes as long if there is no such user."""
     global _nobody
@@ -84,14 +77,18 @@ def password_fits(user: User | None, password: object) -> bool:
     return fits and user is not None
 
 
-def failed(tx: Transaction, counted: Sequence[str]) -> None:
-    """Remember a failure."""
-    for subject in counted:
-        count = accounts.failures(tx.connection, subject)[0] + 1
+def attempt(tx: Transaction, counted: Sequence[str]) -> None:
+    """Refuse an attempt that comes too early after failures; count any other as one more, until it succeeds."""
+    found = {subject: accounts.failures(tx.connection, subject) for subject in counted}
+    for _, blocked_until in found.values():
+        if blocked_until > stamp(tx.now):
+            wait = sure_moment(blocked_until) - tx.now
+            raise Throttled(f"Too many failed attempts: try again in {int(wait.total_seconds()) + 1} seconds.")
+    for subject, (before, _) in found.items():
         wait = timedelta(0)
-        if count > _FREE_FAILURES:
-            wait = min(timedelta(seconds=2 ** min(count - _FREE_FAILURES, 20)), _LONGEST_WAIT)
-        accounts.set_failures(tx.connection, subject, count, stamp(tx.now + wait))
+        if before >= _FREE_FAILURES:
+            wait = min(timedelta(seconds=2 ** min(before + 1 - _FREE_FAILURES, 20)), _LONGEST_WAIT)
+        accounts.set_failures(tx.connection, subject, before + 1, stamp(tx.now + wait))
 
 
 def begin_session(tx: Transaction, user: User, counted: Sequence[str]) -> Session:
@@ -154,11 +151,8 @@ def require_user(connection: Connection, name: str) -> User:
 
 def principal_of(connection: Connection, token: str, now: datetime) -> Principal:
     """Whose token this is; its beginning tells the kind."""
-    if token.startswith("hb_p_"):
-        try:
-            found = participants.by_token(connection, token)
-        except NotFound:
-            raise NotAllowed("This link is not valid.") from None
+    if token.startswith(SECRET_PREFIX):
+        found = participants.by_secret(connection, token)
         return Principal(role="participant", id=found.id, name="", campaign=found.campaign_id)
     if token.startswith("hb_s_"):
         return session_of(connection, token, now).principal

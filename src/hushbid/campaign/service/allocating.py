@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.allocation import tie_keys
 from hushbid.campaign.domain import rules
 from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import JobView
 from hushbid.campaign.service import ending
 from hushbid.campaign.service.context import Desk
-from hushbid.campaign.service.standing import decision_name, release_stands
+from hushbid.campaign.service.standing import decision_name, mark_standing, release_stands, require_standing
 from hushbid.campaign.store import campaigns, events, jobs, ledger, participants
 from hushbid.campaign.store.rows import new_id
 from hushbid.campaign.store.transaction import Transaction
@@ -116,8 +117,11 @@ def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], ident
             "record": None if record is None else record.to_dict(),
         }
 
-    stands = drawn_once(desk.context.home.claims, decision_name(campaign.id), decide)
+    home, name = desk.context.home, decision_name(campaign.id)
+    require_standing(home, name)
+    stands = drawn_once(home.claims, name, decide)
     desk.context.crash("allocation.claimed")
+    mark_standing(home, name)
     if stands["ids"] != ids:
         raise _Forgotten
     if stands["record"] is None:
@@ -134,15 +138,16 @@ def _is_over(desk: Desk, campaign_id: str) -> bool:
 
 
 def _record(campaign: Campaign, reporters: list[Participant]) -> Record | None:
-    """Run the market. Equals are bought from in the order of their random pseudonyms."""
+    """Run the market. Equals are bought from in the order of a hash of their random pseudonyms."""
     settings = campaign.settings
     if len(reporters) < settings.minimum_people:
         return None
     groups = [one.group_name for one in reporters]
-    outcome = settings.market_for(groups).acquire(_reports(reporters))
+    market, ids = settings.market_for(groups), [one.id for one in reporters]
+    outcome = market.acquire(_reports(reporters), tie_key=tie_keys(ids) if market.identity_decides else None)
     return Record.of(
         outcome,
-        ids=[one.id for one in reporters],
+        ids=ids,
         groups=[group or "" for group in groups] if settings.groups else None,
         currency=settings.currency,
         decimals=settings.decimals,

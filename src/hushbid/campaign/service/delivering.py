@@ -1,7 +1,14 @@
-"""After the decision: data come in, sealed before they are stored. The first delivery counts."""
+"""After the decision: data come in, sealed before they are stored. The first delivery counts.
+
+Whoever delivers again is answered without a look at the value, neither the stored one nor the one she sends: an answer
+that depended on them would tell, guess by guess, what is sealed. That an acknowledgement got lost is seen by the random
+nonce that a client draws for a delivery and sends with every attempt at it; of the nonce a hash is stored.
+"""
 
 import hashlib
+import hmac
 import math
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,12 +16,13 @@ from typing import Any
 
 from hushbid.campaign.domain import rules
 from hushbid.campaign.domain.entities import Campaign, Participant
-from hushbid.campaign.domain.states import CampaignState, ParticipantState
+from hushbid.campaign.domain.states import ParticipantState
 from hushbid.campaign.domain.views import ParticipationView
 from hushbid.campaign.service.context import Context
-from hushbid.campaign.service.reporting import of_link
+from hushbid.campaign.service.reporting import acting
 from hushbid.campaign.service.shown import participation_view
 from hushbid.campaign.store import events, ledger, participants
+from hushbid.campaign.store.rows import hashed
 from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure import PrivatizedValue
 from hushbid.disclosure.local import grid_bits
@@ -23,19 +31,24 @@ from hushbid.errors import Conflict, DataError, InputError
 from hushbid.record.canonical import canonical, parsed
 
 _DOUBLE = struct.Struct("<d")
+_NONCE = re.compile(r"[0-9a-f]{32}", flags=re.ASCII)
 
 
-def deliver(tx: Transaction, context: Context, token: str, given: object) -> ParticipationView:
-    """Store a value (central) or a message (local); the same one again changes nothing, another one is refused."""
-    campaign, participant = of_link(tx, token)
-    if campaign.state is CampaignState.DELIVERING and participant.state is ParticipantState.DELIVERED:
-        _require_same(context, campaign, participant, given)
+def deliver(tx: Transaction, context: Context, secret: str, given: object, nonce: object) -> ParticipationView:
+    """Store a value (central) or a message (local); again with the same nonce changes nothing, another is refused."""
+    name = _checked_nonce(nonce)
+    campaign, participant = acting(tx, secret)
+    if participant.state is ParticipantState.DELIVERED:
+        if not hmac.compare_digest(participant.delivery_nonce or "", name):
+            raise Conflict("Something was delivered before, and the first delivery stands.")
         return participation_view(campaign, participant)
     rules.require_deliveries_taken(campaign, tx.now)
     rules.require_may_deliver(participant)
     delivery = context.vault.seal(campaign.id, participant.id, _encoded(campaign, participant, given))
-    changed = replace(participant, state=ParticipantState.DELIVERED, delivery=delivery, delivered_at=tx.now)
-    participants.delivered(tx, token, changed)
+    changed = replace(
+        participant, state=ParticipantState.DELIVERED, delivery=delivery, delivery_nonce=name, delivered_at=tx.now
+    )
+    participants.delivered(tx, changed)
     if campaign.settings.setting == "local" and participant.person_id is not None:
         assert participant.promised is not None
         ledger.settle(  # what was sent has been given up, whether it will be used or not
@@ -60,11 +73,11 @@ def opened(context: Context, campaign: Campaign, participant: Participant) -> fl
     return parsed(content)
 
 
-def _require_same(context: Context, campaign: Campaign, participant: Participant, given: object) -> None:
-    assert participant.delivery is not None
-    first = context.vault.open(campaign.id, participant.id, participant.delivery)
-    if first != _encoded(campaign, participant, given):
-        raise Conflict("Something else was delivered before, and the first delivery stands.")
+def _checked_nonce(nonce: object) -> str:
+    """What is stored of a nonce."""
+    if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
+        raise InputError("nonce must be 32 hexadecimal digits 0-9 and a-f, drawn at random for this delivery.")
+    return hashed(nonce)
 
 
 def _encoded(campaign: Campaign, participant: Participant, given: object) -> bytes:

@@ -11,8 +11,8 @@ from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
 from hushbid.campaign.service.context import Context, checked_label, numbered_label
 from hushbid.campaign.service.shown import campaign_view, menus_text, spending_text
-from hushbid.campaign.store import campaigns, events, ledger, participants
-from hushbid.campaign.store.rows import hashed, new_id, new_token, plain_text
+from hushbid.campaign.store import campaigns, events, ledger, links, participants
+from hushbid.campaign.store.rows import new_id, new_token, plain_text
 from hushbid.campaign.store.transaction import Transaction
 from hushbid.errors import Conflict, InputError
 from hushbid.record.canonical import content_hash
@@ -49,6 +49,7 @@ def discard(tx: Transaction, campaign_id: str) -> None:
     """Remove a draft with everything that belongs to it."""
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
+    links.remove_all(tx.connection, campaign_id)
     participants.remove_all(tx.connection, campaign_id)
     events.remove_all(tx.connection, campaign_id)
     campaigns.remove(tx.connection, campaign_id)
@@ -73,25 +74,43 @@ def invite(
         _refuse_repetition(identities)
         persons = ledger.persons_of(tx.connection, identities, tx.at)
         _refuse_known(tx, campaign_id, list(persons.values()))
-    invitations, rows = [], []
+    invitations, rows, ways = [], [], []
     for place, (label, group) in enumerate(named, start=before + 1):
         token = new_token("p")
         person = persons[context.identity(label)] if people is not None else None
         one = Invitation(id=new_id("p"), label=label, group=group, token=token)
         invitations.append(one)
         rows.append(_row(campaign_id, place, one, person))
+        ways.append(links.row(token, one.id, made_by="analyst", at=tx.at))
     participants.add(tx.connection, rows)
+    links.add(tx.connection, ways)
     events.append(tx, campaign_id, "invited", {"people": len(rows)})
     return tuple(invitations)
 
 
 def renew(tx: Transaction, campaign_id: str, label: str) -> Invitation:
-    """A new link for somebody who lost hers; the old one is worth nothing from now on."""
+    """A new link for somebody who lost hers, which her page, her receipt and the log show.
+
+    Before she has delivered it ends her old link and whatever was opened with it. Once she has, her secrets stay hers
+    and the new link only reads: nobody can take back, by a link, what she has given.
+    """
     participant = participants.by_label(tx.connection, campaign_id, label)
+    campaign = campaigns.get(tx.connection, campaign_id)
+    if campaign.state is CampaignState.RELEASING:
+        raise Conflict("It is not possible to renew a link while the estimate is being drawn: ask again in a moment.")
+    reads_only = participant.delivered_at is not None or participant.state is ParticipantState.DELIVERED
     token = new_token("p")
-    participants.change(tx.connection, participant.id, token=hashed(token))
-    events.append(tx, campaign_id, "link-renewed", {"participant": participant.id})
-    return Invitation(id=participant.id, label=label, group=participant.group_name, token=token)
+    if reads_only:
+        links.end_unused(tx.connection, participant.id, tx.at, made_by="analyst")
+    else:
+        links.end(tx.connection, participant.id, tx.at)
+    way = links.row(token, participant.id, made_by="analyst", at=tx.at, reads_only=reads_only)
+    links.add(tx.connection, [way])
+    body = {"participant": participant.id, "reads_only": reads_only}
+    event = events.append(tx, campaign_id, "link-renewed", body)
+    if campaign.root is None:
+        participants.change(tx.connection, participant.id, renewed=",".join((*participant.renewed, event.at)))
+    return Invitation(id=participant.id, label=label, group=participant.group_name, token=token, reads_only=reads_only)
 
 
 def may_open(campaign: Campaign, groups: Sequence[str | None], privacy_cap: float | None) -> None:
@@ -235,7 +254,6 @@ def _row(campaign_id: str, number: int, one: Invitation, person: str | None) -> 
         "campaign_id": campaign_id,
         "number": number,
         "label": one.label,
-        "token": hashed(one.token),
         "person_id": person,
         "group_name": one.group,
         "state": ParticipantState.INVITED.value,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hushbid.campaign.domain.settings import CampaignSettings
 from hushbid.campaign.domain.views import MenuView, Preview, Spending
 from hushbid.campaign.store.rows import plain_text
+from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Grouped
@@ -26,6 +27,7 @@ _SECONDS = 4.0
 _POINTS = 33
 _AT_ONCE = 5
 _HIGH = 0.95
+_MOST_PAID = 1e15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Ef
         paid.append(outcome.total_payment)
         errors.append(outcome.mse)
         bought.append(outcome.active / len(groups))
+    if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
+        raise InputError("prior and buyer_weight lead to payments that are no amounts of money: choose others.")
     worst = worst_payment(market, len(groups), above_support=True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
     error = float(np.mean(errors))
@@ -118,7 +122,7 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
         fees=fees,
         expected=minor(float(paid.mean())),
         in_95_of_100=minor(float(ordered[min(math.ceil(_HIGH * paid.size), paid.size) - 1])),
-        at_worst=minor(worst) if math.isfinite(worst) else None,
+        at_worst=minor(worst) if worst <= _MOST_PAID else None,
         repetitions=int(paid.size),
     )
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from sqlalchemy import Connection
 
 from hushbid.campaign.domain import rules
-from hushbid.campaign.domain.states import CampaignState
-from hushbid.campaign.domain.views import PaymentRow
+from hushbid.campaign.domain.states import CampaignState, ParticipantState
+from hushbid.campaign.domain.views import AccountView, PaymentRow
 from hushbid.campaign.service.shown import payment_row
 from hushbid.campaign.store import campaigns, events, participants
 from hushbid.campaign.store.transaction import Transaction
@@ -45,3 +45,15 @@ def rows(connection: Connection, campaign_id: str) -> tuple[PaymentRow, ...]:
     everybody = sorted(participants.everybody(connection, campaign_id), key=lambda one: one.number)
     found = (payment_row(campaign, one) for one in everybody)
     return tuple(row for row in found if row.payment or row.fee or row.paid)
+
+
+def account(connection: Connection, campaign_id: str) -> AccountView:
+    """What a campaign owes in all."""
+    campaign = campaigns.get(connection, campaign_id)
+    everybody = participants.everybody(connection, campaign_id)
+    return AccountView(
+        delivered=sum(one.state is ParticipantState.DELIVERED for one in everybody),
+        payments=sum(rules.payment_owed(one) for one in everybody),
+        fees=sum(rules.fee_owed(campaign, one) for one in everybody),
+        paid=sum(one.paid for one in everybody),
+    )

@@ -2,17 +2,19 @@
 
 import math
 from dataclasses import asdict
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
 from sqlalchemy import Connection
 
+from hushbid.campaign.domain.access import Link
 from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.views import PersonalLedger
 from hushbid.campaign.service.context import Context
 from hushbid.campaign.service.receipts import body_of, tree_over
 from hushbid.campaign.service.shown import own_view
-from hushbid.campaign.store import campaigns, events, ledger, participants
+from hushbid.campaign.store import campaigns, events, ledger, links, participants
 from hushbid.campaign.store.rows import stamp
 from hushbid.errors import Conflict
 from hushbid.record.merkle import Tree
@@ -20,9 +22,9 @@ from hushbid.record.receipt import Receipt, issue
 from hushbid.record.signing import SigningKey
 
 
-def receipt(connection: Connection, token: str, *, tree_of: "TreeOf", key: SigningKey) -> Receipt:
+def receipt(connection: Connection, secret: str, *, tree_of: "TreeOf", key: SigningKey) -> Receipt:
     """A participant's signed receipt, once the campaign is over."""
-    participant = participants.by_token(connection, token)
+    participant = participants.by_secret(connection, secret)
     campaign = campaigns.get(connection, participant.campaign_id)
     if campaign.root is None or campaign.root_event is None:
         raise Conflict("There is no receipt yet: the campaign is not over.")
@@ -31,32 +33,43 @@ def receipt(connection: Connection, token: str, *, tree_of: "TreeOf", key: Signi
     return issue(body_of(campaign, participant), tree=tree, index=places[participant.id], event=head, key=key)
 
 
-def personal_ledger(connection: Connection, context: Context, token: str) -> PersonalLedger:
-    """What the person behind a link has given up over all campaigns, as far as the server can tell who she is."""
-    participant = participants.by_token(connection, token)
+def personal_ledger(connection: Connection, context: Context, secret: str) -> PersonalLedger:
+    """What the person behind a secret has given up over all campaigns, as far as the server can tell who she is."""
+    participant = participants.by_secret(connection, secret)
     rows = [] if participant.person_id is None else ledger.of_person(connection, participant.person_id)
-    total = sum((Fraction(row.amount) for row in rows), Fraction(0))
-    return PersonalLedger(rows=tuple(rows), total=_rounded_up(total), cap=context.privacy_cap)
+    lost = sum((Fraction(row.amount) for row in rows if row.kind == "delivered"), Fraction(0))
+    held = sum((Fraction(row.amount) for row in rows if row.kind != "delivered"), Fraction(0))
+    return PersonalLedger(
+        rows=tuple(rows),
+        given_up=_rounded_up(lost),
+        reserved=_rounded_up(held),
+        total=_rounded_up(lost + held),
+        cap=context.privacy_cap,
+    )
 
 
-def export(connection: Connection, context: Context, token: str) -> dict[str, Any]:
-    """Everything that is stored about the person behind a link in this campaign, and what the ledger says of her.
+def export(connection: Connection, context: Context, secret: str) -> dict[str, Any]:
+    """Everything that is stored about the person behind a secret in this campaign, and what the ledger says of her.
 
     Her value is not in it: it is sealed, and is opened for nothing but the release.
     """
-    participant = participants.by_token(connection, token)
+    holder = participants.holder(connection, secret)
+    participant = holder.participant
     campaign = campaigns.get(connection, participant.campaign_id)
-    gave_up = personal_ledger(connection, context, token)
+    gave_up = personal_ledger(connection, context, secret)
     return {
         "format": "hushbid-personal-data",
         "version": 1,
         "campaign": {"id": campaign.id, "title": campaign.settings.title, "state": campaign.state.value},
         "participant": _stored(campaign, participant),
-        "view": _plain(asdict(own_view(connection, campaign, participant))),
+        "view": _plain(asdict(own_view(connection, campaign, holder))),
+        "links": [_shown(link) for link in links.of_participant(connection, participant.id)],
         "events": [event.to_dict() for event in events.about(connection, participant.id)],
         "ledger": {
             "person": participant.person_id,
             "rows": [_plain(asdict(row)) for row in gave_up.rows],
+            "given_up": gave_up.given_up,
+            "reserved": gave_up.reserved,
             "total": gave_up.total,
             "cap": gave_up.cap,
         },
@@ -99,8 +112,20 @@ def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
     }
 
 
+def _shown(link: Link) -> dict[str, Any]:
+    times = {name: getattr(link, name) for name in ("made_at", "used_at", "ended_at")}
+    plain = {name: None if time is None else stamp(time) for name, time in times.items()}
+    return {"made_by": link.made_by, "reads_only": link.reads_only, **plain}
+
+
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: stamp(value) if hasattr(value, "tzinfo") else value for name, value in values.items()}
+    return {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_text(one) for one in value]
+    return stamp(value) if isinstance(value, datetime) else value
 
 
 def _rounded_up(total: Fraction) -> float:

@@ -22,6 +22,7 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         currency=campaign.settings.currency,
         decimals=campaign.settings.decimals,
         salt=participant.salt,
+        renewed=participant.renewed,
     )
 
 

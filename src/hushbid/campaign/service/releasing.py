@@ -18,7 +18,7 @@ from hushbid.campaign.service.context import Desk
 from hushbid.campaign.service.delivering import opened
 from hushbid.campaign.service.margins import shown_release
 from hushbid.campaign.service.receipts import tree_over
-from hushbid.campaign.service.standing import release_name
+from hushbid.campaign.service.standing import mark_standing, release_name, require_standing
 from hushbid.campaign.store import campaigns, events, jobs, ledger, participants
 from hushbid.campaign.store.transaction import Transaction
 from hushbid.disclosure import Release, ReleasePlan, release_plan
@@ -84,18 +84,22 @@ def run(desk: Desk, job: JobView) -> None:
 
 def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people: list[Participant]) -> Release | None:
     """The estimate that stands for this campaign, drawn now if there was none; None if nobody delivered."""
-    context = desk.context
-    before = stored(context.home.claims, release_name(campaign.id))
+    context, name = desk.context, release_name(campaign.id)
+    require_standing(context.home, name)
+    before = stored(context.home.claims, name)
     if before is not None:
+        mark_standing(context.home, name)
         return Release.from_dict(before)
     plan = _plan(campaign, record.outcome)
     data = [opened(context, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people]
     context.crash("release.read")
     _progress(desk, job, 1)
     try:
-        return release_plan(plan, data, claims=context.home.claims)
+        release = release_plan(plan, data, claims=context.home.claims)
     except NothingDelivered:
         return None
+    mark_standing(context.home, name)
+    return release
 
 
 def _plan(campaign: Campaign, outcome: Outcome) -> ReleasePlan:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from hushbid.campaign.domain import rules
 from hushbid.campaign.domain.entities import Campaign, Participant
@@ -17,9 +18,9 @@ from hushbid.record.events import report_commitment
 from hushbid.record.receipt import new_salt
 
 
-def report(tx: Transaction, token: str, sensitivity: object) -> ParticipationView:
+def report(tx: Transaction, secret: str, sensitivity: object) -> ParticipationView:
     """Store a report; the last one counts, and the same one again changes nothing."""
-    campaign, participant = of_link(tx, token)
+    campaign, participant = acting(tx, secret)
     rules.require_reports_taken(campaign, tx.now)
     rules.require_may_answer(participant)
     value = _checked(campaign, participant, sensitivity)
@@ -27,7 +28,7 @@ def report(tx: Transaction, token: str, sensitivity: object) -> ParticipationVie
         return participation_view(campaign, participant)
     kind = "reported" if participant.report is None else "report-changed"
     changed = replace(participant, state=ParticipantState.REPORTED, report=value, reported_at=tx.now)
-    participants.reported(tx, token, changed)
+    participants.reported(tx, changed)
     body = {
         "participant": participant.id,
         "report_commitment": report_commitment(participant.id, value, participant.salt),
@@ -36,9 +37,9 @@ def report(tx: Transaction, token: str, sensitivity: object) -> ParticipationVie
     return participation_view(campaign, changed)
 
 
-def decline(tx: Transaction, token: str) -> ParticipationView:
+def decline(tx: Transaction, secret: str) -> ParticipationView:
     """Store that somebody does not want to take part; saying so again changes nothing."""
-    campaign, participant = of_link(tx, token)
+    campaign, participant = acting(tx, secret)
     if participant.state is ParticipantState.DECLINED:
         return participation_view(campaign, participant)
     rules.require_reports_taken(campaign, tx.now)
@@ -52,12 +53,12 @@ def decline(tx: Transaction, token: str) -> ParticipationView:
     return participation_view(campaign, replace(participant, state=ParticipantState.DECLINED))
 
 
-def withdraw(tx: Transaction, context: Context, token: str) -> ParticipationView:
+def withdraw(tx: Transaction, context: Context, secret: str) -> ParticipationView:
     """Erase what somebody gave: before the decision her report, after it her data; saying so again changes nothing.
 
     A mark outside the database makes sure that going back to a backup does not bring back what she took back.
     """
-    campaign, participant = of_link(tx, token)
+    campaign, participant = acting(tx, secret)
     if participant.state is ParticipantState.WITHDRAWN:
         return participation_view(campaign, participant)
     rules.require_may_withdraw(campaign, participant)
@@ -76,8 +77,9 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
         changed = replace(participant, state=state, report=None, salt=new_salt())
         participants.change(connection, participant.id, state=state.value, report=None, salt=changed.salt)
     else:
-        changed = replace(participant, state=state, delivery=None, delivered_at=None)
-        participants.change(connection, participant.id, state=state.value, delivery=None, delivered_at=None)
+        gone: dict[str, Any] = {"delivery": None, "delivery_nonce": None, "delivered_at": None}
+        changed = replace(participant, state=state, **gone)
+        participants.change(connection, participant.id, state=state.value, **gone)
     sent = campaign.settings.setting == "local" and participant.delivered_at is not None
     if participant.person_id is not None and not sent:
         ledger.free(connection, campaign.id, person_id=participant.person_id)
@@ -85,9 +87,9 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
     return changed
 
 
-def of_link(tx: Transaction, token: str) -> tuple[Campaign, Participant]:
-    """The campaign and the participant that a link belongs to."""
-    participant = participants.of_link(tx, token)
+def acting(tx: Transaction, secret: str) -> tuple[Campaign, Participant]:
+    """The campaign and the participant that a secret belongs to with which something may be changed."""
+    participant = participants.acting(tx, secret)
     campaign = campaigns.of_participant(tx, participant)
     rules.require_opened(campaign)
     return campaign, participant

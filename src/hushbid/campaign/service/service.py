@@ -16,11 +16,13 @@ from sqlalchemy import Connection
 from hushbid.campaign.crash import Crash, no_crash
 from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
 from hushbid.campaign.domain.views import (
+    AccountView,
     CampaignView,
     Invitation,
     JobView,
     LedgerRow,
     MenuView,
+    OwnLink,
     Page,
     ParticipantView,
     ParticipationView,
@@ -39,6 +41,7 @@ from hushbid.campaign.service import (
     delivering,
     drafts,
     ending,
+    entering,
     forecasting,
     paying,
     personal,
@@ -174,13 +177,10 @@ class Service:
         """Begin a session; refused, and ever later, after failures."""
         known = accounts.checked_name(name)
         counted = accounts.subjects(self._context.identity_key, known, address)
+        self._write("login", lambda tx: accounts.attempt(tx, counted))
         with self._read() as connection:
-            accounts.refuse_throttled(connection, counted, self.clock())
             user = stored_accounts.user_named(connection, known)
-        if user is None or not accounts.password_fits(user, password):
-            if user is None:
-                accounts.password_fits(None, password)
-            self._write("login", lambda tx: accounts.failed(tx, counted))
+        if not accounts.password_fits(user, password) or user is None:
             raise NotAllowed("The name or the password is wrong.")
         return self._write("login", lambda tx: accounts.begin_session(tx, user, counted))
 
@@ -202,7 +202,7 @@ class Service:
         self._write("token", lambda tx: accounts.revoke_api_token(tx, accounts.checked_name(name), label))
 
     def principal_of(self, token: str) -> Principal:
-        """Whose bearer token this is: an API token, a session's, or a participant's link."""
+        """Whose bearer token this is: an API token, a session's, or a participant's secret."""
         with self._read() as connection:
             return accounts.principal_of(connection, token, self.clock())
 
@@ -246,7 +246,7 @@ class Service:
         )
 
     def renew_link(self, who: Principal, campaign_id: str, label: str) -> Invitation:
-        """A new link for somebody who lost hers."""
+        """A new link for somebody who lost hers; it only reads once she has delivered, and ends the old ones before."""
         _require_analyst(who)
         return self._write("renew", lambda tx: drafts.renew(tx, campaign_id, label))
 
@@ -361,6 +361,12 @@ class Service:
         with self._read() as connection:
             return paying.rows(connection, campaign_id)
 
+    def account(self, who: Principal, campaign_id: str) -> AccountView:
+        """What a campaign owes in all, paid or not."""
+        _require_staff(who)
+        with self._read() as connection:
+            return paying.account(connection, campaign_id)
+
     def ledger(self, who: Principal, *, cursor: str | None = None, limit: int = 100) -> Page[LedgerRow]:
         """What everybody has given up, by pseudonym."""
         _require_staff(who)
@@ -377,64 +383,76 @@ class Service:
 
     # -- the participant -----------------------------------------------------------------------------------------------
 
-    def participation(self, token: str) -> ParticipationView:
+    def enter(self, link: str, secret: object) -> ParticipationView:
+        """Exchange a link, which is used once, for a secret that a device drew; all that follows goes by the secret."""
+        return self.enter_soon(link, secret).result()
+
+    def enter_soon(self, link: str, secret: object) -> "Future[ParticipationView]":
+        """The same without waiting; the future's result is there once the exchange is durable."""
+        return self._writer.submit("enter", lambda tx: entering.enter(tx, link, secret), checks_first=True)
+
+    def own_link(self, secret: str) -> OwnLink:
+        """A link for another device of hers, shown this once."""
+        return self._write("own-link", lambda tx: entering.own_link(tx, secret))
+
+    def participation(self, secret: str) -> ParticipationView:
         """What a participant sees."""
         with self._read() as connection:
-            participant = participants.by_token(connection, token)
-            return shown.own_view(connection, campaigns.get(connection, participant.campaign_id), participant)
+            holder = participants.holder(connection, secret)
+            return shown.own_view(connection, campaigns.get(connection, holder.participant.campaign_id), holder)
 
-    def menu(self, token: str) -> MenuView:
+    def menu(self, secret: str) -> MenuView:
         """What a participant can expect as a function of her report."""
         with self._read() as connection:
-            participant = participants.by_token(connection, token)
+            participant = participants.by_secret(connection, secret)
             return shown.menu_view(campaigns.get(connection, participant.campaign_id), participant.group_name)
 
-    def report(self, token: str, sensitivity: object) -> ParticipationView:
+    def report(self, secret: str, sensitivity: object) -> ParticipationView:
         """Report what one unit of privacy loss costs."""
-        return self.report_soon(token, sensitivity).result()
+        return self.report_soon(secret, sensitivity).result()
 
-    def report_soon(self, token: str, sensitivity: object) -> "Future[ParticipationView]":
+    def report_soon(self, secret: str, sensitivity: object) -> "Future[ParticipationView]":
         """The same without waiting; the future's result is there once the report is durable."""
         return self._writer.submit(
-            "report", lambda tx: reporting.report(tx, token, sensitivity), checks_first=True, link=token
+            "report", lambda tx: reporting.report(tx, secret, sensitivity), checks_first=True, secret=secret
         )
 
-    def decline(self, token: str) -> ParticipationView:
+    def decline(self, secret: str) -> ParticipationView:
         """Do not take part."""
-        return self._write("decline", lambda tx: reporting.decline(tx, token))
+        return self._write("decline", lambda tx: reporting.decline(tx, secret))
 
-    def withdraw(self, token: str) -> ParticipationView:
+    def withdraw(self, secret: str) -> ParticipationView:
         """Take back what was given."""
-        return self._write("withdraw", lambda tx: reporting.withdraw(tx, self._context, token))
+        return self._write("withdraw", lambda tx: reporting.withdraw(tx, self._context, secret))
 
-    def deliver(self, token: str, given: object) -> ParticipationView:
-        """Deliver the value (central) or the message made from it (local)."""
-        return self.deliver_soon(token, given).result()
+    def deliver(self, secret: str, given: object, *, nonce: object) -> ParticipationView:
+        """Deliver the value (central) or the message made from it (local); ``nonce`` names this delivery."""
+        return self.deliver_soon(secret, given, nonce=nonce).result()
 
-    def deliver_soon(self, token: str, given: object) -> "Future[ParticipationView]":
+    def deliver_soon(self, secret: str, given: object, *, nonce: object) -> "Future[ParticipationView]":
         """The same without waiting; the future's result is there once the delivery is durable."""
         return self._writer.submit(
             "delivery",
-            lambda tx: delivering.deliver(tx, self._context, token, given),
+            lambda tx: delivering.deliver(tx, self._context, secret, given, nonce),
             checks_first=True,
-            link=token,
+            secret=secret,
         )
 
-    def receipt(self, token: str) -> Receipt:
+    def receipt(self, secret: str) -> Receipt:
         """A participant's signed receipt, once the campaign is over."""
         key = self.home.signing.current()
         with self._read() as connection:
-            return personal.receipt(connection, token, tree_of=self._tree_of, key=key)
+            return personal.receipt(connection, secret, tree_of=self._tree_of, key=key)
 
-    def export(self, token: str) -> dict[str, Any]:
+    def export(self, secret: str) -> dict[str, Any]:
         """Everything that is stored about a participant, as plain JSON values."""
         with self._read() as connection:
-            return personal.export(connection, self._context, token)
+            return personal.export(connection, self._context, secret)
 
-    def personal_ledger(self, token: str) -> PersonalLedger:
+    def personal_ledger(self, secret: str) -> PersonalLedger:
         """What a participant has given up over all campaigns."""
         with self._read() as connection:
-            return personal.personal_ledger(connection, self._context, token)
+            return personal.personal_ledger(connection, self._context, secret)
 
     # -- the server itself ---------------------------------------------------------------------------------------------
 

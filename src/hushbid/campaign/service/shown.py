@@ -1,6 +1,7 @@
 """From what is stored to what is shown."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +20,8 @@ from hushbid.campaign.domain.views import (
     Spending,
 )
 from hushbid.campaign.store import campaigns, events, participants
-from hushbid.campaign.store.rows import plain_text, plain_values
+from hushbid.campaign.store.participants import Holder
+from hushbid.campaign.store.rows import plain_text, plain_values, sure_moment
 from hushbid.errors import NotFound
 
 
@@ -75,7 +77,12 @@ def payment_row(campaign: Campaign, participant: Participant) -> PaymentRow:
 
 
 def participation_view(
-    campaign: Campaign, participant: Participant, *, estimate: dict[str, Any] | None = None
+    campaign: Campaign,
+    participant: Participant,
+    *,
+    estimate: dict[str, Any] | None = None,
+    renewed: Sequence[str] | None = None,
+    reads_only: bool = False,
 ) -> ParticipationView:
     """What a participant sees; decisions only once they stand."""
     settings, decided = campaign.settings, campaign.state.is_decided
@@ -110,15 +117,20 @@ def participation_view(
         due=rules.due(campaign, participant),
         paid=participant.paid,
         root=campaign.root,
+        renewed=tuple(sure_moment(at) for at in (participant.renewed if renewed is None else renewed)),
+        reads_only=reads_only,
         estimate=estimate,
     )
 
 
-def own_view(connection: Connection, campaign: Campaign, participant: Participant) -> ParticipationView:
+def own_view(connection: Connection, campaign: Campaign, holder: Holder) -> ParticipationView:
     """What a participant sees, with the estimate if there is one."""
+    participant, renewed = holder.participant, None
+    if campaign.root is not None:  # her receipt is fixed, so what came later is in the log only
+        renewed = [event.at for event in events.about(connection, participant.id) if event.kind == "link-renewed"]
     released = campaign.released_at is not None
     estimate = campaigns.release_of(connection, campaign.id, staff=False) if released else None
-    return participation_view(campaign, participant, estimate=estimate)
+    return participation_view(campaign, participant, estimate=estimate, renewed=renewed, reads_only=holder.reads_only)
 
 
 def public_view(connection: Connection, campaign: Campaign) -> PublicView:

@@ -1,9 +1,15 @@
-"""What stands outside the database, once and for all, in the claims folder: decisions, releases, withdrawals."""
+"""What stands outside the database, once and for all, in the claims folder: decisions, releases, withdrawals.
+
+That something was decided or drawn is marked beside the keys as well. A claims folder that was emptied, or put back
+from an older copy, is then found out, instead of a second decision or a second estimate.
+"""
 
 from hushbid.campaign.home import Home, write_durably
+from hushbid.errors import CampaignError
 
 _DECISION, _RELEASE, _SUFFIX = "decision-", "release-", ".json"
 _WITHDRAWN = "withdrawn-"
+_MARK = ".stands"
 
 
 def decision_name(campaign_id: str) -> str:
@@ -19,6 +25,22 @@ def release_name(campaign_id: str) -> str:
 def release_stands(home: Home, campaign_id: str) -> bool:
     """Whether a campaign's estimate has been drawn."""
     return (home.claims / f"{release_name(campaign_id)}{_SUFFIX}").exists()
+
+
+def mark_standing(home: Home, name: str) -> None:
+    """Note beside the keys that a decision or a release stands; before anybody sees any of it."""
+    mark = home.data_keys / f"{name}{_MARK}"
+    if not mark.exists():
+        write_durably(mark, b"")
+
+
+def require_standing(home: Home, name: str | None = None) -> None:
+    """Refuse to go on where something that was decided or drawn is no longer there: this, or anything at all."""
+    marks = sorted(home.data_keys.glob(f"*{_MARK}")) if name is None else [home.data_keys / f"{name}{_MARK}"]
+    for mark in marks:
+        claim = home.claims / f"{mark.name.removesuffix(_MARK)}{_SUFFIX}"
+        if mark.exists() and not claim.exists():
+            raise CampaignError(f"{claim} is missing, and must not be made anew: restore the folder of claims.")
 
 
 def decided(home: Home) -> list[str]:

@@ -7,6 +7,9 @@ If the database was restored from a backup, the claims folder may know more than
 - an estimate was drawn that the database believes to be still to come: that very estimate is shown;
 - a key was destroyed for a campaign that the database believes to be running: it is cancelled;
 - somebody withdrew whose report or data the database still holds: they are erased again.
+
+The other way round, a claim that is missing although something was decided or drawn is never made anew: the server does
+not start.
 """
 
 from functools import partial
@@ -20,7 +23,13 @@ from hushbid.campaign.home import Home
 from hushbid.campaign.service import allocating, ending, releasing
 from hushbid.campaign.service.context import Desk
 from hushbid.campaign.service.reporting import withdrawn
-from hushbid.campaign.service.standing import all_withdrawn, decided, decision_name, release_stands
+from hushbid.campaign.service.standing import (
+    all_withdrawn,
+    decided,
+    decision_name,
+    release_stands,
+    require_standing,
+)
 from hushbid.campaign.store import campaigns, jobs, ledger, participants
 from hushbid.campaign.store.schema import installation
 from hushbid.campaign.store.transaction import Transaction
@@ -49,6 +58,7 @@ def bind_installation(connection: Connection, home: Home) -> None:
 
 def take_up(desk: Desk) -> list[JobView]:
     """Bring the database in line with what stands outside it; returns the jobs that are to be run again."""
+    require_standing(desk.context.home)
     with desk.read() as connection:
         known = {campaign.id: campaign for campaign in campaigns.in_states(connection, *CampaignState)}
         entered = ledger.campaigns_known(connection)

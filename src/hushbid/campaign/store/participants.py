@@ -1,6 +1,7 @@
 """People in campaigns."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -18,21 +19,28 @@ from sqlalchemy import (
     update,
 )
 
+from hushbid.campaign.domain.access import NoEntry
 from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.rules import COUNTED
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.store.rows import hashed, moment
-from hushbid.campaign.store.schema import participants
+from hushbid.campaign.store.schema import links, participants
 from hushbid.campaign.store.transaction import Memory, Transaction
-from hushbid.errors import NotFound
+from hushbid.errors import NotAllowed, NotFound
 
 _C = participants.c
-_BY_TOKEN = select(participants).where(_C.token == bindparam("token"))
-_BY_TOKENS = select(participants).where(_C.token.in_(bindparam("tokens", expanding=True)))
+_HELD = select(participants, links.c.secret, links.c.reads_only, links.c.ended_at).join(
+    links, links.c.participant_id == _C.id
+)
+_BY_SECRET = _HELD.where(links.c.secret == bindparam("secret"))
+_BY_SECRETS = _HELD.where(links.c.secret.in_(bindparam("secrets", expanding=True)))
 _ONE = update(participants).where(_C.id == bindparam("who"))
 _REPORTED = _ONE.values(state=ParticipantState.REPORTED.value, report=bindparam("said"), reported_at=bindparam("when"))
 _DELIVERED = _ONE.values(
-    state=ParticipantState.DELIVERED.value, delivery=bindparam("sealed"), delivered_at=bindparam("when")
+    state=ParticipantState.DELIVERED.value,
+    delivery=bindparam("sealed"),
+    delivery_nonce=bindparam("nonce"),
+    delivered_at=bindparam("when"),
 )
 
 
@@ -41,12 +49,28 @@ def add(connection: Connection, rows: list[dict[str, Any]]) -> None:
     connection.execute(insert(participants), rows)
 
 
-def by_token(connection: Connection, token: str) -> Participant:
-    """The participant whose link this is."""
-    row = connection.execute(_BY_TOKEN, {"token": hashed(token)}).one_or_none()
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Holder:
+    """Somebody who came with a secret."""
+
+    participant: Participant
+    reads_only: bool
+    """Whether the secret may change nothing."""
+
+
+def holder(connection: Connection, secret: str) -> Holder:
+    """Whoever holds a secret that still opens something."""
+    row = connection.execute(_BY_SECRET, {"secret": hashed(secret)}).one_or_none()
     if row is None:
-        raise NotFound("This link is not valid.")
-    return _participant(row)
+        raise NoEntry("unknown")
+    if row.ended_at is not None:
+        raise NoEntry("ended", moment(row.ended_at))
+    return Holder(participant=_participant(row), reads_only=bool(row.reads_only))
+
+
+def by_secret(connection: Connection, secret: str) -> Participant:
+    """The participant whose secret this is."""
+    return holder(connection, secret).participant
 
 
 def by_label(connection: Connection, campaign_id: str, label: str) -> Participant:
@@ -63,37 +87,51 @@ def change(connection: Connection, participant_id: str, **columns: Any) -> None:
     connection.execute(update(participants).where(_C.id == participant_id).values(**columns))
 
 
-def of_link(tx: Transaction, token: str) -> Participant:
-    """The participant whose link this is, with what earlier operations of the transaction changed."""
-    place = hashed(token)
-    if place not in tx.memory.participants:
-        tx.memory.participants[place] = by_token(tx.connection, token)
-    return tx.memory.participants[place]
+def acting(tx: Transaction, secret: str) -> Participant:
+    """The participant who wants to change something, with what earlier operations of the transaction changed."""
+    place = hashed(secret)
+    if place not in tx.memory.holders:
+        found = holder(tx.connection, secret)
+        tx.memory.participants.setdefault(found.participant.id, found.participant)
+        tx.memory.holders[place] = found.participant.id, found.reads_only
+    who, reads_only = tx.memory.holders[place]
+    if reads_only:
+        raise NotAllowed("This was opened with a link that was renewed after the delivery: it only reads.")
+    return tx.memory.participants[who]
 
 
-def recall(connection: Connection, memory: Memory, tokens: Iterable[str]) -> None:
-    """Read everybody at once whose links a transaction is going to see; links that are not valid are left out."""
-    wanted = list({hashed(token) for token in tokens})
+def in_transaction(tx: Transaction, participant_id: str) -> Participant:
+    """A participant, with what earlier operations of the transaction changed."""
+    if participant_id not in tx.memory.participants:
+        row = tx.connection.execute(select(participants).where(_C.id == participant_id)).one()
+        tx.memory.participants[participant_id] = _participant(row)
+    return tx.memory.participants[participant_id]
+
+
+def recall(connection: Connection, memory: Memory, secrets: Iterable[str]) -> None:
+    """Read everybody at once whose secrets a transaction is going to see; those that are not valid are left out."""
+    wanted = list({hashed(secret) for secret in secrets})
     if len(wanted) > 1:
-        for row in connection.execute(_BY_TOKENS, {"tokens": wanted}):
-            memory.participants[row.token] = _participant(row)
+        for row in connection.execute(_BY_SECRETS, {"secrets": wanted}):
+            if row.ended_at is None:
+                memory.participants[row.id] = _participant(row)
+                memory.holders[row.secret] = row.id, bool(row.reads_only)
 
 
-def reported(tx: Transaction, token: str, participant: Participant) -> None:
+def reported(tx: Transaction, participant: Participant) -> None:
     """Store somebody's report."""
-    _change_later(tx, token, participant, _REPORTED, {"said": participant.report})
+    _change_later(tx, participant, _REPORTED, {"said": participant.report})
 
 
-def delivered(tx: Transaction, token: str, participant: Participant) -> None:
+def delivered(tx: Transaction, participant: Participant) -> None:
     """Store somebody's sealed value."""
-    _change_later(tx, token, participant, _DELIVERED, {"sealed": participant.delivery})
+    content = {"sealed": participant.delivery, "nonce": participant.delivery_nonce}
+    _change_later(tx, participant, _DELIVERED, content)
 
 
-def _change_later(
-    tx: Transaction, token: str, participant: Participant, statement: Executable, row: dict[str, Any]
-) -> None:
+def _change_later(tx: Transaction, participant: Participant, statement: Executable, row: dict[str, Any]) -> None:
     tx.wrote = True
-    tx.memory.participants[hashed(token)] = participant
+    tx.memory.participants[participant.id] = participant
     tx.memory.later(statement, {"who": participant.id, "when": tx.at, **row})
 
 
@@ -211,8 +249,10 @@ def _participant(row: Row[Any]) -> Participant:
         promised=row.promised,
         payment=row.payment,
         delivery=None if row.delivery is None else bytes(row.delivery),
+        delivery_nonce=row.delivery_nonce,
         delivered_at=moment(row.delivered_at),
         delivered_loss=row.delivered_loss,
         paid=row.paid,
         paid_at=moment(row.paid_at),
+        renewed=tuple(row.renewed.split(",")) if row.renewed else (),
     )

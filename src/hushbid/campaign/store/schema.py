@@ -115,7 +115,6 @@ participants = Table(
     _campaign(),
     Column("number", Integer, nullable=False),
     Column("label", Text, nullable=False),
-    Column("token", Text, nullable=False, unique=True),
     Column("person_id", Text, ForeignKey("people.id")),
     Column("group_name", Text),
     Column("state", Text, nullable=False),
@@ -125,13 +124,28 @@ participants = Table(
     Column("promised", Float(53)),
     Column("payment", BigInteger),
     Column("delivery", LargeBinary),
+    Column("delivery_nonce", Text),
     Column("delivered_at", Text),
     Column("delivered_loss", Float(53)),
     Column("paid", BigInteger, nullable=False),
     Column("paid_at", Text),
+    Column("renewed", Text, nullable=False, server_default=""),
     UniqueConstraint("campaign_id", "number"),
     UniqueConstraint("campaign_id", "label"),
     UniqueConstraint("campaign_id", "person_id"),
+)
+
+links = Table(
+    "links",
+    metadata,
+    Column("token", Text, primary_key=True),
+    Column("participant_id", Text, ForeignKey("participants.id"), nullable=False, index=True),
+    Column("made_by", Text, nullable=False),
+    Column("reads_only", Integer, nullable=False),
+    Column("made_at", Text, nullable=False),
+    Column("used_at", Text),
+    Column("secret", Text, unique=True),
+    Column("ended_at", Text),
 )
 
 ledger = Table(

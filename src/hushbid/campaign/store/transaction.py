@@ -26,7 +26,10 @@ class Memory:
 
     campaigns: dict[str, Campaign] = field(default_factory=dict)
     participants: dict[str, Participant] = field(default_factory=dict)
-    """By the hash of their token."""
+    """By their id."""
+
+    holders: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    """By the hash of a secret: whose it is, and whether it only reads."""
 
     heads: dict[str, Head] = field(default_factory=dict)
     """The end of each campaign's chain of events."""
@@ -47,6 +50,7 @@ class Memory:
         """Know nothing."""
         self.campaigns.clear()
         self.participants.clear()
+        self.holders.clear()
         self.heads.clear()
         self._unwritten.clear()
 

@@ -1,8 +1,10 @@
 /**
  * The choice: a slider beside the field, and what an answer means, at once. The numbers are the server's menu, read in
- * the same way: straight between its points (hushbid.campaign.pages.choice). Nothing is sent until the form is.
+ * the same way: straight between its points (hushbid.campaign.pages.choice). Nothing is sent until the form is, and
+ * before that this browser keeps what she was shown, beyond which it delivers nothing later on.
  */
-import { amount, percent, readNumber, sure, sureness } from "./numbers.js";
+import { amount, fixed, percent, readNumber, sure, sureness } from "./numbers.js";
+import { agree, PrivatizeError } from "./privatize.js";
 
 const form = document.getElementById("choice");
 const field = form.elements.namedItem("price");
@@ -18,6 +20,7 @@ const { menu, step, largest, currency, decimals } = {
 const lowest = menu.reports[0] * step;
 const highest = menu.reports[menu.reports.length - 1] * step;
 const scale = 1000;
+const alike = 2; // so many points of the menu apart say the same
 
 function between(report, values) {
   const { reports } = menu;
@@ -34,6 +37,35 @@ export function consequence(report) {
   if (report > largest) return { chance: 0, loss: 0, payment: 0, mean: 0, given: 0 };
   const [chance, given, mean] = [menu.chance, menu.loss, menu.payment].map((values) => between(report, values));
   return { chance, mean, given, loss: chance > 0 ? given / chance : 0, payment: chance > 0 ? mean / chance : 0 };
+}
+
+function place(report) {
+  const found = menu.reports.findIndex((one) => one >= report);
+  return found < 0 ? menu.reports.length : found;
+}
+
+/** The table of answers around the truth, for the price that is named; as `around` in Python. */
+function showTruth(truth) {
+  const table = document.getElementById("truth");
+  let rows = 0;
+  for (const row of table.querySelectorAll("[data-says]")) {
+    const factor = Number(row.dataset.says);
+    const inside = Math.min(Math.max(truth * factor, menu.reports[0]), menu.reports[menu.reports.length - 1]);
+    const report = factor === 1 ? truth : inside;
+    row.hidden = factor !== 1 && Math.abs(place(report) - place(truth)) <= alike;
+    rows += row.hidden ? 0 : 1;
+    const found = consequence(report);
+    const cost = truth * found.given;
+    const texts = {
+      say: amount(report * step, currency, decimals),
+      paid: fixed(found.mean, decimals),
+      cost: fixed(cost, decimals),
+      left: fixed(found.mean - cost, decimals),
+    };
+    for (const [name, text] of Object.entries(texts)) row.querySelector(`[data-truth="${name}"]`).textContent = text;
+  }
+  table.querySelector('[data-truth="price"]').textContent = amount(truth * step, currency, decimals);
+  table.hidden = rows < 2;
 }
 
 function show(price) {
@@ -53,6 +85,7 @@ function show(price) {
   for (const place of document.querySelectorAll("[data-loss]")) {
     place.textContent = amount(report * Number(place.dataset.loss), currency, decimals);
   }
+  showTruth(report);
   for (const bar of panel.querySelectorAll(".sure-length")) bar.setAttribute("width", 600 * sureness(found.loss));
   for (const mark of document.querySelectorAll(".menu-mark")) {
     const share = Math.min(Math.max((price - lowest) / (highest - lowest || 1), 0), 1);
@@ -86,6 +119,23 @@ function describe(price) {
   slider.setAttribute("aria-valuetext", price === null ? "" : amount(price, currency, decimals));
 }
 
+async function send(event) {
+  const price = readNumber(field.value);
+  if (price === null) return; // the server says what is wrong
+  event.preventDefault();
+  const { campaign, participant, setting, low, high, most } = form.dataset;
+  try {
+    await agree({ campaign, participant, setting, bounds: [low, high], largestLoss: most, price: price / step });
+  } catch (error) {
+    if (error instanceof PrivatizeError && error.code === "changed") {
+      document.getElementById("changed").hidden = false;
+      return;
+    } // a browser that cannot keep it asks her again when she delivers
+  }
+  form.submit();
+}
+
+form.addEventListener("submit", send);
 document.getElementById("slider-row").hidden = false;
 for (const element of document.querySelectorAll(".without-script")) element.remove(); // or Enter would press its button
 slider.max = scale;

@@ -1,10 +1,10 @@
 /**
  * Delivery in the local setting: the value is typed into a field that belongs to no form and has no name, noise is added
- * here, and what is sent is shown first, letter by letter. The noisy value is kept in this browser before it is shown, so
+ * here, never less than she agreed to when she named her price, and what is sent is shown first, letter by letter. The noisy value is kept in this browser before it is shown, so
  * every attempt sends the same one.
  */
 import { fixed, number, readNumber } from "./numbers.js";
-import { clamp, prepare, prepared, PrivatizeError } from "./privatize.js";
+import { agreed, clamp, prepare, prepared, PrivatizeError, requireAgreed } from "./privatize.js";
 
 const page = document.getElementById("delivery");
 const { campaign, participant, loss, low, high, csrf, unit } = page.dataset;
@@ -13,9 +13,11 @@ const bounds = [Number(low), Number(high)];
 const field = document.getElementById("value");
 const make = document.getElementById("make");
 const send = document.getElementById("send");
+const limit = document.getElementById("limit");
 const problem = document.getElementById("problem");
 const shown = document.getElementById("shown");
 let ready = null;
+let terms = null;
 
 page.hidden = false;
 
@@ -44,13 +46,40 @@ function written(value) {
   return fixed(value, Math.min(Math.max(0, 3 - Math.floor(Math.log10(width))), 12));
 }
 
+/** The privacy loss that a number of percent stands for, rounded as the pages round it; null if there is none. */
+function lossOf(percent) {
+  if (percent === null) return null;
+  const share = (percent + (percent < 51 || percent > 99 ? 0.05 : 0.5)) / 100;
+  return share > 0.5 && share < 1 ? Math.log(share / (1 - share)) : null;
+}
+
+/** Stop before anything is typed if the offer goes beyond what this browser keeps. */
+async function look() {
+  const before = await prepared(place);
+  if (before !== null) return show(before, null);
+  terms = await agreed(place);
+  document.getElementById("limit-row").hidden = terms !== null;
+  if (terms === null) return;
+  const enough = Number(page.dataset.payment) >= (1 - 1e-9) * terms.price * Number(loss) * 10 ** Number(page.dataset.decimals);
+  try {
+    requireAgreed(terms, { setting: "local", privacyLoss: loss, bounds });
+    if (enough) return;
+    refuse("price");
+  } catch (error) {
+    refuse(error.code);
+  }
+  document.getElementById("before").hidden = true;
+}
+
 async function noise() {
   const value = readNumber(field.value);
   if (value === null) return refuse("wrong");
   if (value !== clamp(value, bounds)) return refuse("outside");
+  const atMost = terms === null ? lossOf(readNumber(limit.value)) : undefined;
+  if (terms === null && atMost === null) return refuse("unknown");
   make.disabled = true;
   try {
-    show(await prepare({ ...place, value, privacyLoss: loss, bounds }), value);
+    show(await prepare({ ...place, value, privacyLoss: loss, bounds, atMost }), value);
     field.value = "";
   } catch (error) {
     refuse(error instanceof PrivatizeError ? error.code : "failed");
@@ -82,8 +111,7 @@ field.addEventListener("keydown", (event) => {
 });
 send.addEventListener("click", deliver);
 try {
-  const before = await prepared(place);
-  if (before !== null) show(before, null);
+  await look();
 } catch (error) {
   refuse(error instanceof PrivatizeError ? error.code : "failed");
 }

@@ -1,5 +1,5 @@
 /**
- * Takes the secret of a personal link from behind the #, where browsers keep it to themselves, and puts it into the form
+ * Takes the token of a personal link from behind the #, where browsers keep it to themselves, and puts it into the form
  * that sends it in a request's body. It disappears from the address at once, and so from the browser's history.
  */
 function come() {

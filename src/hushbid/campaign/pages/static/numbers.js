@@ -35,9 +35,9 @@ export function percent(share) {
 }
 
 export function sure(privacyLoss) {
-  const share = sureness(privacyLoss);
-  if (share > 0.9995) return over.replace("{number}", `${fixed(99.9, 1)}${NBSP}%`);
-  return `${fixed(100 * share, share < 0.51 || share > 0.99 ? 1 : 0)}${NBSP}%`;
+  const tenths = Math.ceil(1000 * sureness(privacyLoss) - 1e-9);
+  if (tenths > 999) return over.replace("{number}", `${fixed(99.9, 1)}${NBSP}%`);
+  return `${number(tenths / 10)}${NBSP}%`;
 }
 
 /** The number in a text, or null; what may be meant to separate thousands is not guessed. */

@@ -2,8 +2,9 @@
  * One person's datum with noise, made in her browser: docs/reference/wire-format.md, version 1, as Python's
  * `hushbid.privatize` writes it. What leaves the browser is the message; the datum is neither sent nor stored.
  *
- *     import { prepare, prepared, PrivatizeError } from "./privatize.js";
+ *     import { agree, prepare, prepared, PrivatizeError } from "./privatize.js";
  *     const place = { campaign, participant };                       // as the server names them
+ *     await agree({ ...place, setting, bounds, largestLoss, price }); // when she names her price: what she was shown
  *     const ready = (await prepared(place))                          // after a reload: what was made before
  *       ?? (await prepare({ ...place, value: input.value, privacyLoss, bounds }));
  *     ready.body       // the exact text of the request to PUT /api/v1/participation/delivery, on every attempt
@@ -17,6 +18,9 @@
  *     both); X depends on this one datum and cannot leave [0, 2^m], so rounding there costs no privacy.
  *   - ε is the rational number that its double is, read from the bits. From there on all arithmetic is on BigInt, with
  *     random bits from crypto.getRandomValues. There is no seed and no way to pass one.
+ *   - How much noise is added follows from ε, so a server that named any ε afterwards could ask for the datum itself.
+ *     `agree` keeps the largest loss, the range and the setting she was shown when she named her price, and `prepare`
+ *     draws nothing beyond them; where nothing was kept, she has to say the largest loss herself (`atMost`).
  *   - A second draw would double the loss. `prepare` looks and draws in one IndexedDB transaction, of which a browser
  *     runs one at a time whatever tabs are open, and gives nothing away before the transaction is on the disk.
  *
@@ -29,15 +33,19 @@ const LARGEST_GRID_BITS = 32;
 const LEAST_LOSS = 2 ** -53; // below, the noise would not fit in 64 bits
 const LARGEST_BOUND = 1e100;
 const LEAST_WIDTH = 1e-100;
-const LARGEST_VALUE = 2n ** 63n;
+const FARTHEST = 50n; // noise scales
 const NUMERAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
+const NONCE = /^[0-9a-f]{32}$/;
 const INTEGER = /^(?:0|-?[1-9][0-9]*)$/;
 const DATABASE = "hushbid";
-const STORE = "messages";
+const MESSAGES = "messages";
+const AGREEMENTS = "agreements";
+const STORES = [MESSAGES, AGREEMENTS];
 
 /**
  * Why no message was made or found. The message is a sentence in English that never shows the datum; `code` is for
- * pages in other languages: "value", "loss", "bounds", "place", "storage", "terms" or "damaged".
+ * pages in other languages: "value", "loss", "bounds", "place", "storage", "terms", "damaged", and
+ * "unknown", "more" or "changed" for what she did not agree to.
  */
 export class PrivatizeError extends Error {
   constructor(code, sentence) {
@@ -50,28 +58,86 @@ export class PrivatizeError extends Error {
 // -- what a page uses -------------------------------------------------------------------------------------------------
 
 /**
+ * Keep what a person agrees to by naming her price, durably, before it is sent. Naming another price changes the price
+ * only: from then on a larger loss counts for nothing, and another range or setting is refused.
+ */
+export async function agree({ campaign, participant, setting, bounds, largestLoss, price }) {
+  const key = placeOf(campaign, participant);
+  const [low, high] = asBounds(bounds);
+  termsOf(largestLoss);
+  const most = asNumber(largestLoss);
+  const kept = await inStore("readwrite", (stores, give) => {
+    const asked = stores.agreements.get(key);
+    asked.onsuccess = () => {
+      const before = asked.result ?? { setting, low, high, largestLoss: most };
+      give(before);
+      if (before.setting !== setting || before.low !== low || before.high !== high) return;
+      const lower = Math.min(before.largestLoss, most);
+      stores.agreements.put({ campaign, participant, setting, low, high, largestLoss: lower, price });
+    };
+  });
+  if (kept.setting !== setting || kept.low !== low || kept.high !== high) throw changed();
+}
+
+/** What `agree` kept for this campaign and participant, or null. */
+export async function agreed({ campaign, participant }) {
+  const key = placeOf(campaign, participant);
+  const kept = await inStore("readonly", (stores, give) => {
+    const asked = stores.agreements.get(key);
+    asked.onsuccess = () => give(asked.result);
+  });
+  return kept ?? null;
+}
+
+/** Refuse what goes beyond what she agreed to, or says herself where nothing was kept. */
+export function requireAgreed(kept, { setting, privacyLoss, bounds, atMost }) {
+  const [low, high] = asBounds(bounds);
+  if (kept && (kept.setting !== setting || kept.low !== low || kept.high !== high)) throw changed();
+  const most = kept?.largestLoss ?? (atMost === undefined ? NaN : asNumber(atMost));
+  if (Number.isNaN(most)) {
+    throw new PrivatizeError("unknown", "This browser does not know what you agreed to: atMost must be given.");
+  }
+  if (!(asNumber(privacyLoss) <= most)) {
+    throw new PrivatizeError("more", "The privacy loss is larger than you agreed to.");
+  }
+}
+
+function changed() {
+  return new PrivatizeError("changed", "The campaign names another range or setting than you agreed to.");
+}
+
+/**
  * The request body for a datum: made, stored durably, and only then given. Once there is one for this campaign and
- * participant it is given again, whatever the datum; with another privacy loss or range it is refused instead.
+ * participant it is given again, whatever the datum; with another privacy loss or range it is refused instead. Nothing is drawn for
+ * more than she agreed to; `atMost` is the largest loss, in her own words, where `agree` has kept nothing.
  *
  * @param {{campaign: string, participant: string, value: string|number, privacyLoss: string|number,
- *          bounds: [string|number, string|number]}} given numbers, or texts such as "7.5" or "1e-3"
+ *          bounds: [string|number, string|number], atMost?: string|number}} given numbers, or texts such as "7.5" or "1e-3"
  * @returns {Promise<{body: string, message: object, noisy: number}>} `body` is what is sent, byte by byte; `message` is
  *          the message in it, `noisy` that message in data units
  */
-export async function prepare({ campaign, participant, value, privacyLoss, bounds }) {
+export async function prepare({ campaign, participant, value, privacyLoss, bounds, atMost }) {
   const key = placeOf(campaign, participant);
   const datum = asDatum(value);
   const terms = termsOf(privacyLoss);
   const [low, high] = asBounds(bounds);
-  const draw = () => ({ campaign, participant, low, high, body: bodyOf(drawn(datum, terms, [low, high])) });
-  const kept = await inStore("readwrite", (store, give) => {
-    const asked = store.get(key);
-    asked.onsuccess = () => {
-      const found = asked.result ?? draw();
-      if (asked.result === undefined) store.add(found);
+  const draw = () => ({ campaign, participant, low, high, body: bodyOf(drawn(datum, terms, [low, high]), newNonce()) });
+  const kept = await inStore("readwrite", (stores, give) => {
+    const asked = stores.messages.get(key);
+    const agreement = stores.agreements.get(key); // requests are answered in their order
+    agreement.onsuccess = () => {
+      if (asked.result !== undefined) return give(asked.result);
+      try {
+        requireAgreed(agreement.result, { setting: "local", privacyLoss, bounds, atMost });
+      } catch (refusal) {
+        return give(refusal);
+      }
+      const found = draw();
+      stores.messages.add(found);
       give(found);
     };
   });
+  if (kept instanceof PrivatizeError) throw kept;
   const ready = readyOf(kept);
   const { grid_bits: bits, epsilon } = ready.message;
   if (kept.low !== low || kept.high !== high || bits !== terms.gridBits || !sameTexts(epsilon, terms.epsilon)) {
@@ -83,8 +149,8 @@ export async function prepare({ campaign, participant, value, privacyLoss, bound
 /** What `prepare` made before for this campaign and participant, or null. */
 export async function prepared({ campaign, participant }) {
   const key = placeOf(campaign, participant);
-  const kept = await inStore("readonly", (store, give) => {
-    const asked = store.get(key);
+  const kept = await inStore("readonly", (stores, give) => {
+    const asked = stores.messages.get(key);
     asked.onsuccess = () => give(asked.result);
   });
   return kept === undefined ? null : readyOf(kept);
@@ -163,14 +229,19 @@ function drawn(datum, terms, bounds) {
     version: VERSION,
     grid_bits: terms.gridBits,
     epsilon: terms.epsilon,
-    value: String(within64Bits(sum)),
+    value: String(withinReach(sum, terms)),
   };
 }
 
-/** Noise of that size has a probability below exp(−448), and cutting it off afterwards costs no privacy. */
-function within64Bits(integer) {
-  if (integer < -LARGEST_VALUE) return -LARGEST_VALUE;
-  return integer < LARGEST_VALUE ? integer : LARGEST_VALUE - 1n;
+/**
+ * The nearest integer at most fifty noise scales from the range: farther out the server believes nobody. Noise gets
+ * there with a probability below exp(−50), and cutting it off after it is drawn costs no privacy.
+ */
+export function withinReach(integer, { gridBits, scale: [numerator, denominator] }) {
+  const farthest = (FARTHEST * numerator + denominator - 1n) / denominator;
+  const last = (1n << BigInt(gridBits)) + farthest;
+  if (integer < -farthest) return -farthest;
+  return integer > last ? last : integer;
 }
 
 // -- the noise: integers only -----------------------------------------------------------------------------------------
@@ -223,8 +294,9 @@ function bitLength(integer) {
 
 // -- the store --------------------------------------------------------------------------------------------------------
 //
-// One record per campaign and participant, never changed and never removed: the range and the request body. It says no
-// more than the message does; in particular it cannot tell whether a later call brings another datum.
+// One message per campaign and participant, never changed and never removed: the range and the request body. It says no
+// more than that; in particular it cannot tell whether a later call brings another datum. And one record of what she
+// agreed to, in which nothing but the price changes, and the largest loss if it becomes smaller.
 
 /** Do something in one transaction, and give what it gave once the transaction is on the disk. */
 async function inStore(mode, work) {
@@ -232,11 +304,12 @@ async function inStore(mode, work) {
   try {
     database = await opened();
     return await new Promise((resolve, reject) => {
-      const transaction = database.transaction(STORE, mode, { durability: "strict" });
+      const transaction = database.transaction(STORES, mode, { durability: "strict" });
       let result;
       transaction.oncomplete = () => resolve(result);
       transaction.onabort = () => reject(transaction.error);
-      work(transaction.objectStore(STORE), (found) => {
+      const [messages, agreements] = STORES.map((name) => transaction.objectStore(name));
+      work({ messages, agreements }, (found) => {
         result = found;
       });
     });
@@ -249,8 +322,13 @@ async function inStore(mode, work) {
 
 function opened() {
   return new Promise((resolve, reject) => {
-    const asked = indexedDB.open(DATABASE, 1);
-    asked.onupgradeneeded = () => asked.result.createObjectStore(STORE, { keyPath: ["campaign", "participant"] });
+    const asked = indexedDB.open(DATABASE, 2);
+    asked.onupgradeneeded = () => {
+      for (const name of STORES) {
+        if (asked.result.objectStoreNames.contains(name)) continue;
+        asked.result.createObjectStore(name, { keyPath: ["campaign", "participant"] });
+      }
+    };
     asked.onsuccess = () => resolve(asked.result);
     asked.onerror = () => reject(asked.error);
   });
@@ -258,13 +336,13 @@ function opened() {
 
 /** A stored record as `prepare` gives it; one that `prepare` did not write is neither sent nor drawn again. */
 function readyOf({ low, high, body }) {
-  let message;
+  let message, nonce;
   try {
-    ({ message } = JSON.parse(body));
+    ({ message, nonce } = JSON.parse(body));
   } catch {
     message = null;
   }
-  if (!isMessage(message) || bodyOf(message) !== body) {
+  if (!isMessage(message) || !NONCE.test(nonce) || bodyOf(message, nonce) !== body) {
     throw new PrivatizeError("damaged", "The noisy value kept in this browser is damaged; it is not made anew.");
   }
   return { body, message, noisy: decode(message, [low, high]) };
@@ -281,8 +359,14 @@ function isMessage(message) {
   );
 }
 
-function bodyOf({ format, version, grid_bits, epsilon, value }) {
-  return JSON.stringify({ message: { format, version, grid_bits, epsilon, value } });
+function bodyOf({ format, version, grid_bits, epsilon, value }, nonce) {
+  return JSON.stringify({ message: { format, version, grid_bits, epsilon, value }, nonce });
+}
+
+/** A random name for the delivery, by which the server knows a repeated attempt without a look at what it carries. */
+function newNonce() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function sameTexts(one, other) {

@@ -1,0 +1,20 @@
+/**
+ * Delivery in the central setting: a form that works without scripts. With them, it is taken away if the campaign is not
+ * what she agreed to when she named her price in this browser: another setting or range, or a larger privacy loss.
+ */
+import { agreed, requireAgreed } from "./privatize.js";
+
+const form = document.getElementById("value-form");
+const { campaign, participant, loss, low, high } = form.dataset;
+const problem = document.getElementById("problem");
+
+try {
+  const kept = await agreed({ campaign, participant });
+  if (kept !== null) requireAgreed(kept, { setting: "central", privacyLoss: loss, bounds: [low, high] });
+} catch (error) {
+  if (error.code === "changed" || error.code === "more") {
+    problem.textContent = problem.dataset[error.code];
+    problem.hidden = false;
+    form.remove();
+  }
+}

@@ -1,0 +1,84 @@
+"""Links, and the secrets they were exchanged for."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from hushbid.campaign.domain.access import Link, NoEntry
+from hushbid.campaign.store.rows import hashed, moment, sure_moment
+from hushbid.campaign.store.schema import links, participants
+
+_C = links.c
+
+
+def add(connection: Connection, rows: list[dict[str, Any]]) -> None:
+    """Store new links, made by `row`."""
+    connection.execute(insert(links), rows)
+
+
+def row(token: str, participant_id: str, *, made_by: str, at: str, reads_only: bool = False) -> dict[str, Any]:
+    """A link that nobody has used, as it is stored."""
+    return {
+        "token": hashed(token),
+        "participant_id": participant_id,
+        "made_by": made_by,
+        "reads_only": int(reads_only),
+        "made_at": at,
+    }
+
+
+def of_token(connection: Connection, token: str) -> Link:
+    """The link with that token."""
+    found = connection.execute(select(links).where(_C.token == hashed(token))).one_or_none()
+    if found is None:
+        raise NoEntry("unknown")
+    return _link(found)
+
+
+def of_participant(connection: Connection, participant_id: str) -> list[Link]:
+    """All links of one person, in the order in which they were made."""
+    query = select(links).where(_C.participant_id == participant_id).order_by(_C.made_at, _C.token)
+    return [_link(found) for found in connection.execute(query)]
+
+
+def is_secret(connection: Connection, secret: str) -> bool:
+    """Whether some link was exchanged for that secret, given by its hash."""
+    return connection.execute(select(_C.token).where(_C.secret == secret)).first() is not None
+
+
+def use(connection: Connection, link: Link, secret: str, at: str) -> None:
+    """Exchange a link for a secret, given by its hash."""
+    connection.execute(update(links).where(_C.token == link.token).values(secret=secret, used_at=at))
+
+
+def end(connection: Connection, participant_id: str, at: str) -> None:
+    """End all links of one person, with the secrets they were exchanged for."""
+    query = update(links).where(_C.participant_id == participant_id, _C.ended_at.is_(None))
+    connection.execute(query.values(ended_at=at))
+
+
+def end_unused(connection: Connection, participant_id: str, at: str, *, made_by: str) -> None:
+    """End the links of one person that nobody has used."""
+    query = update(links).where(
+        _C.participant_id == participant_id, _C.made_by == made_by, _C.secret.is_(None), _C.ended_at.is_(None)
+    )
+    connection.execute(query.values(ended_at=at))
+
+
+def remove_all(connection: Connection, campaign_id: str) -> None:
+    """Remove the links of everybody in a campaign."""
+    people = select(participants.c.id).where(participants.c.campaign_id == campaign_id)
+    connection.execute(delete(links).where(_C.participant_id.in_(people)))
+
+
+def _link(found: Row[Any]) -> Link:
+    return Link(
+        token=found.token,
+        participant_id=found.participant_id,
+        made_by=found.made_by,
+        reads_only=bool(found.reads_only),
+        made_at=sure_moment(found.made_at),
+        used_at=moment(found.used_at),
+        secret=found.secret,
+        ended_at=moment(found.ended_at),
+    )

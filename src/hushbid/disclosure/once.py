@@ -1,0 +1,170 @@
+"""One estimate for one question to the same people, whoever asks, from wherever, and however often."""
+
+import secrets
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.disclosure.account import Marks, Settled, refuse_neighbour, settle
+from hushbid.disclosure.asking import (
+    Ask,
+    Digests,
+    as_ids,
+    as_question,
+    as_wave,
+    canonical_order,
+    person_digests,
+    tallied,
+)
+from hushbid.disclosure.plan import ReleasePlan
+from hushbid.disclosure.publish import draw_first, prepare, was_shown
+from hushbid.disclosure.release import FORMAT, Release
+from hushbid.errors import AlreadyReleased, InputError
+
+_process_key = secrets.token_bytes(32)
+_asked: dict[str, Marks] = {}
+"""What this process has asked, by the names that its own key gives."""
+_asked_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A release, and how it came about."""
+
+    release: Release
+    """The one estimate; its rows are those of the plan that was asked with."""
+
+    before: bool
+    """Whether it had been drawn before."""
+
+    late: tuple[int, ...]
+    """The rows whose data arrived after it was drawn; they are not used, and stand among those who dropped out."""
+
+    waves_before: int
+    """How many other waves of the question had been drawn from these people when it was; 0 without ids."""
+
+
+def release_once(
+    plan: ReleasePlan,
+    data: object,
+    *,
+    question: str = "",
+    wave: int = 1,
+    ids: Iterable[object] | None = None,
+    claims: str | Path | None = None,
+    accept_infinite_loss: bool = False,
+    simulated: bool = False,
+) -> Answer:
+    """Draw the estimate of a question to some people, once, whatever the plan's key is.
+
+    With ``claims``, a folder, what was drawn is stored there before it is returned. Asking the same people the same
+    again, with the same promises and the same data, returns it; other promises or other data are refused. Without ids,
+    people are known by their data. Without ``claims`` the process remembers, and asking again is refused.
+    """
+    prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)
+    people, forms = _as_people(ids, plan.people), prepared.forms()
+    order = canonical_order(people, plan.promised, forms)
+    ask = Ask(
+        question=as_question(question),
+        wave=as_wave(wave),
+        by_ids=people is not None,
+        setting=plan.setting,
+        bounds=plan.bounds,
+        tally=tallied(people, plan.promised, forms),
+        exact=np.stack([plan.promised, plan.delivered, plan.variance])[:, order].astype("<f8").tobytes(),
+    )
+    if claims is None:
+        release = _remembered(ask, prepared.draw, None)
+        return Answer(release=release, before=False, late=(), waves_before=0)
+    folder = Path(claims).resolve()
+
+    def draw(name: str) -> dict[str, object]:
+        return _listed(_remembered(ask, prepared.draw, folder), order).to_dict()
+
+    settled = settle(folder, ask, draw)
+    if settled.release.get("format") != FORMAT:
+        raise AlreadyReleased(
+            "The estimate was drawn by an engine, which kept no figures of single people: ask again on an engine."
+        )
+    kept = _listed(Release.from_dict(settled.release), np.argsort(order))
+    late = () if settled.same_data else _late(kept, people, plan, forms, settled)
+    _shown(ask)
+    return Answer(
+        release=replace(kept, key=plan.key), before=settled.before, late=late, waves_before=settled.waves_before
+    )
+
+
+def release_made_up(
+    plan: ReleasePlan, data: object, *, accept_infinite_loss: bool = False, simulated: bool = False
+) -> Answer:
+    """An estimate from people who do not exist: drawn anew at every call, and nothing is kept."""
+    release = prepare(plan, data, accept_infinite_loss, simulated=simulated).draw()
+    return Answer(release=release, before=False, late=(), waves_before=0)
+
+
+def other_data(also: str = "") -> AlreadyReleased:
+    """The refusal to take other data than those an estimate was drawn from."""
+    return AlreadyReleased(
+        f"The estimate was drawn from other data: somebody's datum is another one now, or is gone{also}. It was drawn"
+        " once, so ask again with those data. Another question has another text; a later wave says so: wave = 2."
+    )
+
+
+def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
+    if ids is None:
+        return None
+    names = as_ids(ids)
+    if len(names) != people:
+        raise InputError(f"ids must have one entry per person ({people}), got {len(names)}.")
+    return person_digests(names)
+
+
+def _late(
+    kept: Release, people: Digests | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
+) -> tuple[int, ...]:
+    """Whose data came after the drawing; if these are not all that is new, the data are other ones."""
+    late = tuple(row for row in kept.dropped_out if forms[row] is not None)
+    rest = list(forms)
+    for row in late:
+        rest[row] = None
+    if not settled.fits(tallied(people, plan.promised, rest).data):
+        raise other_data()
+    return late
+
+
+def _listed(release: Release, order: NDArray[np.intp]) -> Release:
+    """The same release with its people in another order."""
+    place = np.argsort(order)
+    rows = sorted(int(place[row]) for row in release.dropped_out)
+    return replace(release, privacy_loss=release.privacy_loss[order], dropped_out=tuple(rows))
+
+
+# -- what the process remembers ----------------------------------------------------------------------------------------
+
+
+def _remembered(ask: Ask, draw: Callable[[], Release], folder: Path | None) -> Release:
+    """Draw, unless this process has asked the same, or has drawn from the same data."""
+    ours = Marks.of(ask, _process_key)
+    with _asked_lock:
+        for name, other in _asked.items():
+            if name != ours.name:
+                refuse_neighbour(ours, name, other.data, other.promises())
+        known = _asked.setdefault(ours.name, ours) is not ours
+    try:
+        return draw_first(ours.name, draw, folder)
+    except BaseException:
+        if not known:
+            with _asked_lock:
+                _asked.pop(ours.name, None)
+        raise
+
+
+def _shown(ask: Ask) -> None:
+    ours = Marks.of(ask, _process_key)
+    was_shown(ours.name)
+    with _asked_lock:
+        _asked.setdefault(ours.name, ours)
