@@ -33,6 +33,7 @@ _FINEST = 1e-8
 _LEEWAY = 4.0
 """Where ψ is rough a market reaches a few times its tolerance only, and says so."""
 
+_LOSSES_ROUNDED = {"central": 1e-12, "local": 1e-10}
 _ENCLOSED = 1e-4
 _PER_PERSON = 50
 _KINDS = 8
@@ -53,8 +54,20 @@ def largest_payment(facts: Facts) -> float:
 
 
 def slack_of(facts: Facts) -> float:
-    """How far the market's tolerance lets a rent be from the exact one."""
-    return _LEEWAY * max(facts.market.tolerance, _FINEST) * largest_payment(facts)
+    """How far a rent may be from the exact one: by the market's tolerance, and by the rounding of losses.
+
+    What losses are rounded by changes a payment by no more than that part of what anybody could be paid: the integral
+    of ``(4A/z)^{1/3}``, or of the cap, up to the top of the support, and what the error costs whoever cares most.
+    """
+    outcome = facts.outcome
+    caring = facts.user_weight > 0.0
+    errors = np.where(caring, outcome.mse + outcome.outside_error, 0.0)  # the error is infinite if nothing is bought
+    care = float((facts.user_weight * errors).max())
+    tops = np.array([prior.support[1] for prior, _ in facts.groups])
+    tops = tops[tops < math.inf]  # under an unbounded prior the integral's own error is larger by far
+    most = np.minimum(1.5 * np.cbrt(4.0 * facts.error_weight * tops**2), facts.cap * tops).max(initial=0.0)
+    rounding = _LOSSES_ROUNDED[facts.market.setting] * (float(most) + care)
+    return _LEEWAY * max(facts.market.tolerance, _FINEST) * largest_payment(facts) + rounding
 
 
 def effort_of(rule: Rule) -> float:
