@@ -34,10 +34,6 @@ from hushbid.errors import InputError
 FloatArray = NDArray[np.float64]
 Setting = Literal["central", "local"]
 
-_SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
-SMALLEST_LOSS = 2.0**-53
-"""A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
-
 WORST_VARIANCE = 0.25
 """No distribution on a range of width 1 has a larger variance."""
 
@@ -143,29 +139,6 @@ def is_central(setting: str) -> bool:
     if setting not in ("central", "local"):
         raise InputError(f"setting must be 'central' or 'local', got {setting!r}.")
     return setting == "central"
-
-
-def as_bounds(bounds: object) -> tuple[float, float]:
-    """The public range of the data: two numbers, the lower first, of a size that noise and squares can be computed of.
-
-    Everything that takes a range asks here, so that what can be decided can be released.
-    """
-    try:
-        low, high = (_number(bound) for bound in bounds)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        raise InputError(f"bounds must be two numbers (low, high), got {bounds!r}.") from None
-    if not (max(abs(low), abs(high)) <= _LARGEST_BOUND and high - low >= _SMALLEST_WIDTH):
-        raise InputError(
-            f"bounds must be two numbers low < high of size at most {_LARGEST_BOUND:g}, at least {_SMALLEST_WIDTH:g}"
-            f" apart, got {(low, high)}."
-        )
-    return low + 0.0, high + 0.0
-
-
-def _number(value: object) -> float:
-    if isinstance(value, (str, bytes, bool)) or np.ma.is_masked(value):
-        raise TypeError
-    return float(value)  # type: ignore[arg-type]
 
 
 def as_losses(privacy_loss: ArrayLike, *, some_positive: bool = True, name: str = "privacy_loss") -> FloatArray:

@@ -112,7 +112,7 @@ def play(folder: Path, url: str | None, path: Path, ready: Connection, last: boo
     try:
         home = Home.at(folder)
         database = Database.sqlite(home.database) if url is None else Database(url)
-        service = Service(home, database, effort=QUICK)
+        service = Service(home, database, effort=QUICK, least_people=1)
         journal = Journal(path)
         ready.send_bytes(b"ready")
         for known in list(journal.campaigns.values())[-3:]:

@@ -62,7 +62,9 @@ class Installation:
         home = Home.at(self.folder)
         database = Database.sqlite(home.database) if self.url is None else Database(self.url, patience=self.patience)
         try:
-            return Service(home, database, clock=self.clock, crash=crash, privacy_cap=privacy_cap, effort=QUICK)
+            return Service(
+                home, database, clock=self.clock, crash=crash, privacy_cap=privacy_cap, effort=QUICK, least_people=1
+            )
         except BaseException:
             database.close()
             raise
@@ -77,6 +79,7 @@ def settings(**changes: Any) -> CampaignSettings:
         "bounds": (0, 10),
         "buyer_weight": 50.0,
         "max_privacy_loss": 1.0,
+        "minimum_people": 2,
     }
     return CampaignSettings(**{**usual, **changes})
 

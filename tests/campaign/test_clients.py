@@ -33,6 +33,7 @@ SMALL: dict[str, Any] = {
     "buyer_weight": 50.0,
     "max_privacy_loss": 1.0,
     "participation_fee": 150,
+    "minimum_people": 2,
 }
 KEPT = MessageMemory()
 """What everybody's devices keep; by secrets, which no two campaigns share."""

@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from hushbid.campaign.domain.access import NoEntry
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.domain.views import JobView
 from hushbid.campaign.service import Service, reporting
 from hushbid.disclosure.claims import stored
-from hushbid.errors import Conflict, NotFound
+from hushbid.errors import Conflict
 from hushbid.record import Record
 from hushbid.record.canonical import parsed
 from hushbid.record.trust import verify_log
@@ -64,10 +66,7 @@ def test_a_campaign_opens_once_and_decides_once(service: Service) -> None:
 def test_a_report_counts_exactly_if_it_was_acknowledged(service: Service) -> None:
     play = opened(service, 40)
     play.report([0, 1])
-    attempts: list[Callable[[], object]] = [
-        lambda row=row: service.report(play.token(row), 1.5)
-        for row in range(2, 40)  # type: ignore[misc]
-    ]
+    attempts: list[Callable[[], object]] = [partial(service.report, one.token, 1.5) for one in play.seats[2:]]
     attempts.insert(19, lambda: service.close_reporting(play.who, play.id))
     found = at_once(attempts)
     job = found.pop(19)
@@ -83,8 +82,7 @@ def test_data_count_exactly_if_their_delivery_was_acknowledged(service: Service)
     play = decided(service, 20)
     service.deliver(play.token(0), 5.0, nonce=NONCE)
     attempts: list[Callable[[], object]] = [
-        lambda row=row: service.deliver(play.token(row), 5.0, nonce=NONCE)
-        for row in range(1, 20)  # type: ignore[misc]
+        partial(service.deliver, one.token, 5.0, nonce=NONCE) for one in play.seats[1:]
     ]
     attempts.insert(9, lambda: service.release(play.who, play.id))
     found = at_once(attempts)
@@ -114,9 +112,9 @@ def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
         busy.set()
         go.wait(60)
 
+    first, second = play.token(0), play.token(1)
     service._writer.submit("hold", hold)
     busy.wait(60)
-    first, second = play.token(0), play.token(1)
     answers = [
         service.report_soon(first, 1.25),
         service.report_soon(second, 1.5),
@@ -131,7 +129,7 @@ def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
     go.set()
     refused = [type(answer.exception()) for answer in answers]
     nothing = type(None)
-    assert refused == [nothing] * 4 + [NotFound, nothing, Conflict, nothing, Conflict]
+    assert refused == [nothing] * 4 + [NoEntry, nothing, Conflict, nothing, Conflict]
     assert service.participation(first).report == 1.1
     assert service.participation(second).report is None
     log = service.events(play.who, play.id)

@@ -3,6 +3,7 @@
 import json
 import math
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 
 from hushbid.allocation import tie_keys
 from hushbid.campaign.domain.settings import CampaignSettings
-from hushbid.campaign.service import allocating
+from hushbid.campaign.service import Service, allocating
+from hushbid.campaign.service.margins import shown_release
+from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Gamma, Uniform
-from tests.campaign.support import settings
+from tests.campaign.support import PASSWORD, settings
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -128,3 +131,26 @@ def test_plain_values_that_are_no_settings_are_refused(values: dict[str, Any]) -
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(InputError, match="question, prior, buyer_weight, bounds, max_privacy_loss"):
         CampaignSettings.from_dict({"title": "Sleep"})
+
+
+def test_a_server_buys_from_nobody_with_fewer_than_five_reports(tmp_path: Path) -> None:
+    assert CampaignSettings.from_dict({**settings().to_dict(), "minimum_people": 10}).minimum_people == 10
+    assert CampaignSettings.__dataclass_fields__["minimum_people"].default == 10
+    with Service.at(tmp_path / "home") as service:
+        who = service.create_user("ann", "analyst", PASSWORD)
+        for few in (1, 2, 4):
+            with pytest.raises(InputError, match=f"minimum_people must be a whole number from 5 to 100000, got {few}"):
+                service.draft(who, settings(minimum_people=few))
+        draft = service.draft(who, settings(minimum_people=5))
+        with pytest.raises(InputError, match="minimum_people must be a whole number from 5"):
+            service.change(who, draft.id, settings(minimum_people=4))
+
+
+@pytest.mark.parametrize("people", [4, 6])
+def test_everybody_else_is_shown_a_margin_only_where_five_people_are_behind_it(people: int) -> None:
+    losses = [20.0] * people + [0.0]
+    plan = ReleasePlan.of(losses, setting="central", bounds=(0, 10), variance=0.0, label=f"few {people}")
+    shown = shown_release(release_plan(plan, [5.0] * people + [None]))
+    assert shown["staff"]["delivered_half_width"]["value"] is not None
+    assert (shown["half_width"]["value"] is None) == (people < 5)
+    assert (shown["planned_standard_error"] is None) == (people < 5)

@@ -13,12 +13,15 @@ from hushbid.disclosure import (
     PrivatizedValue,
     Release,
     ReleasePlan,
+    central,
     claims,
+    local,
     noise,
     privatize,
     release_plan,
     simulate_plan,
 )
+from hushbid.disclosure.error import published_errors
 from hushbid.errors import (
     AlreadyReleased,
     DataError,
@@ -28,7 +31,9 @@ from hushbid.errors import (
     RecordError,
     ReleaseError,
 )
-from hushbid.estimation import best_weights
+from hushbid.estimation import Setting, best_weights
+from hushbid.mechanism import Market
+from hushbid.priors import Uniform
 
 _labels = count()
 
@@ -194,15 +199,44 @@ def test_wrong_data_are_refused_before_anything_is_drawn_or_claimed(tmp_path: Pa
 
 def test_public_depends_on_the_data_only_through_the_noisy_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise, "draw_many", lambda totals, *, scale: [12345] * len(totals))
-    losses = [0.5, 1.0, 2.0]
+    losses = [0.5, 1.0, 2.0, 1.0, 1.0]
+    several = [[0.0] * 5, [5.0, -3.0, 1e9, 0.0, 1.0], [0.1, None, 0.3, None, None], [None, None, 1.0, None, None]]
     shown = [
-        release_plan(plan_of(losses, label=f"public {number}"), data).public()
-        for number, data in enumerate([[0.0, 0.0, 0.0], [5.0, -3.0, 1e9], [0.1, None, 0.3], [None, None, 1.0]])
+        release_plan(plan_of(losses, label=f"public {number}"), data).public() for number, data in enumerate(several)
     ]
     estimates = [public.pop("estimate") for public in shown]
     assert all(public == shown[0] for public in shown)
     assert len(estimates) == 4
     assert set(shown[0]) == {"format", "version", "setting", "bounds", "planned_standard_error", "planned_half_width"}
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_public_figures_do_not_single_out_a_report_even_for_somebody_who_knows_all_others(setting: Setting) -> None:
+    """Try every report that she could have made: with all digits of the planned error only hers would fit."""
+    market = Market(prior=Uniform(1, 2), setting=setting, bounds=(0, 10), buyer_weight=50.0, user_weight=0.0)
+    others = [1.02, 1.1, 1.17, 1.25, 1.31, 1.42, 1.5, 1.63, 1.74]
+    exact, told = [], []
+    for report in np.linspace(1.0, 2.0, 101).tolist():
+        outcome = market.acquire([report, *others])
+        plan = ReleasePlan.of(outcome.privacy_loss, setting=setting, bounds=market.bounds, variance=25.0, key="attack")
+        planned = (central if setting == "central" else local).planned_error(plan)
+        exact.append(planned.mse)
+        told.append(json.dumps(published_errors(planned, people=outcome.active)))
+    assert len(set(exact)) == 101
+    fitting = [told.count(one) for one in told]
+    assert min(fitting) > 1
+    assert np.median(fitting) > 40
+
+
+@pytest.mark.parametrize("people", [1, 2, 4, 5])
+def test_public_errors_are_withheld_where_fewer_than_five_are_behind_them(people: int) -> None:
+    losses = [0.37 + 0.01 * row for row in range(people)]
+    public = release_plan(plan_of([*losses, 0.0], label=f"few {people}"), [5.0] * people + [None]).public()
+    shown = public["planned_standard_error"], public["planned_half_width"]["value"]
+    if people < 5:
+        assert shown == (None, None)
+    else:
+        assert all(float(f"{value:.2g}") == value for value in shown)
 
 
 def test_public_names_nobody_and_no_losses() -> None:

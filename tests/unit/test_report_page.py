@@ -615,15 +615,24 @@ def test_rivals_of_very_many_people_are_left_to_a_command(monkeypatch: pytest.Mo
     assert "the command hushbid compare does it" in words(page_of(outcome))
 
 
-def test_of_fewer_than_five_people_only_the_total_is_told() -> None:
+def test_of_fewer_than_five_people_no_amount_is_told_and_errors_are_coarse() -> None:
     outcome = bought(3, prior=Uniform(1, 3), max_privacy_loss=0.3)
     text = words(page_of(outcome, currency="KWD"))
     assert text.lower().count("fewer than 5 people") >= 4
     assert "information rent" not in text.partition("How to verify")[0].partition("The estimate")[0]
     paying = outcome.privacy_loss > 0
     compensation = float((outcome.reports * outcome.privacy_loss)[paying].sum())
-    for told in (compensation, compensation / outcome.privacy_loss.sum(), float(outcome.information_rent.sum())):
+    total = float(np.ceil(outcome.payments * 1000).sum() / 1000)
+    rents = float(outcome.information_rent.sum())
+    for told in (compensation, compensation / outcome.privacy_loss.sum(), rents, total):
         assert f"{told:.3f}" not in text
+    assert "too few to say for how much" in text
+    report = build_report(outcome, currency="KWD")
+    assert report.cost.paid is None
+    assert report.privacy.largest == 0.3
+    free = build_report(bought(3, prior=Uniform(1, 3)))
+    for value in (report.estimate.half_width, report.estimate.standard_error, free.privacy.largest):
+        assert f"{value:.1e}"[:3] in ("1.0", "2.0", "2.5", "5.0")
     assert "Some privacy is bought from everybody." in text
 
 

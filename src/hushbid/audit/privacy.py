@@ -21,8 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.local import draw_messages
+from hushbid.disclosure.plan import as_bounds
 from hushbid.errors import InputError
-from hushbid.estimation import FloatArray, as_bounds, as_losses, is_central
+from hushbid.estimation import FloatArray, as_losses, is_central
 
 Mechanism = Callable[[FloatArray, int], FloatArray]
 """``mechanism(data, repetitions)`` returns that many independent outputs on the same data."""

@@ -28,6 +28,7 @@ SETTINGS: dict[str, Any] = {
     "buyer_weight": 500.0,
     "max_privacy_loss": 2.0,
     "participation_fee": 100,
+    "minimum_people": 5,
 }
 _POLL_SECONDS = 0.5
 PATIENCE = 14

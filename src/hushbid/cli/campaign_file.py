@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from hushbid.cli.fields import Problems, Section, is_number
 from hushbid.cli.prior_file import PriorSource, prior_source
+from hushbid.disclosure.plan import as_bounds
 from hushbid.engine.atomic import STREAM
 from hushbid.engine.files import columns_of
 from hushbid.engine.money import NO_CURRENCY, Currency
 from hushbid.errors import HushbidError, InputError
-from hushbid.estimation import as_bounds
 from hushbid.mechanism import Market, buyer_weight_for
 
 _RESULTS = (

@@ -18,8 +18,8 @@ _GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 def read_bounds(ctx: click.Context, option: click.Parameter, value: str) -> tuple[float, float]:
     """Two numbers with a comma between them, the smaller first."""
+    from hushbid.disclosure.plan import as_bounds
     from hushbid.errors import InputError
-    from hushbid.estimation import as_bounds
 
     try:
         low, high = (float(part) for part in value.split(","))

@@ -32,7 +32,8 @@ def serve_demo(host: str, port: int) -> None:
                 click.echo(
                     f"Ready.\n\n  Analyst      {here}/login\n               name {ANALYST} (or {AUDITOR}, who only"
                     f" reads), password {password}\n  Participant  {invited.naming}\n               names a price\n"
-                    f"  Participant  {invited.giving}\n               gives a value, to which the browser adds noise\n"
+                    f"  Participant  {invited.giving}\n               gives a value, to which the browser adds noise;"
+                    " she agreed to 88 % at most\n"
                 )
 
             demo = Demo(

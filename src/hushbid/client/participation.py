@@ -22,8 +22,8 @@ from hushbid.client.calls import Call, Conversation, Work, an_object, get, post,
 from hushbid.client.keeping import Bounds, Keeper, MessageFolder, Terms
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
 from hushbid.client.views import Participation, link_to, split_link
+from hushbid.disclosure.plan import as_bounds
 from hushbid.errors import DataError, InputError, NotAllowed, RecordError, ServerFailed
-from hushbid.estimation import as_bounds
 from hushbid.record.receipt import Receipt
 from hushbid.record.signing import KeyList
 from hushbid.record.trust import verify_receipt

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from hushbid.disclosure.plan import as_bounds
 from hushbid.errors import InputError, ServerFailed
-from hushbid.estimation import as_bounds
 
 Setting = Literal["central", "local"]
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})

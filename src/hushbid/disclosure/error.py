@@ -22,12 +22,17 @@ the range whose variance is at most the declared one.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hushbid.errors import InputError
 from hushbid.estimation import FloatArray
 
+FEWEST_PEOPLE = 5
+"""Figures that rest on fewer people are not published: they would tell what one of them reported."""
+
+PUBLIC_LEVEL = 0.95
 _CELLS = 2000
 _RATES = 300
 _NEGLIGIBLE = 1e-4
@@ -161,6 +166,23 @@ def _laplace_cdf(x: FloatArray) -> FloatArray:
     return np.where(x < 0, half, 1.0 - half)
 
 
+def published_errors(planned: ErrorModel, *, people: int) -> dict[str, Any]:
+    """The errors planned for so many people, as anybody may see them.
+
+    In full they would tell, in a small campaign, what somebody reported: with all digits one equation for each person's
+    privacy loss. So they are rounded up to two digits, and None where fewer than `FEWEST_PEOPLE` are behind them.
+    """
+    enough = people == 0 or people >= FEWEST_PEOPLE
+    errors = math.sqrt(planned.mse), planned.half_width(PUBLIC_LEVEL)
+    deviation, half = (_finite_or_text(rounded_up(error)) if enough else None for error in errors)
+    return {"planned_standard_error": deviation, "planned_half_width": {"level": PUBLIC_LEVEL, "value": half}}
+
+
+def _finite_or_text(value: float) -> float | str:
+    """JSON knows no infinity."""
+    return str(value) if math.isinf(value) else value
+
+
 def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: float, level: float) -> float:
     """A half-width that holds for what was delivered, too coarse to tell who did not deliver.
 
@@ -174,7 +196,7 @@ def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: f
     >>> [published_half_width(planned=noise(80), delivered=noise(rest), width=1.0, level=0.95) for rest in (80, 41, 39)]
     [0.076, 0.076, 0.152]
     """
-    first, real = 2.0 * _rounded_up(planned.half_width(level)), delivered.half_width(level)
+    first, real = 2.0 * rounded_up(planned.half_width(level)), delivered.half_width(level)
     if not 0.0 < first < math.inf:
         return real if first == real == 0.0 else math.inf
     doublings = max(0, math.ceil(math.log2(real / first))) if 0.0 < real < math.inf else 0
@@ -184,7 +206,7 @@ def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: f
     return found if found < width else math.inf
 
 
-def _rounded_up(value: float) -> float:
+def rounded_up(value: float) -> float:
     """To two digits."""
     if not 0.0 < value < math.inf:
         return value

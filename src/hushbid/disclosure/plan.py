@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.errors import DataError, InputError
-from hushbid.estimation import FloatArray, Setting, as_bounds, as_losses, is_central
+from hushbid.estimation import FloatArray, Setting, as_losses, is_central
+
+_SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
+SMALLEST_LOSS = 2.0**-53
+"""A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
 
 _ROWS_SHOWN = 3
 
@@ -94,6 +98,29 @@ class ReleasePlan:
     def unit_variance(self) -> FloatArray:
         """Everybody's declared variance for a range of width 1."""
         return self.variance / self.width / self.width
+
+
+def as_bounds(bounds: object) -> tuple[float, float]:
+    """The public range of the data: two numbers, the lower first, of a size that noise and squares can be computed of.
+
+    Everything that takes a range asks here, so that what can be decided can be released.
+    """
+    try:
+        low, high = (_end_of_range(bound) for bound in bounds)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise InputError(f"bounds must be two numbers (low, high), got {bounds!r}.") from None
+    if not (max(abs(low), abs(high)) <= _LARGEST_BOUND and high - low >= _SMALLEST_WIDTH):
+        raise InputError(
+            f"bounds must be two numbers low < high of size at most {_LARGEST_BOUND:g}, at least {_SMALLEST_WIDTH:g}"
+            f" apart, got {(low, high)}."
+        )
+    return low + 0.0, high + 0.0
+
+
+def _end_of_range(value: object) -> float:
+    if isinstance(value, (str, bytes, bool)) or np.ma.is_masked(value):
+        raise TypeError
+    return float(value)  # type: ignore[arg-type]
 
 
 def as_column(data: object, *, needed: NDArray[np.bool_]) -> FloatArray:

@@ -7,14 +7,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.fields import Fields
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import RecordError
 from hushbid.estimation import FloatArray, Setting
 
 FORMAT, VERSION = "hushbid release", 1
-_PUBLIC_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +78,11 @@ class Release:
         """Root mean squared error from the declared variance and the noise, never from the data."""
         return math.sqrt(self.error.mse)
 
+    @property
+    def bought_from(self) -> int:
+        """How many people should have delivered."""
+        return int(np.count_nonzero(self.privacy_loss)) + len(self.dropped_out)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that contains the mean with probability at least ``level``, whatever the distribution.
 
@@ -92,17 +96,14 @@ class Release:
         """What may be shown to anybody: the noisy estimate, and facts that were fixed before any data were seen.
 
         The errors are the planned ones. Drop-outs make the real ones larger, but real ones would tell who dropped out.
+        They are rounded, and None where so few people are behind them that they would tell a report.
         """
         return {
             "format": "hushbid public release",
             "version": VERSION,
             "setting": self.setting,
             "bounds": list(self.bounds),
-            "planned_standard_error": _plain(math.sqrt(self.planned_error.mse)),
-            "planned_half_width": {
-                "level": _PUBLIC_LEVEL,
-                "value": _plain(self.planned_error.half_width(_PUBLIC_LEVEL)),
-            },
+            **published_errors(self.planned_error, people=self.bought_from),
             "estimate": self.estimate,
         }
 

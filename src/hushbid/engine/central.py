@@ -133,9 +133,19 @@ def _decide(
             return None
         outside_idle = outside_population.mse * width**2
     rent_curves, outside_curves = [], []
-    weight, care = market.error_weight(census.people) * width**2, user_weight * (bought.mse + outside_idle)
-    tops = [prior.support[1] for prior in run.people.prior_list]
-    slack = max(rounding("central", weight, top, cap=cap, care=care) for top in tops)
+    slack = max(
+        rounding(
+            "central",
+            error_weight=market.error_weight(census.people) * width**2,
+            variance=float(market.stated_variance) / width**2,
+            objective=population.objective,
+            largest_weight=float(population.optimum.weights(np.zeros(1), 1.0)[0]),
+            top=prior.support[1],
+            cap=cap,
+            care=user_weight * (bought.mse + outside_idle),
+        )
+        for prior in run.people.prior_list
+    )
     curve_error = rent_error = largest = 0.0
     for code, prior in enumerate(run.people.prior_list):
         lowest, tolerance = census.lowest_report.get(code, math.inf), min(_RENT_TOLERANCE, market.tolerance)

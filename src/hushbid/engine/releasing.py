@@ -17,7 +17,7 @@ import numpy as np
 
 from hushbid.disclosure import Release, ReleasePlan, local, noise
 from hushbid.disclosure.account import settle
-from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
 from hushbid.disclosure.once import other_data
 from hushbid.disclosure.release import FORMAT as RELEASE_FORMAT
@@ -30,7 +30,6 @@ from hushbid.errors import InfiniteLoss, InputError, NothingDelivered, ReleaseEr
 
 _TOTAL_BITS = 60
 _TERM_BITS = 52
-_PUBLIC_LEVEL = 0.95
 _FORMAT = "hushbid table release"
 
 
@@ -78,8 +77,7 @@ class TableRelease:
     def public(self) -> dict[str, Any]:
         """What may be shown to anybody: the noisy estimate, and errors that were fixed before any data were seen."""
         return {
-            "planned_standard_error": math.sqrt(self.planned_error.mse),
-            "planned_half_width": {"level": _PUBLIC_LEVEL, "value": self.planned_error.half_width(_PUBLIC_LEVEL)},
+            **published_errors(self.planned_error, people=self.delivered + self.dropped_out),
             "estimate": self.estimate,
         }
 

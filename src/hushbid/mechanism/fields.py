@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.disclosure.plan import SMALLEST_LOSS
 from hushbid.errors import InputError, MarketError
-from hushbid.estimation import SMALLEST_LOSS
 
 FloatArray = NDArray[np.float64]
 

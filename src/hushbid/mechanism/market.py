@@ -13,15 +13,16 @@ privacy loss.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
+from hushbid.disclosure.plan import SMALLEST_LOSS, as_bounds
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
-from hushbid.estimation import SMALLEST_LOSS, as_bounds, best_weights
+from hushbid.estimation import best_weights
 from hushbid.mechanism.fields import as_nonnegative, as_number, refuse_unreleasable
 from hushbid.mechanism.outcome import Outcome
 from hushbid.mechanism.planning import Plan, plan
@@ -313,13 +314,13 @@ class Market:
         allocation = self.allocation(costs, tie_key)
         cap = math.inf if self.max_privacy_loss is None else self.max_privacy_loss
         loss, weights, mse = self.capped(allocation.privacy_loss, allocation)
-        refuse_unreleasable(float(loss.max() if self.setting == "central" else loss[loss > 0.0].min(initial=math.inf)))
         objective = allocation.objective
         if mse != allocation.mse:
             used = loss > 0.0
             objective = allocation.error_weight * mse + float(costs[used].dot(loss[used]))
         price = np.zeros(reports.size)
         bought = np.flatnonzero(loss > 0.0)
+        refuse_unreleasable(float(loss[bought].max() if self.setting == "central" else loss[bought].min()))
         paying = bought[reports[bought] > 0.0]
         price[paying] = reports[paying] * loss[paying]
         mse *= self.width**2
@@ -328,12 +329,14 @@ class Market:
         if np.any(self.user_weight):
             share = np.asarray(self.user_weight) * (mse - outside)
             care = float((np.asarray(self.user_weight) * (mse + outside)).max())
-        rent = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, care)
+        slack = max(self._rounding(allocation, prior.support[1], cap, care) for prior, _ in self._groups(reports.size))
+        rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, slack)
         payments = price + rent.estimate + share
-        largest, gross = float(np.abs(payments).max()), float((price + rent.estimate).max())
-        if rent.error > self.tolerance * largest and care > 0.0 < gross:  # what people pay has eaten up payments
-            part = max(0.9 * largest / gross, 0.01)
-            rent = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, care)
+        largest = float(np.abs(payments).max())
+        if error > self.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
+            gross = float((price + rent.estimate).max())
+            part = max(0.9 * largest / gross, 0.01) if gross > 0.0 else 1.0
+            rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, slack)
             payments = price + rent.estimate + share
         return Outcome(
             market=self,
@@ -347,8 +350,20 @@ class Market:
             outside_error=outside,
             mse=mse,
             objective=objective,
-            incentive_error=2.0 * rent.error,
+            incentive_error=2.0 * error,
             tie_order=precedence(tie_key),
+        )
+
+    def _rounding(self, allocation: Allocation, top: float, cap: float, care: float) -> float:
+        return rounding(
+            self.setting,
+            error_weight=allocation.error_weight,
+            variance=float(np.min(self._unit_variance())),
+            objective=allocation.objective,
+            largest_weight=float(allocation.weights.max()),
+            top=top,
+            cap=cap,
+            care=care,
         )
 
     def capped(self, losses: FloatArray, allocation: Allocation) -> tuple[FloatArray, FloatArray, float]:
@@ -378,17 +393,14 @@ class Market:
         cap: float,
         tie_key: Sequence[Any] | NDArray[Any] | None,
         tolerance: float,
-        care: float,
-    ) -> Rents:
-        """Everybody's information rent, zero for those who are not bought from."""
+        slack: float,
+    ) -> tuple[Rents, float]:
+        """Everybody's information rent, zero for those who are not bought from; and the largest possible error."""
         n = reports.size
-        lower, upper, estimate, evaluations = np.zeros(n), np.zeros(n), np.zeros(n), 0
+        lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
         rule = self.rule(costs, tie_key=tie_key)
         spread = self.stated_variance
         # Where identity decides between equal costs, people with equal reports do not face the same rule.
-        weight = self.error_weight(n) * self.width**2
-        tops = [prior.support[1] for prior, _ in self._groups(n)]
-        slack = max(rounding(self.setting, weight, top, cap=cap, care=care) for top in tops)
         for prior, members in self._groups(n):
             rows = members[np.isin(members, bought, assume_unique=True)] if members.size < n else bought
             alike = rows if self.identity_decides else spread[rows] if isinstance(spread, np.ndarray) else None
@@ -402,9 +414,11 @@ class Market:
                 paid_besides=price[rows],
                 tolerance=tolerance,
             )
-            lower[rows], upper[rows], estimate[rows] = found.lower - slack, found.upper + slack, found.estimate
+            found = replace(found, lower=found.lower - slack, upper=found.upper + slack)
+            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
             evaluations += found.evaluations
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations)
+            error = max(error, found.error)
+        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
 
     def _outside_errors(self, costs: FloatArray, allocation: Allocation) -> FloatArray:
         """What error each person would live with outside, in squared data units."""

@@ -12,6 +12,9 @@ ROUNDING = 16.0 * np.finfo(float).eps
 _LOSS_ROUNDING = {"central": 1e-12, "local": 1e-10}
 """Privacy losses are right to this relative error; in the local setting they come from a Newton step of 4e-6."""
 
+_RENT_ROUNDING = 1e-13
+"""And those that rents are integrals of to this one."""
+
 
 class Replies(Protocol):
     """Potential and loss at each of many (person, virtual cost) pairs."""
@@ -54,14 +57,29 @@ class Rents:
         return float(np.maximum(self.upper - self.estimate, self.estimate - self.lower).max())
 
 
-def rounding(setting: str, error_weight: float, top: float, *, cap: float, care: float) -> float:
-    """By how much rounded losses can change what somebody is paid, whatever she reports; 0 under an unbounded prior.
+def rounding(
+    setting: str,
+    *,
+    error_weight: float,
+    variance: float,
+    objective: float,
+    largest_weight: float,
+    top: float,
+    cap: float,
+    care: float,
+) -> float:
+    """By how much rounding can change what somebody is paid, whatever she reports; 0 under an unbounded prior.
 
-    From somebody with virtual cost ψ at most ``(4A/ψ)^{1/3}`` is bought, what she would sell alone, and ψ is never
-    below the report. So price and rent together are at most ``∫ (4A/z)^{1/3} dz`` up to the ``top`` of the support,
-    and at most ``cap·top``. ``care`` is what the error of the estimate, inside and outside, costs whoever cares most.
+    Two bounds on what price and rent come to at any report z, as ψ(z) ≥ z: ``∫ (4A/z)^{1/3} dz``, since from nobody
+    more is bought than she would sell alone; and the objective ``J`` without her, since by parts price and rent are at
+    most what she saves. ``J ≤ objective/(1 − w)²`` if the others keep what they sell. The price alone is also at most
+    ``A·MSE²/(2V) ≤ J²/(2AV)``: in both settings the optimality condition says so. ``care`` is what the error of the
+    estimate, inside and outside, costs whoever cares most.
     """
     if not top < np.inf:
         return 0.0  # there the enclosure of the integral is far wider
-    most: float = min(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * top ** (2.0 / 3.0), cap * top)
-    return _LOSS_ROUNDING[setting] * (most + care)
+    alone = min(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * top ** (2.0 / 3.0), cap * top)
+    without = objective / (1.0 - largest_weight) ** 2 if largest_weight < 1.0 else np.inf
+    price = without * (without / (2.0 * error_weight * variance)) if variance > 0.0 else np.inf
+    most: float = _LOSS_ROUNDING[setting] * (min(alone, price) + care) + _RENT_ROUNDING * min(alone, without)
+    return most

@@ -11,6 +11,7 @@ With a cap the decision is the uncapped optimum, clipped. That one is not in the
 (:mod:`hushbid.record.central_rule`) or by its own equations (:mod:`hushbid.record.local_rule`).
 """
 
+import hashlib
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from hushbid.allocation import tie_keys
 from hushbid.priors import Empirical, Prior
 from hushbid.record.contents import lower_bound
 from hushbid.record.facts import Facts, FloatArray, Rows, best_weights
@@ -247,12 +247,16 @@ def _not_the_cheapest(facts: Facts, rows: Rows) -> list[str]:
     return [f"Somebody cheaper, or earlier among equals, was passed over in {rows_text(skipped_over)}"]
 
 
+def _hashed(id: str) -> bytes:
+    return hashlib.blake2b(id.strip().encode(errors="surrogatepass"), digest_size=8).digest()
+
+
 def _ties(facts: Facts) -> Check:
     """Whether anybody could have arranged the order among equals after the reports."""
     name, ids = "ties", facts.record.ids
     if ids is None:
         return skipped(name, "There are no ids, so the order among equals is taken as stated")
-    if not np.array_equal(facts.order, np.argsort(np.argsort(tie_keys(ids), kind="stable"))):
+    if not np.array_equal(facts.order, np.argsort(np.argsort([_hashed(id) for id in ids]))):
         return skipped(name, "The order among equals is not that of a hash of ids, and is taken as stated")
     return judged(name, [], "Equals are bought from in the order of a hash of their ids", people=facts.people)
 

@@ -8,7 +8,7 @@ A privacy loss or a payment tells what somebody reported, so a report that leave
 3. A group has at least `SMALLEST_CHART` people; smaller ones are pooled, together with the smallest large one if the
    pool would be too small. Amounts of a group in which fewer than `SMALLEST_CELL` people were bought from are
    withheld, and those of a second group if the first could be had by subtraction. The same holds for all people
-   together, of whom only the total of payments is told then.
+   together: then no amount is told, and errors and the largest loss are rounded up to a coarse step.
 """
 
 import math
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
 from hushbid.report.html import plain
@@ -27,7 +28,7 @@ FloatArray = NDArray[np.float64]
 SMALLEST_CHART = 20
 """No chart, quantile or group is shown that fewer people are behind."""
 
-SMALLEST_CELL = 5
+SMALLEST_CELL = FEWEST_PEOPLE
 """No bar and no group's amount is shown that fewer people are behind."""
 
 FEW = f"Fewer than {SMALLEST_CELL} people were bought from, so this could show what one of them reported."
@@ -97,6 +98,11 @@ class Labels:
 def too_few(bought_from: int) -> bool:
     """Whether sums over those bought from would tell what one of them reported."""
     return 0 < bought_from < SMALLEST_CELL
+
+
+def coarse(value: float, bought_from: int) -> float:
+    """An error or a loss that few people are behind, rounded up to 1, 2, 2.5 or 5 times a power of ten."""
+    return round_step(value) if too_few(bought_from) and 0.0 < value < math.inf else value
 
 
 def histogram(values: FloatArray) -> Histogram | None:

@@ -20,6 +20,7 @@ from hushbid.report.aggregates import (
     SMALLEST_CHART,
     GroupRow,
     as_labels,
+    coarse,
     group_rows,
     histogram,
     quantiles,
@@ -141,8 +142,10 @@ def _estimate(outcome: Outcome, release: Release | None, error: ErrorModel | Non
     if error is None:
         half_width, deviation, noise = math.inf, math.inf, 0.0
     else:
-        half_width, deviation = error.half_width(level), math.sqrt(error.mse)
-        bands = tuple((band, error.half_width(band)) for band in _BANDS if band < level)
+        half_width = coarse(error.half_width(level), outcome.active)
+        deviation = coarse(math.sqrt(error.mse), outcome.active)
+        if not too_few(outcome.active):
+            bands = tuple((band, error.half_width(band)) for band in _BANDS if band < level)
         noise = 1.0 - error.sampling_variance / error.mse if 0.0 < error.mse < math.inf else 0.0
     missing = 0 if release is None else len(release.dropped_out)
     return EstimateFacts(
@@ -179,7 +182,7 @@ def _cost(
         lower_bound=outcome.lower_bound,
     )
     return CostFacts(
-        paid=total + (rounding or 0.0),
+        paid=None if too_few(outcome.active) else total + (rounding or 0.0),
         parts=None if too_few(outcome.active) else parts,
         payers=int(np.count_nonzero(outcome.payments < 0.0)),
         incentive_error=incentive_error,
@@ -194,7 +197,7 @@ def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> Pr
     levels = quantiles(finite, _LEVELS)
     enough = finite.size >= SMALLEST_CHART
     return PrivacyFacts(
-        largest=at_most(float(losses.max(initial=0.0))),
+        largest=_largest(outcome),
         unlimited=losses.size - finite.size,
         cap=outcome.market.max_privacy_loss,
         quantiles=levels,
@@ -206,6 +209,14 @@ def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> Pr
         else f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported.",
         checked=_checked(release),
     )
+
+
+def _largest(outcome: Outcome) -> float:
+    """What nobody loses more than; where few people are behind it, the cap, or a coarse bound if there is none."""
+    cap = outcome.market.max_privacy_loss
+    if too_few(outcome.active) and cap is not None:
+        return at_most(cap)
+    return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), outcome.active)
 
 
 def _checked(release: Release | None) -> tuple[int, int, int] | None:

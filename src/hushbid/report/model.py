@@ -77,8 +77,8 @@ class CostParts:
 class CostFacts:
     """What is paid, and for what."""
 
-    paid: float
-    """What was decided to be paid in all, if everybody delivers."""
+    paid: float | None
+    """What was decided to be paid in all, if everybody delivers; None if too few people are behind it."""
 
     parts: CostParts | None
     """What it is for; None if too few people are behind it."""

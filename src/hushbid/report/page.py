@@ -142,6 +142,8 @@ def _lede(report: Report) -> Markup:
 
 def _price(report: Report) -> str:
     cost, whom = report.cost, f"{count(report.bought_from)} of {people(report.people)}"
+    if cost.paid is None:
+        return f"Data were bought from {whom}: too few to say for how much."
     if cost.settled is not None:
         return settled_sentence(report)
     if not cost.payers and not everybody_delivered(report):
@@ -158,6 +160,11 @@ def _price(report: Report) -> str:
     )
 
 
+def _amount(report: Report) -> str:
+    amount = cost_amount(report)
+    return "withheld" if amount is None else money(amount, report.currency)
+
+
 def _key_figures(report: Report) -> Markup:
     facts, cost = report.estimate, report.cost
     figures: list[tuple[str, str, str]] = []
@@ -170,7 +177,7 @@ def _key_figures(report: Report) -> Markup:
     if not note and cost.parts is not None and cost.parts.rent > 0.0:
         note = f"{percent(cost.parts.rent / (cost.parts.compensation + cost.parts.rent))} information rent"
     figures += [
-        (cost_name(report), money(cost_amount(report), report.currency), note),
+        (cost_name(report), _amount(report), note),
         ("Bought from", count(report.bought_from), f"of {people(report.people)}{delivered_words(report)}"),
     ]
     if report.bought_from:

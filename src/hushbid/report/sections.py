@@ -132,7 +132,7 @@ def _uncertainty(report: Report) -> Markup:
             chart,
             paragraph(
                 "The standard error is ",
-                bold(with_unit(number(report.estimate.standard_error), report.unit)),
+                bold(with_unit(number(report.estimate.standard_error, 3), report.unit)),
                 ". It follows from the declared variance and the noise, never from the data.",
             ),
         ]
@@ -152,10 +152,8 @@ def cost_section(report: Report) -> Markup:
     cost, currency = report.cost, report.currency
     if report.bought_from == 0:
         return paragraph("Nothing was bought and nobody is paid.")
-    if cost.parts is None:
-        how = " in all." if everybody_delivered(report) else " decided in all, if everybody delivers."
-        opening = paragraph(bold(money(cost.paid, currency)), how)
-        return join([opening, _settled(report), withheld(FEW), _kinds_of_pay(report)])
+    if cost.parts is None or cost.paid is None:
+        return join([withheld(FEW), _kinds_of_pay(report)])
     amounts = [
         ("Compensation for privacy given up", cost.parts.compensation, "s1"),
         ("Information rent", cost.parts.rent, "s2"),
@@ -219,12 +217,12 @@ def _signs(report: Report, parts: CostParts) -> Markup | None:
 
 
 def _prices(report: Report, parts: CostParts) -> Markup:
-    cost, currency = report.cost, report.currency
+    cost, currency, paid = report.cost, report.currency, report.cost.paid or 0.0
     finite = 0.0 < parts.total_loss < math.inf
     rows = [
-        ("In all" if everybody_delivered(report) else "Decided in all", money(cost.paid, currency)),
-        ("Per person bought from", money(cost.paid / report.bought_from, currency)),
-        ("Per unit of ε, everything included", money(cost.paid / parts.total_loss, currency) if finite else "—"),
+        ("In all" if everybody_delivered(report) else "Decided in all", money(paid, currency)),
+        ("Per person bought from", money(paid / report.bought_from, currency)),
+        ("Per unit of ε, everything included", money(paid / parts.total_loss, currency) if finite else "—"),
         ("… of which people asked", money(parts.compensation / parts.total_loss, currency) if finite else "—"),
         ("Rent as a share of compensation and rent", percent(parts.rent / ((parts.compensation + parts.rent) or 1.0))),
     ]

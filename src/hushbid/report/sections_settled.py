@@ -22,8 +22,9 @@ def everybody_delivered(report: Report) -> bool:
 def settled_sentence(report: Report) -> str:
     """What is owed to whom, what was paid, and what is not told."""
     cost, currency = report.cost, report.currency
-    settled = cost.settled
+    settled, decided = cost.settled, cost.paid
     assert settled is not None
+    assert decided is not None
     whom = f"{count(report.bought_from)} of {people(report.people)}"
     if settled.payments is not None and settled.delivered is not None:
         from_whom = (
@@ -32,11 +33,11 @@ def settled_sentence(report: Report) -> str:
         told = f"{money(settled.payments, currency)} is owed for the data of {from_whom}"
     elif settled.over:
         told = (
-            f"Payments of {money(cost.paid, currency)} were decided for {whom}, if all of them delivered; not all did,"
+            f"Payments of {money(decided, currency)} were decided for {whom}, if all of them delivered; not all did,"
             " and less is owed (how much could show what one of them reported)"
         )
     else:
-        told = f"Payments of {money(cost.paid, currency)} are decided for {whom}, each due when she delivers"
+        told = f"Payments of {money(decided, currency)} are decided for {whom}, each due when she delivers"
     fees = f" Fees for taking part come to {money(settled.fees, currency)}." if settled.fees else ""
     return f"{told}.{fees} {_PAID[settled.paid]}"
 
@@ -51,12 +52,12 @@ def cost_name(report: Report) -> str:
     return "Paid" if settled.paid == "all" else "Owed"
 
 
-def cost_amount(report: Report) -> float:
-    """The amount among the key figures, fees included where they are known."""
-    settled = report.cost.settled
-    if settled is None:
-        return report.cost.paid
-    return (report.cost.paid if settled.payments is None else settled.payments) + settled.fees
+def cost_amount(report: Report) -> float | None:
+    """The amount among the key figures, fees included where they are known; None if too few people are behind it."""
+    settled, decided = report.cost.settled, report.cost.paid
+    if settled is None or decided is None:
+        return decided
+    return (decided if settled.payments is None else settled.payments) + settled.fees
 
 
 def delivered_words(report: Report) -> str:

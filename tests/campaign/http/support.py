@@ -20,6 +20,7 @@ SETTINGS: dict[str, Any] = {
     "bounds": [0, 10],
     "buyer_weight": 50.0,
     "max_privacy_loss": 1.0,
+    "minimum_people": 2,
 }
 PATIENCE = 60.0
 

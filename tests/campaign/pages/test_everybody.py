@@ -275,6 +275,8 @@ def test_an_analyst_conducts_a_campaign_without_scripts(browser: Browser, shared
         for name, text in {"title": "No scripts", "question": "How many?", "low": "0", "high": "10"}.items():
             page.fill(f"#{name}", text)
         page.fill("#people", "5")
+        page.locator("details", has=page.locator("#minimum_people")).locator("summary").click()
+        page.fill("#minimum_people", "3")
         page.get_by_role("button", name="Look ahead").click()
         assert "EUR" in page.inner_text("[data-shows=expected]")
         assert page.input_value("#title") == "No scripts"

@@ -61,6 +61,9 @@ class Analyst:
         page.fill("#prior", "uniform:1,2")
         page.fill("#participation_fee", "0.50")
         page.fill("#people", "5")
+        assert page.input_value("#minimum_people") == "10"
+        page.locator("details", has=page.locator("#minimum_people")).evaluate("box => { box.open = true; }")
+        page.fill("#minimum_people", "2")
         expect(page.locator("[data-shows=expected]")).to_contain_text("EUR", timeout=PATIENCE)
         keep(page, f"{setting}-01-draft")
         self.press("Save the draft")

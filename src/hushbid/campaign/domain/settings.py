@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
@@ -17,6 +18,9 @@ from hushbid.record.plain import time_of, time_text
 
 MOST_PEOPLE = 100_000
 """In one campaign."""
+
+LEAST_PEOPLE = FEWEST_PEOPLE
+"""A server's campaigns need at least so many reports."""
 
 _LONGEST = {"title": 200, "question": 2_000, "description": 20_000, "unit": 50, "group": 100}
 _MOST_GROUPS = 50
@@ -87,8 +91,8 @@ class CampaignSettings:
     spending_ceiling: int | None = None
     """The campaign opens only if no reports whatsoever can make it cost more; minor units."""
 
-    minimum_people: int = 2
-    """With fewer reports nothing is bought."""
+    minimum_people: int = 10
+    """With fewer reports nothing is bought. On a server at least 5: figures of fewer people tell their reports."""
 
     report_by: datetime | None = None
     """Reports are refused from this moment on."""
@@ -181,6 +185,10 @@ class CampaignSettings:
             if isinstance(found.get(name), str):
                 found[name] = _time_of(found[name], name)
         return cls(**found)
+
+    def require_people(self, least: int) -> None:
+        """Refuse a campaign that would buy from fewer people than a server allows."""
+        _whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
 
     def _market(self, prior: Prior | Grouped) -> Market:
         return Market(

@@ -98,8 +98,8 @@ class Settings(_Wire):
     spending_ceiling: Whole | None = None
     """The campaign opens only if no reports whatsoever can make it cost more."""
 
-    minimum_people: Whole = 2
-    """With fewer reports nothing is bought."""
+    minimum_people: Whole = 10
+    """With fewer reports nothing is bought; at least 5, or public figures would tell reports."""
 
     report_by: Moment | None = None
     """Reports are refused from this moment on."""

@@ -29,7 +29,7 @@ EMPTY: dict[str, str] = {
     "participation_fee": "0",
     "fee_after_withdrawal": "",
     "spending_ceiling": "",
-    "minimum_people": "2",
+    "minimum_people": "10",
     "report_by": "",
     "deliver_by": "",
     "automatic": "",

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from hushbid.disclosure import Release
-from hushbid.disclosure.error import published_half_width
+from hushbid.disclosure.error import FEWEST_PEOPLE, published_half_width
 
 LEVEL = 0.95
 
@@ -17,10 +17,13 @@ def shown_release(release: Release) -> dict[str, Any]:
     """What is stored to be shown: for everybody, and under ``staff`` what only staff may see.
 
     ``half_width`` is for everybody and ``delivered_half_width`` for staff, each with the level at which it holds; its
-    value is None where the interval would be as wide as the range or wider.
+    value is None where the interval would be as wide as the range or wider. Where fewer than `FEWEST_PEOPLE` were
+    bought from, none is for everybody: it would tell what one of them reported.
     """
     low, high = release.bounds
     public = published_half_width(planned=release.planned_error, delivered=release.error, width=high - low, level=LEVEL)
+    if release.bought_from < FEWEST_PEOPLE:
+        public = math.inf
     return {
         **release.public(),
         "half_width": _margin(public),

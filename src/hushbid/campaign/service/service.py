@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import Connection
 
 from hushbid.campaign.crash import Crash, no_crash
-from hushbid.campaign.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
+from hushbid.campaign.domain.settings import LEAST_PEOPLE, MOST_PEOPLE, CampaignSettings, checked_text
 from hushbid.campaign.domain.views import (
     AccountView,
     CampaignView,
@@ -95,13 +95,16 @@ class Service:
         crash: Crash = no_crash,
         privacy_cap: float | None = None,
         effort: Effort | None = None,
+        least_people: int = LEAST_PEOPLE,
     ) -> None:
+        """``least_people`` may be lower for people who do not exist: figures of few tell what they reported."""
         if privacy_cap is not None and not (0.0 < privacy_cap < _MOST_CAP or privacy_cap == math.inf):
             raise InputError(f"privacy_cap must be positive and below a million, or inf for none, got {privacy_cap}.")
         self.home = home
         self.clock = clock
         self._database = database
         self._effort = effort or Effort()
+        self._least_people = least_people
         self._context = Context(
             home=home,
             vault=Vault(home.data_keys),
@@ -211,11 +214,13 @@ class Service:
     def draft(self, who: Principal, settings: CampaignSettings) -> CampaignView:
         """Create a campaign that has not opened."""
         _require_analyst(who)
+        settings.require_people(self._least_people)
         return self._write("draft", lambda tx: drafts.draft(tx, who, settings))
 
     def change(self, who: Principal, campaign_id: str, settings: CampaignSettings) -> CampaignView:
         """Replace a draft's settings."""
         _require_analyst(who)
+        settings.require_people(self._least_people)
         return self._write("change", lambda tx: drafts.change(tx, campaign_id, settings))
 
     def discard(self, who: Principal, campaign_id: str) -> None:
@@ -257,6 +262,7 @@ class Service:
             campaign = campaigns.get(connection, campaign_id)
             groups = participants.groups(connection, campaign_id)
         drafts.may_open(campaign, groups, self._context.privacy_cap)
+        campaign.settings.require_people(self._least_people)
         forecast = forecasting.preview(campaign.settings, groups, self._effort)
         menus = forecasting.menus(campaign.settings, groups, self._effort)
         return self._write("open", lambda tx: drafts.open_campaign(tx, self._context, campaign, forecast, menus))
