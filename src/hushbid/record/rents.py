@@ -33,7 +33,7 @@ _FINEST = 1e-8
 _LEEWAY = 4.0
 """Where ψ is rough a market reaches a few times its tolerance only, and says so."""
 
-_LOSSES_ROUNDED = {"central": 1e-12, "local": 1e-10}
+_LOSSES_ROUNDED = {"central": 2e-12, "local": 2e-10}
 _ENCLOSED = 1e-4
 _PER_PERSON = 50
 _KINDS = 8
