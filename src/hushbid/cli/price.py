@@ -29,9 +29,9 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
     """Decide how much privacy to buy from whom, and at what price.
 
     REPORTS is a CSV or Parquet file, or - for standard input, with a column of sensitivities (what one unit of privacy
-    loss costs each person) and, best, one of ids. The decisions go to standard output as CSV, a summary to standard
-    error; --json prints the summary instead. A large Parquet file, or a folder of them, is priced in batches into
-    another one.
+    loss costs each person) and, best, one of ids, which the local setting needs: a hash of them decides between equals.
+    The decisions go to standard output as CSV, a summary to standard error; --json prints the summary instead. A large
+    Parquet file, or a folder of them, is priced in batches into another one.
     """
     out, ctx = given["out"], click.get_current_context()
     chosen = ctx.get_parameter_source("out") is not ParameterSource.DEFAULT

@@ -83,7 +83,8 @@ def assumptions_of(
             title="Reports stay confidential",
             text=(
                 "ε limits what the estimate tells about data. It does not protect the reported prices: a person's"
-                " payment and privacy loss reveal what she reported, so they are kept from everybody but her."
+                " payment and privacy loss reveal what she reported, so only she and whoever runs or audits the"
+                " campaign may see them."
             ),
             if_wrong="Whoever sees decisions learns reported prices, and whatever those tell about data.",
         ),
