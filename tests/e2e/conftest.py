@@ -161,4 +161,5 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def estimate(home: Path) -> float:
-    return float(json.loads((home / "sleep" / "estimate.json").read_text())["estimate"])
+    """To the last digit, which the record keeps."""
+    return float(json.loads((home / "sleep" / "record.json").read_text())["release"]["estimate"])

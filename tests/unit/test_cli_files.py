@@ -1,19 +1,24 @@
 """Tables in files, and sets of files that appear together or not at all."""
 
 import io
+import math
 import os
 import signal
 import stat
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hushbid.engine.atomic import Staging, write_file
-from hushbid.engine.files import columns_of, read_table, table_writer
-from hushbid.errors import InputError, MissingExtra, ReportError
+from hushbid.engine.files import Table, columns_of, read_table, table_writer
+from hushbid.engine.people import floats_of
+from hushbid.errors import DataError, InputError, MissingExtra, ReportError
 
 
 def saved(path: Path, content: str | bytes) -> Path:
@@ -96,7 +101,7 @@ def test_a_dash_reads_standard_input_and_writes_standard_output(
         (["1", "secret", "3"], "row 1 does not"),
         (["1", "", "3"], "row 1 does not"),
         (["1_000", "2", "nan"], "rows 0, 2 do not"),
-        (["-inf", "2", "1,5"], "rows 0, 2 do not"),
+        (["NA", "2", "1,5"], "rows 0, 2 do not"),
         ([*"abcdefgh"], "rows 0, 1, 2, 3, 4 and 3 more do not"),
     ],
 )
@@ -110,6 +115,48 @@ def test_a_cell_that_is_no_number_is_named_by_its_row_and_never_shown(
     assert told in str(refused.value)
     assert "rows count from 0" in str(refused.value)
     assert not any(f"{cell!r}" in str(refused.value) for cell in cells if len(cell) > 1)
+
+
+WORDS = ["NA", "nan", "NaN", "-nan", "null", "None", "n/a", "1_000", "x"]
+NUMBERS = {"inf": math.inf, "-inf": -math.inf, "Infinity": math.inf, "1e400": math.inf, " 2.5 ": 2.5}
+
+
+@pytest.mark.parametrize("may_be_missing", [True, False], ids=["data", "reports"])
+@pytest.mark.parametrize("cell", [*WORDS, *NUMBERS, ""])
+def test_one_rule_says_what_is_a_number_what_is_missing_and_what_is_neither(
+    cell: str, may_be_missing: bool, tmp_path: Path
+) -> None:
+    texts, typed = tmp_path / "t.csv", tmp_path / "t.parquet"
+    saved(texts, f"price,other\n{cell},x\n1,y\n")
+    pq.write_table(pa.table({"price": [cell, "1"]}), typed)
+    read = partial(Table.numbers, error=DataError, may_be_missing=may_be_missing)
+    with pytest.raises(DataError):  # a column of texts is none of numbers
+        read(read_table(typed, needed=["price"]), "price")
+    with pytest.raises(InputError, match="must hold numbers, not string"):  # nor on any engine
+        floats_of(pa.array([cell, "1"]), "price")
+    table = read_table(texts, needed=["price"])
+    if cell in NUMBERS:
+        assert read(table, "price").tolist() == [NUMBERS[cell], 1.0]
+    elif cell == "" and may_be_missing:
+        assert math.isnan(read(table, "price")[0])
+    else:
+        with pytest.raises(DataError, match="row 0 does not"):
+            read(table, "price")
+    assert math.isnan(table.readable_numbers("price")[0]) == (cell not in NUMBERS)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
+def test_numbers_and_gaps_of_parquet_mean_the_same_in_memory_and_on_engines(
+    value: float | None, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"price": pa.array([value, 1.0])}), tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", needed=["price"])
+    here, there = table.numbers("price", may_be_missing=True), floats_of(pa.array([value, 1.0]), "price")
+    np.testing.assert_array_equal(here, there)
+    assert math.isnan(here[0]) == (value is None or math.isnan(value))
+    if math.isnan(here[0]):
+        with pytest.raises(InputError, match="row 0 does not"):
+            table.numbers("price")
 
 
 @pytest.mark.parametrize(

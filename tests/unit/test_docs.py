@@ -85,14 +85,14 @@ def test_every_figure_is_shown_in_the_gallery_with_words_for_those_who_cannot_se
         assert not re.search(r"!\[\]\(", page.read_text(encoding="utf-8")), page
 
 
-def test_the_table_of_odds_is_right() -> None:
+def test_the_table_of_odds_holds_bounds() -> None:
     page = (DOCS / "explanation" / "what-epsilon-means.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) % \| ([\d.]+) % \|$", page, flags=re.MULTILINE)
     assert len(rows) == 7
     for loss, factor, even, rare in (tuple(map(float, row)) for row in rows):
-        assert factor == pytest.approx(2.718281828459045**loss, rel=5e-3)
-        assert even == pytest.approx(100 * float(most_sure(0.5, loss)), abs=0.051)
-        assert rare == pytest.approx(100 * float(most_sure(0.01, loss)), abs=0.051)
+        assert 1.0 <= factor / 2.718281828459045**loss < 1.01
+        assert 0.0 <= even - 100 * float(most_sure(0.5, loss)) < 0.1
+        assert 0.0 <= rare - 100 * float(most_sure(0.01, loss)) < 0.1
 
 
 def test_benchmarks_are_written_between_their_marks_again_and_again() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,7 +36,10 @@ from hushbid.mechanism.publish import plan_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.report.attacks import audits_of, lines_of
-from hushbid.report.formats import interval
+from hushbid.report.formats import at_most, estimate_figures, interval
+
+if TYPE_CHECKING:
+    from hushbid.engine import TableRelease
 
 STEPS = 6
 _SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
@@ -209,14 +212,19 @@ def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
 
 def estimate_facts(release: Release, level: float) -> dict[str, Any]:
     """The estimate with its interval, and the part of it that may be shown to anybody."""
-    low, high = release.interval(level)
     return {
-        "estimate": release.estimate,
-        "interval": {"level": level, "low": low, "high": high},
-        "standard_error": release.standard_error,
+        **estimate_and_error(release, level),
         "dropped_out": len(release.dropped_out),
         "public": release.public(),
     }
+
+
+def estimate_and_error(release: "Release | TableRelease", level: float) -> dict[str, Any]:
+    """The estimate, its interval and its error, with no digits far below the error; the record keeps all."""
+    ends = release.interval(level)
+    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
+    interval_ = {"level": level, "low": low, "high": high}
+    return {"estimate": estimate, "interval": interval_, "standard_error": at_most(release.standard_error, 3)}
 
 
 def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:

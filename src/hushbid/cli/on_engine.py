@@ -356,14 +356,12 @@ def _refuse_above_ceiling(paid: "Paid", currency: "Currency", ceiling: float | N
 
 
 def _estimate_facts(campaign: "Campaign", answer: "TableAnswer") -> dict[str, Any]:
+    from hushbid.cli.conduct import estimate_and_error
     from hushbid.cli.once import estimate_origin
 
-    release, level = answer.release, campaign.level
-    low, high = release.interval(level)
+    release = answer.release
     return {
-        "estimate": release.estimate,
-        "interval": {"level": level, "low": low, "high": high},
-        "standard_error": release.standard_error,
+        **estimate_and_error(release, campaign.level),
         "dropped_out": release.dropped_out,
         **estimate_origin(campaign, answer),
         "public": {**release.public(), "made_up": campaign.made_up},

@@ -89,15 +89,18 @@ def _plan(
 
 def _text(result: dict[str, Any], options: MarketOptions) -> str:
     from hushbid.cli.purchase import Spending
+    from hushbid.report.formats import at_least, at_most
 
     lines = [
         f"Invite {result['people']:,} people, {result['setting']} setting, with a buyer weight of"
-        f" {result['buyer_weight']:.6g}."
+        f" {result['buyer_weight']:.4g}."
     ]
     if result["answer"] is not None:
         what = "number of people" if result["solved_for"] == "people" else "buyer weight"
         low, high = result["answer"]["low"], result["answer"]["high"]
-        lines.append(f"The simulation's own error leaves the {what} between {low:.6g} and {high:.6g}.")
+        lines.append(
+            f"The simulation's own error leaves the {what} between {at_least(low, 4):g} and {at_most(high, 4):g}."
+        )
     low, high = result["standard_error_range"]
     lines.append(
         f"Expected standard error of the estimate: {result['standard_error']:.4g} ({low:.4g} to {high:.4g}), bought"

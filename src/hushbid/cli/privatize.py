@@ -1,6 +1,7 @@
 """``hushbid privatize``: the local channel, for a participant's own machine."""
 
 import hashlib
+import math
 import re
 import sys
 import unicodedata
@@ -77,6 +78,8 @@ def command(**given: Any) -> None:
 
 def _value(file: str) -> float:
     """The datum; what it is never appears in a message."""
+    from hushbid.engine.files import number_of
+
     if file == STREAM and sys.stdin.isatty():
         text = click.prompt("Your value (not shown)", hide_input=True, err=True)
     elif file == STREAM:
@@ -88,10 +91,10 @@ def _value(file: str) -> float:
             raise InputError(f"{file} cannot be read: {problem.strerror}.") from problem
         except UnicodeDecodeError:
             raise DataError(f"{file} must hold one number and nothing else.") from None
-    try:
-        return float(text)
-    except ValueError:
-        raise DataError("The value must be one number such as 7.5, and nothing else.") from None
+    value = number_of(text)
+    if math.isnan(value):
+        raise DataError("The value must be one number such as 7.5, and nothing else.")
+    return value
 
 
 def _file_name(campaign: str, person: str) -> str:

@@ -3,6 +3,9 @@
 A table is a few columns of equal length. What is read is recognised by its content, what is written by the end of its
 name (``.csv``, ``.parquet``); standard output gets CSV. CSV needs nothing but Python; Parquet needs pyarrow.
 
+A number is a decimal number, ``inf`` and ``-inf`` included. What is missing is an empty cell of CSV, and null or NaN in
+a column of numbers of Parquet. Any other cell that should hold a number, ``NA`` and ``nan`` as well, is refused.
+
 Rows are counted from 0, the header not included. A message about a cell names its row, never what it holds.
 """
 
@@ -63,12 +66,7 @@ class Table:
 
     def numbers(self, name: str, *, error: type[InputError] = InputError, may_be_missing: bool = False) -> FloatArray:
         """A column as floats, NaN where a cell is empty and may be; every other row that is no number is named."""
-        column = self.columns[name]
-        if isinstance(column, np.ndarray) and column.dtype.kind in "fiu":
-            values = column.astype(np.float64)
-        else:
-            values = _parsed(column)
-        bad = np.isneginf(values)  # how `_parsed` marks what it cannot read; no column of ours may hold it either
+        values, bad = _parsed(self.columns[name])
         if not may_be_missing:
             bad |= np.isnan(values)
         if bad.any():
@@ -80,10 +78,7 @@ class Table:
 
     def readable_numbers(self, name: str) -> FloatArray:
         """A column as floats, NaN in every row that is no number."""
-        column = self.columns[name]
-        is_numeric = isinstance(column, np.ndarray) and column.dtype.kind in "fiu"
-        values = column.astype(np.float64) if is_numeric else _parsed(column)  # type: ignore[union-attr]
-        return np.where(np.isneginf(values), math.nan, values)
+        return _parsed(self.columns[name])[0]
 
     def texts(self, name: str) -> list[str]:
         """A column as texts, without spaces around; empty where a cell is missing. A float is no label."""
@@ -251,28 +246,33 @@ def _cells(text: io.TextIOBase, source: str, delimiter: str, width: int) -> list
     return cells
 
 
-def _parsed(column: Column) -> FloatArray:
-    """Cells as numbers: NaN where empty, minus infinity where it is anything else."""
-    cells = _as_list(column)
+def _parsed(column: Column) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Cells as numbers, NaN where there is none, and which of these hold something all the same."""
+    if isinstance(column, np.ndarray):  # typed: missing is null or NaN, and a text is no number, as on every engine
+        if column.dtype.kind in "fiu":
+            return column.astype(np.float64), np.zeros(column.size, dtype=bool)
+        bad = np.array([cell is not None for cell in column.tolist()], dtype=bool)
+        return np.full(column.size, math.nan), bad
     try:
-        values = np.array([float(cell) for cell in cells])
-        if not any("_" in cell for cell in cells):  # Python reads 1_000 as a number; people mean something else
-            return values
-    except (TypeError, ValueError):
-        pass
-    return np.array([_number(cell) for cell in cells])
-
-
-def _number(cell: object) -> float:
-    if cell is None:
-        return math.nan
-    text = str(cell).strip()
-    if not text:
-        return math.nan
-    try:
-        return -math.inf if "_" in text or isinstance(cell, (bool, np.bool_)) else float(text)
+        values = np.array([float(cell) for cell in column])
+        if not (np.isnan(values).any() or any("_" in cell for cell in column)):
+            return values, np.zeros(values.size, dtype=bool)
     except ValueError:
-        return -math.inf
+        pass
+    values = np.array([number_of(cell) for cell in column])
+    return values, np.isnan(values) & np.array([bool(cell.strip()) for cell in column])
+
+
+def number_of(text: str) -> float:
+    """The number that a text is; NaN if it is none, as are NA, nan and 1_000, which Python would read.
+
+    >>> number_of(" 2.5 "), number_of("inf"), number_of("NA"), number_of("nan"), number_of("1_000"), number_of("")
+    (2.5, inf, nan, nan, nan, nan)
+    """
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
 
 
 def _as_list(column: Column) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
-from hushbid.engine.boundary import Batch
+from hushbid.engine.boundary import Batch, pyarrow
 from hushbid.errors import InputError
 from hushbid.priors import Prior
 
@@ -153,10 +153,12 @@ def lookup_keys(
 
 
 def floats_of(column: Any, name: str) -> FloatArray:
-    """A column as doubles, NaN where it is null."""
-    try:
-        column = column.cast("float64")
-    except (ValueError, NotImplementedError):  # what Arrow raises for texts and for kinds that are no numbers
-        raise InputError(f"Column {name!r} must hold numbers.") from None
+    """A column as doubles, NaN where it is null. Texts are no numbers, not even "nan", which Arrow would read."""
+    kinds = pyarrow().types
+    is_number = (kinds.is_floating, kinds.is_integer, kinds.is_decimal, kinds.is_null)
+    kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
+    if not any(is_one(kind) for is_one in is_number):
+        raise InputError(f"Column {name!r} must hold numbers, not {kind}.")
+    column = column.cast("float64")
     values: FloatArray = column.to_numpy(zero_copy_only=False)
     return values

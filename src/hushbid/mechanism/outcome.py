@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hushbid.allocation import Allocation
 from hushbid.errors import RecordError
+from hushbid.priors.numerals import at_most
 
 if TYPE_CHECKING:
     from hushbid.mechanism.market import Market
@@ -147,7 +148,7 @@ class Outcome:
         low, high = self.market.bounds
         lines = [
             f"{self.market.setting.capitalize()} setting, data between {low:g} and {high:g}: bought from {self.active}"
-            f" of {n} people, at most {self.privacy_loss.max():.3g} of privacy loss each.",
+            f" of {n} people, at most {at_most(float(self.privacy_loss.max()), 3):g} of privacy loss each.",
             f"Expected error of the estimate: {math.sqrt(self.mse):.3g} (root mean square). Total payment:"
             f" {self.total_payment:.6g}.",
         ]
@@ -168,7 +169,7 @@ class Outcome:
             exposed = int(np.isinf(self.privacy_loss).sum())
             who = "1 person" if exposed == 1 else f"{exposed} people"
             lines.append(f"{who} reported no cost and would lose all privacy: set max_privacy_loss.")
-        lines.append(f"No misreport can gain more than {self.incentive_error:.2g}.")
+        lines.append(f"No misreport can gain more than {at_most(self.incentive_error):g}.")
         return "\n".join(lines)
 
     def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log

@@ -1,9 +1,9 @@
 """How numbers are written for people: few digits, true signs, units that stay on their number's line."""
 
 import math
-from decimal import ROUND_CEILING, Decimal
 
 from hushbid.engine.money import NO_CURRENCY, Currency
+from hushbid.priors.numerals import at_most as at_most
 
 NBSP = "\u00a0"
 _MINUS = "\u2212"
@@ -67,18 +67,6 @@ def money(amount: float, currency: Currency | None) -> str:
     return f"{code}{digits}"
 
 
-def at_most(value: float, digits: int = 2) -> float:
-    """The value rounded up to so many significant digits: still a bound, but no longer exactly anybody's number.
-
-    >>> at_most(0.4213), at_most(0.42), at_most(12.01), at_most(0.0), at_most(math.inf)
-    (0.43, 0.42, 13.0, 0.0, inf)
-    """
-    if value == 0 or not math.isfinite(value):
-        return value
-    written = Decimal(repr(float(value)))
-    return float(written.quantize(Decimal(1).scaleb(written.adjusted() - digits + 1), ROUND_CEILING))
-
-
 def at_least(value: float, digits: int = 2) -> float:
     """The value rounded down to so many significant digits: still a bound from below.
 
@@ -139,6 +127,19 @@ def interval(estimate: float, half_width: float) -> tuple[str, str, str]:
     low = math.floor((estimate - half_width) * unit) / unit
     high = math.ceil((estimate + half_width) * unit) / unit
     return fixed(estimate, decimals), fixed(low, decimals), fixed(high, decimals)
+
+
+def estimate_figures(estimate: float, half_width: float) -> tuple[float, float, float]:
+    """Estimate, lower and upper end as numbers with one digit more than people are shown, the ends rounded outwards.
+
+    >>> estimate_figures(52.34174231, 2.06312313)
+    (52.34, 50.27, 54.41)
+    """
+    if not math.isfinite(half_width):
+        return estimate, -math.inf, math.inf
+    unit = 10.0 ** (decimals_for(half_width) + 1)
+    low, high = math.floor((estimate - half_width) * unit) / unit, math.ceil((estimate + half_width) * unit) / unit
+    return round(estimate * unit) / unit, low, high
 
 
 def count(people: int) -> str:
