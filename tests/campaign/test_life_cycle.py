@@ -8,6 +8,7 @@ import pytest
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
 from hushbid.campaign.service import Service
 from hushbid.campaign.vault import Vault
+from hushbid.disclosure import privatize
 from hushbid.errors import Conflict, DataError, InputError, NotAllowed, NotFound, ReportError
 from hushbid.priors import Uniform
 from hushbid.record import Record, verify
@@ -463,3 +464,15 @@ def test_two_campaigns_with_equal_settings_and_reports_have_estimates_of_their_o
     assert one.view.release["estimate"] != two.view.release["estimate"]
     assert first.release is not None
     assert first.release.key == first.outcome_key
+
+
+@on_one_store
+def test_a_message_that_no_noise_could_have_made_is_refused_at_the_door(service: Service) -> None:
+    play = decided(service, 3, setting="local")
+    promised = service.participation(play.token(0)).promised
+    assert promised is not None
+    honest = privatize(5.0, promised, (0, 10)).to_dict()
+    for far in (2**63 - 1, -(2**63)):
+        with pytest.raises(DataError, match="within 50 noise scales of the range"):
+            service.deliver(play.token(0), {**honest, "value": str(far)}, nonce="f" * 32)
+    assert service.participation(play.token(0)).state is ParticipantState.PROMISED
