@@ -37,6 +37,10 @@ def test_a_campaign_runs_from_its_file_to_a_record_that_verifies(home: Path) -> 
     assert all(int(row.split(",")[3]) >= 0 for row in rows)
     facts = json.loads((folder / "estimate.json").read_text())
     assert facts["interval"]["low"] < facts["estimate"] < facts["interval"]["high"]
+    held = json.loads((folder / "record.json").read_text())["release"]["estimate"]
+    assert facts["estimate"] == pytest.approx(held, abs=facts["standard_error"] / 20)
+    shown = (facts["estimate"], facts["public"]["estimate"])
+    assert max(len(str(one)) for one in shown) <= 7  # no digits far below the error
     verified = json.loads(succeeds("verify", folder / "record.json", "--json", cwd=home))
     assert verified["ok"] is True
     record = json.loads((folder / "record.json").read_text())

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hushbid.engine import TableRelease
 
 STEPS = 6
+_PUBLIC_LEVEL = 0.95
 _SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
 
 
@@ -215,7 +216,7 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
     return {
         **estimate_and_error(release, level),
         "dropped_out": len(release.dropped_out),
-        "public": release.public(),
+        "public": public_part(release),
     }
 
 
@@ -225,6 +226,12 @@ def estimate_and_error(release: "Release | TableRelease", level: float) -> dict[
     estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
     interval_ = {"level": level, "low": low, "high": high}
     return {"estimate": estimate, "interval": interval_, "standard_error": at_most(release.standard_error, 3)}
+
+
+def public_part(release: "Release | TableRelease") -> dict[str, Any]:
+    """What may be shown to anybody; the estimate has the digits that its planned error deserves."""
+    planned = release.planned_error.half_width(_PUBLIC_LEVEL)
+    return {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]}
 
 
 def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:

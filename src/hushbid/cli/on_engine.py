@@ -356,7 +356,7 @@ def _refuse_above_ceiling(paid: "Paid", currency: "Currency", ceiling: float | N
 
 
 def _estimate_facts(campaign: "Campaign", answer: "TableAnswer") -> dict[str, Any]:
-    from hushbid.cli.conduct import estimate_and_error
+    from hushbid.cli.conduct import estimate_and_error, public_part
     from hushbid.cli.once import estimate_origin
 
     release = answer.release
@@ -364,7 +364,7 @@ def _estimate_facts(campaign: "Campaign", answer: "TableAnswer") -> dict[str, An
         **estimate_and_error(release, campaign.level),
         "dropped_out": release.dropped_out,
         **estimate_origin(campaign, answer),
-        "public": {**release.public(), "made_up": campaign.made_up},
+        "public": {**public_part(release), "made_up": campaign.made_up},
     }
 
 
