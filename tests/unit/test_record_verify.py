@@ -22,9 +22,11 @@ from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, release
 from hushbid.mechanism.publish import outcome_key
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
-from hushbid.record import Record, Verification, read, verify
+from hushbid.record import Check, Record, Verification, read, verify
 from hushbid.record.canonical import content_hash
 from hushbid.record.contents import totals
+from hushbid.record.facts import Facts
+from hushbid.record.rents import rent_checks
 from hushbid.record.verification import findings
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -160,16 +162,17 @@ def test_a_record_without_noise_holds(setting: str) -> None:
     assert verify(Record.from_dict(json.loads(json.dumps(record.to_dict())))).ok, verify(record).summary()
 
 
-def test_many_people_are_sampled_and_nobody_can_know_for_whom() -> None:
+def test_of_many_people_everybody_is_compared_and_a_sample_is_integrated_finely() -> None:
     people = LOGNORMAL.sample(400, rng=np.random.default_rng(2))
     record = Record.of(Market(prior=LOGNORMAL, **PAPER).acquire(people))
     bought = record.outcome.active
     found = {check.name: check for check in findings(record, people=3)}
-    assert bought > 20
+    assert bought > 40
     assert all(check.status != "failed" for check in found.values())
-    assert found["rents"].figures["people"] == 3
-    assert "a random sample of 3 people" in found["rents"].sentence
-    assert found["rents by value"].status == "skipped"
+    assert found["rents"].figures["people"] == found["rents"].figures["bought from"] == bought
+    assert 0 < found["rents"].figures["computed one by one"] < bought
+    assert "The information rent of everybody bought from is" in found["rents"].sentence
+    assert "a random sample of 3 people" in found["rents by quadrature"].sentence
 
 
 # -- one number is altered ---------------------------------------------------------------------------------------------
@@ -232,6 +235,51 @@ def test_every_number_altered_by_a_millionth_is_noticed_although_the_hash_fits(w
             assert noticed(put(content, path, altered)), (path, value, altered)
             seen += 1
     assert seen > 100
+
+
+def fitting(content: dict[str, Any]) -> dict[str, Any]:
+    """Key, totals and incentive errors made to fit what the outcome says."""
+    found = copy.deepcopy(content)
+    outcome = Outcome.from_dict(found["outcome"])
+    rent, (low, high) = outcome.information_rent, outcome.rent_bounds
+    found["outcome"]["incentive_error"] = 2.0 * float(np.maximum(high - rent, rent - low).max())
+    outcome = Outcome.from_dict(found["outcome"])
+    found |= {"outcome_key": outcome_key(outcome), "totals": totals(outcome)}
+    found["release"]["key"] = found["outcome_key"]
+    found["money"]["incentive_error"] = outcome.incentive_error + 10.0 ** -found["money"]["decimals"]
+    return found
+
+
+def test_what_nothing_checks_is_what_the_documentation_lists() -> None:
+    """The alterations that pass although everything around them is made to fit; larger ones of the same do not."""
+    content = dict(record_of("central", "uniform", "paper").content)
+    content |= {"stamps": ["prior fitted on participants"], "people": {"ids": list("abcd"), "groups": None}}
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "record.md").read_text(encoding="utf-8")
+    listed = page[page.index("## What nothing checks") : page.index("## Verifying without Hushbid")]
+    upper, clamped = content["outcome"]["rent_upper"][0], content["release"]["clamped"]
+    unchecked: list[tuple[tuple[Any, ...], Any, Any]] = [
+        (("stamps", 0), "", "stamps"),
+        (("notes",), ["anything"], "notes"),
+        (("versions", "numpy"), "0", "versions"),
+        (("release", "versions", "hushbid"), "0", "versions"),
+        (("people", "ids", 0), "eve", "ids"),
+        (("release", "clamped"), clamped - 1 if clamped else 1, "clamped"),
+        (("outcome", "market", "tolerance"), 0.1, "tolerance"),
+        (("outcome", "rent_upper", 0), upper * (1 + ALTERED), "rent_upper"),
+    ]
+    for path, value, name in unchecked:
+        assert not noticed(fitting(put(content, path, value))), path
+        assert f"`{name}`" in listed, name
+    assert noticed(fitting(put(content, ("outcome", "rent_upper", 0), upper + 1.0)))
+    refused: list[tuple[tuple[Any, ...], Any]] = [
+        (("release", "clamped"), 5),
+        (("release", "clamped"), -1),
+        (("outcome", "market", "tolerance"), 0.2),
+        (("versions", "numpy"), 1),
+        (("stamps",), "none"),
+        (("people", "ids", 0), "b"),
+    ]
+    assert all(noticed(put(content, path, value)) for path, value in refused)
 
 
 @pytest.mark.parametrize("name", ["record-v1.json", "record-v1-local.json"])
@@ -312,7 +360,7 @@ def test_the_second_best_of_two_local_optima_is_noticed_by_the_certificate_alone
     found = lied(record, **second)
     assert second["objective"] == pytest.approx(1.017 * record.outcome.objective, rel=1e-3)
     assert "certificate" in found.failed
-    assert set(found.failed) <= {"certificate", "rents", "rents by value"}
+    assert set(found.failed) <= {"certificate", "rents", "rents by quadrature", "incentives"}
 
 
 def high_root(ratio: float) -> float:
@@ -356,7 +404,7 @@ def local_lie(who: list[int]) -> Verification:
 def test_another_number_of_people_in_the_local_setting_is_noticed(count: int) -> None:
     found = local_lie(list(range(count)))
     assert "optimality" in found.failed
-    assert set(found.failed) <= {"optimality", "rents", "rents by value"}
+    assert set(found.failed) <= {"optimality", "rents", "rents by quadrature", "incentives"}
 
 
 def test_passing_over_a_cheaper_person_in_the_local_setting_is_noticed() -> None:
@@ -382,10 +430,8 @@ def test_losses_clipped_at_another_cap_are_noticed(setting: str) -> None:
     assert {"optimality", "rents"} <= set(lied(honest, market=other).failed)
 
 
-@pytest.mark.parametrize(
-    ("prior", "check"), [(UNIFORM, "rents by value"), (STEPS, "rents")], ids=["uniform", "empirical"]
-)
-def test_one_payment_of_hundreds_that_is_one_per_cent_too_low_is_noticed(prior: Any, check: str) -> None:
+@pytest.mark.parametrize("prior", [UNIFORM, STEPS], ids=["uniform", "empirical"])
+def test_one_payment_of_hundreds_that_is_one_per_cent_too_low_is_noticed(prior: Any) -> None:
     people = prior.sample(900, rng=np.random.default_rng(4))
     record = Record.of(Market(prior=prior, **PAPER).acquire(people))
     outcome = record.outcome
@@ -398,9 +444,85 @@ def test_one_payment_of_hundreds_that_is_one_per_cent_too_low_is_noticed(prior: 
     lower, upper = (bound.copy() for bound in outcome.rent_bounds)
     lower[row] = upper[row] = rents[row]
     found = lied(record, payments=pay, information_rent=rents, rent_bounds=(lower, upper))
-    assert check in found.failed
-    assert set(found.failed) <= {"rents", "rents by value"}
-    assert f"row {row}." in "".join(one.sentence for one in found.checks if one.name == check)
+    assert "rents" in found.failed
+    assert set(found.failed) <= {"rents", "rents by quadrature"}
+    assert f"row {row}." in "".join(one.sentence for one in found.checks if one.name == "rents")
+
+
+def everybodys_rents(outcome: Outcome) -> Check:
+    with np.errstate(all="ignore"):
+        return next(iter(rent_checks(Facts.of(Record.of(outcome)), people=1)))
+
+
+def with_rents(outcome: Outcome, rents: np.ndarray, **more: Any) -> Outcome:
+    """Other rents, with payments that add up and bounds moved along."""
+    change = rents - outcome.information_rent
+    low, high = outcome.rent_bounds
+    known = {"payments": outcome.payments + change, "rent_bounds": (low + change, high + change)}
+    return dataclasses.replace(outcome, information_rent=rents, **{**known, **more})
+
+
+MANY: dict[str, tuple[int, dict[str, Any]]] = {
+    "central": (40_000, {"prior": LOGNORMAL, **PAPER}),
+    "uniform": (5_000, {"prior": UNIFORM, **PAPER}),
+    "capped": (5_000, {"prior": LOGNORMAL, **PAPER, "max_privacy_loss": 0.02}),
+    "ironed": (5_000, {"prior": IRONED, **PAPER}),
+    "empirical": (5_000, {"prior": Empirical(np.linspace(0.5, 3.0, 60)), **PAPER}),
+    "two variances": (
+        2_000,
+        {"prior": UNIFORM, "user_weight": 0.0, "buyer_weight": 2e3, "variance": [0.1, 0.2] * 1000},
+    ),
+    "local": (10_000, {"prior": UNIFORM, "setting": "local", **PAPER}),
+}
+
+
+@pytest.mark.parametrize("which", MANY)
+def test_one_rent_of_many_altered_by_a_thousandth_is_found_and_honest_ones_are_not(which: str) -> None:
+    """Bounds move along, payments add up, key, totals and hash fit: only the integral tells."""
+    n, market = MANY[which]
+    rng = np.random.default_rng(7)
+    outcome = Market(**market).acquire(market["prior"].sample(n, rng=rng))
+    honest = everybodys_rents(outcome)
+    assert honest.status == "ok", honest
+    assert honest.figures["people"] == outcome.active > 20
+    rents = outcome.information_rent
+    row = int(rng.choice(np.flatnonzero(rents > 0.1 * rents.max())))
+    altered = rents.copy()
+    altered[row] *= 1.001
+    lie = everybodys_rents(with_rents(outcome, altered))
+    assert lie.status == "failed"
+    assert lie.sentence.endswith(f"in row {row}.")
+
+
+@pytest.mark.parametrize("which", [("central", "uniform", "paper"), ("local", "lognormal", "selfless")], ids=" ".join)
+def test_stretched_bounds_on_rents_do_not_make_other_payments_pass(which: tuple[str, str, str]) -> None:
+    """Everybody's rent to 0, a friend's to a thousand more: whatever the bounds say."""
+    outcome = record_of(*which).outcome
+    rents = np.zeros(4)
+    rents[int(np.argmax(outcome.privacy_loss))] = 1000.0
+    wide = (np.where(outcome.privacy_loss > 0, -1e4, 0.0), np.where(outcome.privacy_loss > 0, 1e4, 0.0))
+    error = 2.0 * float(np.maximum(wide[1] - rents, rents - wide[0]).max())
+    found = verify(Record.of(with_rents(outcome, rents, rent_bounds=wide, incentive_error=error)))
+    assert set(found.failed) == {"incentives", "rents", "rents by quadrature"}
+    honest = outcome.information_rent
+    wide = (np.where(outcome.privacy_loss > 0, -1.0, 0.0), np.where(outcome.privacy_loss > 0, honest + 1.0, 0.0))
+    error = 2.0 * float(np.maximum(wide[1] - honest, honest - wide[0]).max())
+    only_wide = dataclasses.replace(outcome, rent_bounds=wide, incentive_error=error)
+    assert verify(Record.of(only_wide)).failed == ("incentives",)
+
+
+@pytest.mark.parametrize("cap", [None, 0.03], ids=["free", "capped"])
+def test_one_error_outside_of_many_altered_by_a_thousandth_is_found(cap: float | None) -> None:
+    market = Market(prior=LOGNORMAL, **{**OUTSIDE, "max_privacy_loss": cap})
+    outcome = market.acquire(LOGNORMAL.sample(600, rng=np.random.default_rng(3)))
+    row = int(np.flatnonzero(outcome.privacy_loss)[17])
+    outside = outcome.outside_error.copy()
+    outside[row] *= 1.001
+    payments = outcome.payments - outcome.market.user_weight * (outside - outcome.outside_error)
+    records = [Record.of(outcome), Record.of(dataclasses.replace(outcome, outside_error=outside, payments=payments))]
+    honest, lie = ({one.name: one for one in findings(record, 1)}["outside option"] for record in records)
+    assert (honest.status, honest.figures["people"], lie.status) == ("ok", 600, "failed")
+    assert lie.sentence.endswith(f"in row {row}.")
 
 
 @pytest.mark.parametrize("which", ALTERABLE, ids=" ".join)

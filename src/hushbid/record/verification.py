@@ -14,16 +14,16 @@ from hushbid.record.facts import Facts
 from hushbid.record.findings import Check, Verification, judged
 from hushbid.record.transfers import transfer_checks
 
-PEOPLE = 32
-"""For how many people at least rents are integrated again."""
+PEOPLE = 8
+"""For how many people rents are integrated finely, too."""
 
 
 def verify(record: Record, *, people: int = PEOPLE) -> Verification:
     """Check everything in a record that can be checked without the data.
 
-    Rents (the integrals in payments) are computed again for everybody bought from if they are at most ``people``, and
-    otherwise for a random sample of so many; for many more where that is cheap, that is where virtual costs are affine
-    or constant in steps. Everything else is checked for everybody.
+    Rents (the integrals in payments) are compared for everybody with an enclosure by an independent rule, or with a
+    curve through some people's; and finely integrated for a random sample of ``people``. The finding says how many
+    were compared and computed. Everything else is checked for everybody.
 
     >>> from hushbid.mechanism import Market
     >>> from hushbid.priors import Uniform
