@@ -12,7 +12,7 @@ from hushbid.campaign.domain.states import ParticipantState
 from hushbid.campaign.service import Service
 from hushbid.campaign.store import campaigns
 from hushbid.campaign.store.migrate import _config
-from hushbid.campaign.store.rows import hashed
+from hushbid.campaign.store.rows import hashed, plain_text, plain_values
 from hushbid.campaign.store.schema import metadata
 from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.record.receipt import Body, Receipt
@@ -211,6 +211,10 @@ def as_it_was_before(installation: Installation, tokens: dict[str, str]) -> None
                     if table.name == "participants":
                         row = {**row, "token": hashed(tokens[row["id"]])}
                         del row["delivery_nonce"], row["renewed"]
+                    if table.name == "releases":
+                        shown = plain_values(row["public"])
+                        del shown["half_width"], shown["staff"]
+                        row = {**row, "public": plain_text(shown)}
                     names = ", ".join(row)
                     values = ", ".join(f":{name}" for name in row)
                     connection.execute(text(f"INSERT INTO {table.name} ({names}) VALUES ({values})"), row)
@@ -241,3 +245,5 @@ def test_an_older_database_is_brought_up_to_date_without_losing_anything(install
         assert plays[1].release().state == "done"
         assert plays[1].view.people == {"delivered": 3}
         assert [service.receipt(plays[2].token(row)).body for row in range(3)] == receipts
+        assert plays[2].view.release is not None
+        assert set(plays[2].view.release) > {"half_width", "delivered_half_width"}

@@ -120,7 +120,7 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
         case RecursionError():
             _refuse(ctx, "What was read is nested too deeply.", problem)
         case ArithmeticError():
-            _refuse(ctx, "A number is too large or too small to compute with; --debug shows where.", problem)
+            _refuse(ctx, "This cannot be computed with the numbers that were given; --debug shows where.", problem)
         case UnicodeEncodeError():
             _refuse(ctx, "A name or a text that was given is not made of characters.", problem)
         case MemoryError():

@@ -207,7 +207,7 @@ def verify_section(report: Report) -> Markup:
                 element("li", *fingerprint),
                 element(
                     "li",
-                    f"Install Hushbid {__version__}, which is free software, and let it compute every privacy loss,"
+                    f"Let Hushbid {__version__}, which is free software, compute every privacy loss,"
                     " weight and payment again from the reports, and check every promise:",
                     element("pre", element("code", f"hushbid verify {report.record_name}"), tabindex="0"),
                 ),

@@ -22,6 +22,7 @@ from hushbid.campaign.domain.views import JobView
 from hushbid.campaign.home import Home
 from hushbid.campaign.service import allocating, ending, releasing
 from hushbid.campaign.service.context import Desk
+from hushbid.campaign.service.margins import shown_release
 from hushbid.campaign.service.reporting import withdrawn
 from hushbid.campaign.service.standing import (
     all_withdrawn,
@@ -71,6 +72,7 @@ def take_up(desk: Desk) -> list[JobView]:
     for campaign in known.values():
         take_up_withdrawals(desk, campaign)
         take_up_delivering(desk, campaign)
+    desk.write("restore", _state_margins)
     with desk.read() as connection:
         return jobs.running(connection)
 
@@ -98,6 +100,14 @@ def take_up_delivering(desk: Desk, campaign: Campaign) -> JobView | None:
     if desk.context.vault.was_destroyed(campaign.id):
         desk.write("restore", partial(ending.cancelled, campaign=campaign, reason=_GONE))
     return None
+
+
+def _state_margins(tx: Transaction) -> None:
+    """Say how far off older estimates may be, from their records: they were stored without it."""
+    for campaign_id in campaigns.released_without_margin(tx.connection):
+        release = campaigns.record_of(tx.connection, campaign_id).release
+        assert release is not None
+        campaigns.change_release(tx.connection, campaign_id, shown_release(release))
 
 
 def _cancel_undecided(tx: Transaction, desk: Desk, campaign: Campaign) -> None:
