@@ -159,7 +159,7 @@ def seated(service: Service, participant: str) -> str:
 
         def seat(tx: Transaction) -> None:
             if not links.is_secret(tx.connection, hashed(secret)):
-                row = links.row(f"seat {participant}", participant, made_by="herself", at=tx.at)
+                row = links.row(f"seat {participant}", participant, made_by="analyst", at=tx.at)
                 links.add(tx.connection, [{**row, "secret": hashed(secret), "used_at": tx.at}])
 
         service._write("seat", seat)

@@ -314,6 +314,10 @@ def test_a_link_opens_one_device_and_a_link_of_her_own_another(analyst: AnalystC
         own = me.own_link()
     with ParticipantClient.from_link(own, keeper=there) as also_me:
         assert also_me.participation().report == 1.2
+        assert len(also_me.devices()["devices"]) == 2
+        assert len(also_me.end_other_devices()["devices"]) == 1
+    with ParticipantClient.from_link(one.link, keeper=here) as me, pytest.raises(NotAllowed, match="another device"):
+        me.participation()
 
 
 # -- analysts and auditors --------------------------------------------------------------------------------------------

@@ -28,12 +28,14 @@ CHANGES: dict[str, Attempt] = {
     "deliver": lambda service, secret: service.deliver(secret, 3.0, nonce=NONCE),
     "withdraw": lambda service, secret: service.withdraw(secret),
     "own link": lambda service, secret: service.own_link(secret),
+    "end others": lambda service, secret: service.end_other_devices(secret),
 }
 LOOKS: dict[str, Attempt] = {
     "participation": lambda service, secret: service.participation(secret),
     "menu": lambda service, secret: service.menu(secret),
     "export": lambda service, secret: service.export(secret),
     "ledger": lambda service, secret: service.personal_ledger(secret),
+    "devices": lambda service, secret: service.devices(secret),
 }
 
 
@@ -133,6 +135,132 @@ def test_after_a_delivery_a_new_link_only_reads_and_her_own_secret_goes_on(commo
     assert common.withdraw(play.token(0)).state is ParticipantState.WITHDRAWN
 
 
+def let_in(play: Play, row: int) -> tuple[str, str]:
+    """Somebody uses her link before her and sends her a link for another device: the two secrets, hers last."""
+    first, hers = secret_of(play, row), secret_for(play.id, row, "second")
+    play.service.enter(play.service.own_link(first).token, hers)
+    return first, hers
+
+
+def test_a_link_for_another_device_cannot_be_taken_for_an_invitation(common: Service) -> None:
+    play = opened(common, 3)
+    first, hers = let_in(play, 0)
+    assert play.link(0).startswith("hb_p_")
+    token = common.own_link(first).token
+    assert token.startswith("hb_device_")
+    with pytest.raises(NoEntry, match="not valid"):
+        common.enter("hb_p_" + token.removeprefix("hb_device_"), OTHER)
+    seen = common.devices(hers)
+    assert [(one.by, one.here) for one in seen.devices] == [("analyst", False), ("herself", True)]
+    assert (len(seen.made), len(seen.used), seen.unused) == (2, 1, 1)
+    assert seen.let_in_at is not None
+    assert seen.open_since == seen.devices[0].since
+    assert common.devices(first).let_in_at is None
+
+
+def test_links_for_other_devices_stand_in_the_log_and_on_the_receipt(common: Service) -> None:
+    play = decided(common, ["a@d", "b@d", "c@d"])
+    common.enter(common.own_link(play.token(1)).token, secret_for(play.id, "b"))
+    play.deliver([0, 1, 2])
+    assert play.release().state == "done"
+    log = common.events(play.who, play.id)
+    hers = [event for event in log if event.body.get("participant") == play.links[1].id]
+    made, used = ([event.at for event in hers if event.kind == kind] for kind in ("own-link-made", "own-link-used"))
+    receipt = common.receipt(play.token(1))
+    assert (list(receipt.body.own_links), list(receipt.body.own_links_used)) == (made, used)
+    assert (len(made), len(used)) == (1, 1)
+    assert Receipt.from_dict(receipt.to_dict()) == receipt
+    assert verify_receipt(receipt, root=play.view.root, log=log).ok
+    for name in ("own_links", "own_links_used"):
+        silent = Receipt.from_dict({**receipt.to_dict(), "body": replace(receipt.body, **{name: ()}).to_dict()})
+        assert "log" in verify_receipt(silent, log=log).failed
+    plain = common.receipt(play.token(0))
+    assert not {"own_links", "own_links_used"} & set(plain.body.to_dict())
+    common.own_link(play.token(0))
+    assert common.receipt(play.token(0)) == plain
+    assert len(common.devices(play.token(0)).made) == 1
+
+
+def test_every_device_can_end_all_others_and_what_it_ended_says_so(common: Service) -> None:
+    play = opened(common, ["a@e", "b@e"])
+    first, hers = let_in(play, 0)
+    unused = common.own_link(first).token
+    left = common.end_other_devices(hers)
+    assert [one.here for one in left.devices] == [True]
+    assert left.unused == 0
+    for attempt in (*CHANGES.values(), *LOOKS.values()):
+        with pytest.raises(NoEntry, match="from another device") as told:
+            attempt(common, first)
+        assert told.value.reason == "closed"
+    for link, secret in ((unused, secret_for(play.id, "late")), (play.link(0), first)):
+        with pytest.raises(NoEntry, match="from another device"):
+            common.enter(link, secret)
+    common.end_other_devices(hers)
+    ended = [event.body for event in common.events(play.who, play.id) if event.kind == "devices-ended"]
+    assert ended == [{"participant": play.links[0].id, "links": 2}]
+    assert common.report(hers, 1.5).report == 1.5
+
+
+def test_after_a_delivery_only_the_device_that_delivered_and_those_it_lets_in_change_anything(common: Service) -> None:
+    play = decided(common, 3)
+    here, hers = play.token(0), secret_for(play.id, "hers")
+    common.enter(common.own_link(here).token, hers)
+    waiting = common.own_link(here).token
+    soon = [common.deliver_soon(hers, 3.0, nonce=NONCE), common.report_soon(here, 1.5)]
+    soon[0].result()
+    with pytest.raises((NotAllowed, Conflict)):
+        soon[1].result()
+    late = secret_for(play.id, "late")
+    assert common.enter(waiting, late).reads_only
+    for reader in (here, late):
+        for attempt in CHANGES.values():
+            with pytest.raises(NotAllowed, match="only reads"):
+                attempt(common, reader)
+        assert common.participation(reader).reads_only
+    third = secret_for(play.id, "third")
+    assert not common.enter(common.own_link(hers).token, third).reads_only
+    assert len(common.end_other_devices(third).devices) == 1
+    assert common.withdraw(third).state is ParticipantState.WITHDRAWN
+
+
+def test_a_link_renewed_after_a_delivery_that_was_withdrawn_only_reads_and_ends_nothing(common: Service) -> None:
+    play = decided(common, ["a@f", "b@f", "c@f"])
+    play.deliver([0])
+    common.withdraw(play.token(0))
+    new = common.renew_link(play.who, play.id, "a@f")
+    assert new.reads_only
+    assert common.enter(new.token, secret_for(play.id, "reader")).reads_only
+    assert common.participation(play.token(0)).state is ParticipantState.WITHDRAWN
+
+
+def test_whoever_leaves_ends_her_secret_and_its_link_and_nothing_else(common: Service) -> None:
+    play = opened(common, 3)
+    first, hers = let_in(play, 0)
+    common.leave(first)
+    with pytest.raises(NoEntry, match="You left on") as told:
+        common.participation(first)
+    assert told.value.reason == "left"
+    with pytest.raises(NoEntry, match="You left on"):
+        common.enter(play.link(0), first)
+    assert len(common.devices(hers).devices) == 1
+    assert [event.kind for event in common.events(play.who, play.id)].count("devices-ended") == 1
+
+
+def test_no_device_is_let_in_while_the_receipts_are_being_made(common: Service) -> None:
+    play = decided(common, 2)
+    token = common.own_link(play.token(0)).token
+
+    def put(state: str) -> None:
+        common._write("test", lambda tx: campaigns.change(tx.connection, play.id, state=state))
+
+    put("releasing")
+    for attempt in (lambda: common.own_link(play.token(0)), lambda: common.enter(token, secret_for(play.id, "late"))):
+        with pytest.raises(Conflict, match="ask again in a moment"):
+            attempt()
+    put("delivering")
+    common.enter(token, secret_for(play.id, "late"))
+
+
 def test_new_links_stand_in_the_log_and_on_the_receipt(common: Service) -> None:
     play = decided(common, ["a@z", "b@z", "c@z"])
     common.renew_link(play.who, play.id, "b@z")
@@ -210,7 +338,7 @@ def as_it_was_before(installation: Installation, tokens: dict[str, str]) -> None
                 for row in found:
                     if table.name == "participants":
                         row = {**row, "token": hashed(tokens[row["id"]])}
-                        del row["delivery_nonce"], row["renewed"]
+                        del row["delivery_nonce"], row["renewed"], row["own_links"], row["own_links_used"]
                     if table.name == "releases":
                         shown = plain_values(row["public"])
                         del shown["half_width"], shown["staff"]

@@ -366,11 +366,20 @@ def test_a_link_that_was_used_elsewhere_is_told_as_it_is_and_nothing_follows(tmp
 
 
 def test_a_link_of_her_own_is_one_to_the_same_server(tmp_path: Path) -> None:
-    network = Network(lambda request: httpx.Response(200, json={"token": "hb_p_new"}))
-    assert participant(network, tmp_path).own_link() == f"{URL}/p#hb_p_new"
+    network = Network(lambda request: httpx.Response(200, json={"token": "hb_device_new"}))
+    assert participant(network, tmp_path).own_link() == f"{URL}/p#hb_device_new"
     assert network.requests[0].headers["idempotency-key"]
     with pytest.raises(ServerFailed, match="no link"):
         participant(Network(), tmp_path).own_link()
+
+
+def test_a_new_link_that_only_reads_says_so() -> None:
+    answer = {"id": "p1", "label": "ann", "token": "hb_p_new", "group": None}
+    for told in (True, False):
+        network = Network(lambda request, told=told: httpx.Response(201, json={**answer, "reads_only": told}))  # type: ignore[misc]
+        with AnalystClient(URL, token="t", network=httpx.MockTransport(network)) as analyst:
+            assert analyst.renew_link("c1", "ann").reads_only is told
+    assert not Invitation.from_dict(answer, URL).reads_only
 
 
 @pytest.mark.parametrize("report", [-1, float("nan"), float("inf"), "1", None, True])

@@ -121,7 +121,11 @@ class AnalystClient:
         )
 
     def renew_link(self, campaign: str, label: str) -> Invitation:
-        """A new link for somebody who lost hers; the old one is worth nothing from then on."""
+        """A new link for somebody who lost hers; the log and her page show that it was made.
+
+        Before she has delivered, her old links and all that was opened with them end. Once she has, what she opened
+        goes on working, and the new link only reads: see ``reads_only``.
+        """
         return Invitation.from_dict(self._ask(post(f"/campaigns/{_id(campaign)}/links", {"label": label})), self.url)
 
     def close(self, campaign: str, *, accept_unpaid: bool = False) -> Campaign:

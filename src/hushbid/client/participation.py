@@ -18,7 +18,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hushbid.client.calls import Call, Conversation, Work, an_object, get, post, put, say
+from hushbid.client.calls import Call, Conversation, Work, an_object, delete, get, post, put, say
 from hushbid.client.keeping import Bounds, Keeper, MessageFolder, Terms
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
 from hushbid.client.views import Participation, link_to, split_link
@@ -127,6 +127,14 @@ class ParticipantClient:
         """A link for another device of hers, which opens once; one that she made before and did not use ends."""
         return self._transport.run(self._talk.own_link(self._transport.url))
 
+    def devices(self) -> dict[str, Any]:
+        """Where her part is open, since when, and when links for other devices were made and used."""
+        return self._transport.run(self._talk.devices())
+
+    def end_other_devices(self) -> dict[str, Any]:
+        """End every other device, and links that nobody has used; what is left, as `devices` says it."""
+        return self._transport.run(self._talk.end_other_devices())
+
     def close(self) -> None:
         """Close the connection."""
         self._transport.close()
@@ -207,6 +215,14 @@ class AsyncParticipantClient:
         """A link for another device of hers, which opens once."""
         return await self._run(self._talk.own_link(self._transport.url))
 
+    async def devices(self) -> dict[str, Any]:
+        """Where her part is open."""
+        return await self._run(self._talk.devices())
+
+    async def end_other_devices(self) -> dict[str, Any]:
+        """End every other device."""
+        return await self._run(self._talk.end_other_devices())
+
     async def _run(self, conversation: Conversation[T]) -> T:
         return await self._transport.run(conversation)
 
@@ -284,6 +300,12 @@ class _Participant:
 
     def ledger(self) -> Conversation[dict[str, Any]]:
         return self._object(get("/participation/ledger"))
+
+    def devices(self) -> Conversation[dict[str, Any]]:
+        return self._object(get("/participation/devices"))
+
+    def end_other_devices(self) -> Conversation[dict[str, Any]]:
+        return self._object(delete("/participation/devices"))
 
     def own_link(self, url: str) -> Conversation[str]:
         told = yield from self._object(post("/participation/link"))

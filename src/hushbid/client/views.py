@@ -92,6 +92,9 @@ class Invitation:
     url: str
     """The server."""
 
+    reads_only: bool = False
+    """Whether it may change nothing, because it was made after a delivery."""
+
     @classmethod
     def from_dict(cls, values: Any, url: str) -> "Invitation":
         """Read an answer."""
@@ -101,6 +104,7 @@ class Invitation:
             **{name: _text(found, name) for name in ("id", "label", "token")},
             group=None if group is None else str(group),
             url=url,
+            reads_only=found.get("reads_only") is True,
         )
 
     @property

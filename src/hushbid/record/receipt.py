@@ -29,6 +29,9 @@ from hushbid.record.signing import SIGNATURE_BYTES, PublicKey, SigningKey
 
 FORMAT, VERSION = "hushbid-receipt", 1
 PURPOSE = "hushbid-receipt v1"
+TIMES = {"renewed": "link-renewed", "own_links": "own-link-made", "own_links_used": "own-link-used"}
+"""Lists of times that a body has if they are not empty, and the events of the log that they are of."""
+
 _BODY_FIELDS = frozenset(
     {
         *("campaign", "participant", "state", "report", "promised", "delivered"),
@@ -88,6 +91,12 @@ class Body:
     renewed: tuple[str, ...] = ()
     """When the analyst made a new link for her, while the campaign was not over."""
 
+    own_links: tuple[str, ...] = ()
+    """Likewise: when a link for another device was made on one on which her part was open."""
+
+    own_links_used: tuple[str, ...] = ()
+    """Likewise: when such a link was used."""
+
     def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
         return f"Body(campaign={self.campaign!r}, participant={self.participant!r})"
 
@@ -108,14 +117,14 @@ class Body:
             "currency": self.currency,
             "decimals": self.decimals,
             "salt": self.salt.hex(),
-            **({"renewed": list(self.renewed)} if self.renewed else {}),
+            **{name: list(times) for name in TIMES if (times := getattr(self, name))},
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Body":
-        """The inverse of `to_dict`; exactly the fields of version 1, and ``renewed`` if it is not empty."""
-        named = isinstance(values, Mapping) and "renewed" in values
-        found = fields_of(values, "body", _BODY_FIELDS | {"renewed"} if named else _BODY_FIELDS)
+        """The inverse of `to_dict`; exactly the fields of version 1, and those of `TIMES` that are not empty."""
+        named = [name for name in TIMES if isinstance(values, Mapping) and name in values]
+        found = fields_of(values, "body", _BODY_FIELDS | set(named))
         currency = text_of(found["currency"], "currency")
         if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
             raise RecordError("currency must be three capital letters such as EUR.")
@@ -129,13 +138,17 @@ class Body:
             campaign=text_of(found["campaign"], "campaign"),
             participant=text_of(found["participant"], "participant"),
             state=text_of(found["state"], "state"),
-            **numbers,
+            report=numbers["report"],
+            promised=numbers["promised"],
+            delivered=numbers["delivered"],
             payment=integer_of(found["payment"], "payment", low=-(2**53) + 1),
             fee=integer_of(found["fee"], "fee"),
             currency=currency,
             decimals=integer_of(found["decimals"], "decimals"),
             salt=bytes_of(found["salt"], "salt", SALT_BYTES),
-            renewed=_times(found["renewed"]) if named else (),
+            renewed=_times(found, "renewed"),
+            own_links=_times(found, "own_links"),
+            own_links_used=_times(found, "own_links_used"),
         )
 
 
@@ -232,13 +245,16 @@ class Receipt:
         }
 
 
-def _times(values: Any) -> tuple[str, ...]:
+def _times(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    if name not in found:
+        return ()
+    values = found[name]
     if not isinstance(values, list) or not values:
-        raise RecordError("renewed must be a list of at least one time, or left out.")
+        raise RecordError(f"{name} must be a list of at least one time, or left out.")
     for value in values:
-        time_of(value, "renewed")
+        time_of(value, name)
     if values != sorted(values):
-        raise RecordError("renewed must list times in order.")
+        raise RecordError(f"{name} must list times in order.")
     return tuple(values)
 
 

@@ -13,7 +13,7 @@ from hushbid.record.canonical import content_hash
 from hushbid.record.contents import Record
 from hushbid.record.events import GENESIS, Event, report_commitment
 from hushbid.record.findings import Check, Verification, judged, skipped
-from hushbid.record.receipt import Body, Receipt
+from hushbid.record.receipt import TIMES, Body, Receipt
 from hushbid.record.signing import KeyList
 from hushbid.record.verification import verify
 
@@ -128,7 +128,7 @@ def _in_log(receipt: Receipt, log: Sequence[Event] | None) -> Check:
     elif (named.body.get("root"), named.body.get("tree_size")) != (receipt.root.hex(), receipt.tree_size):
         problems.append(f"Event {receipt.event_number} names another root")
     problems += _report_problems(body, log)
-    problems += _renewal_problems(receipt, log)
+    problems += _link_problems(receipt, log)
     return judged("log", problems, "The log has the event that the receipt names, and the report it was told")
 
 
@@ -146,20 +146,16 @@ def _report_problems(body: Body, log: Sequence[Event]) -> list[str]:
     return []
 
 
-def _renewal_problems(receipt: Receipt, log: Sequence[Event]) -> list[str]:
-    """New links in the log must be on the receipt, and no others; events that do not say what they may do are older."""
+def _link_problems(receipt: Receipt, log: Sequence[Event]) -> list[str]:
+    """New links in the log must be on the receipt, and no others; renewals without ``reads_only`` are older."""
     body = receipt.body
-    made = [
-        event
-        for event in log
-        if event.kind == "link-renewed"
-        and event.body.get("participant") == body.participant
-        and event.number < receipt.event_number
-    ]
-    needed = {event.at for event in made if "reads_only" in event.body}
-    if needed <= set(body.renewed) <= {event.at for event in made}:
-        return []
-    return ["The new links that the log knows of are not those on the receipt"]
+    hers = [e for e in log if e.body.get("participant") == body.participant and e.number < receipt.event_number]
+    for name, kind in TIMES.items():
+        made = [event for event in hers if event.kind == kind]
+        needed = {event.at for event in made if kind != "link-renewed" or "reads_only" in event.body}
+        if not needed <= set(getattr(body, name)) <= {event.at for event in made}:
+            return ["The new links that the log knows of are not those on the receipt"]
+    return []
 
 
 def _in_record(body: Body, record: Record | None) -> Check:

@@ -26,7 +26,18 @@ def test_an_exchange_may_be_repeated_by_the_same_device_and_by_nobody_else(eithe
         again = client.post("/participation/link", headers={"Idempotency-Key": "k" * 20})
         assert (again.json(), again.headers["idempotency-replayed"]) == (own, "true")
     with either.client(own["token"]) as client:
+        assert "exchange it" in sentence(client.get("/participation"), 401)
         assert client.put(EXCHANGE, json={"secret": secret_for("phone")}).status_code == 200
+    with either.client(secret_for("phone")) as client:
+        assert len(client.get("/participation/devices").json()["devices"]) == 2
+        assert len(client.delete("/participation/devices").json()["devices"]) == 1
+    with either.client(secret) as client:  # has ended: not even the answer that it got before
+        again = client.post("/participation/link", headers={"Idempotency-Key": "k" * 20})
+        assert "from another device" in sentence(again, 401)
+        assert own["token"] not in again.text
+    with either.client(secret_for("phone")) as client:
+        assert client.delete(EXCHANGE).status_code == 204
+        assert "You left" in sentence(client.get("/participation"), 401)
     for token in (either.analyst, either.auditor):
         with either.client(token) as client:
             sentence(client.put(EXCHANGE, json={"secret": secret}), 403)

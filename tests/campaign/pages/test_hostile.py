@@ -363,7 +363,8 @@ def test_a_lost_link_is_replaced_and_the_old_one_leads_to_a_page_that_says_so(an
         assert "hushbid-participant" not in her.client.cookies
         her.come_in(fresh[1])
         assert "made new links for you: 1" in words(her.get("/p"))
-        assert her.client.post("/p/leave", data={}).status_code == 303
+        assert her.client.post("/p/leave", data={}).status_code == 403, "another site cannot end her part"
+        assert her.send("/p/leave", "/p/leave").status_code == 303
         assert "Come in with your link" in words(her.get("/p"))
 
 

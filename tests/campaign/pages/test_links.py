@@ -31,7 +31,6 @@ def test_a_link_opens_one_browser_again_and_again_and_no_other(shared: Live) -> 
         assert "hushbid-participant" not in eve.client.cookies
         assert her.send("/p/leave", "/p").status_code == 303
         assert "Come in with your link" in words(her.get("/p"))
-        her.come_in(play.link(0))
     with Visitor(shared.url) as copy:  # a stolen form cookie alone, or a secret that was made up, opens nothing
         copy.client.cookies.set("hushbid-participant", secret[:-2] + "AA")
         assert copy.get("/p").status_code == 403
@@ -56,12 +55,57 @@ def test_she_makes_a_link_for_another_device_which_opens_once(shared: Live) -> N
         here.come_in(play.link(0))
         assert "hb_p_" not in here.get("/p/device").text
         made = here.send("/p/device", "/p/device")
-        [token] = re.findall(r"/p#(hb_p_[\w-]+)", made.text)
+        [token] = re.findall(r"/p#(hb_device_[\w-]+)", made.text)
         there.come_in(token)
         assert there.send("/p/report", "/p/choice?agreed=yes", price="1.5", agreed="yes").status_code == 303
         assert "Your price is in" in words(here.get("/p"))
         assert eve.send("/p/enter", "/p/other", link=token).status_code == 403
         assert there.client.post("/p/device", data={"csrf": here.csrf("/p")}).status_code == 403
+
+
+NOT_AN_INVITATION = {
+    "en": ("a link for another device, not with an invitation", "If that was not you", "part is open: 2."),
+    "de": ("einem Link für ein weiteres Gerät", "Wenn Sie das nicht waren", "Ihr Teil offen ist: 2."),
+}
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_whoever_was_sent_a_link_for_another_device_is_told_and_can_end_the_other_one(
+    shared: Live, language: str
+) -> None:
+    play = opened(shared.service, 2)
+    with Visitor(shared.url) as analyst, Visitor(shared.url, **{"Accept-Language": language}) as her:
+        analyst.come_in(play.link(0))
+        [token] = re.findall(r"/p#(hb_device_[\w-]+)", analyst.send("/p/device", "/p/device").text)
+        her.come_in(token)
+        for sentence in NOT_AN_INVITATION[language]:
+            assert sentence in words(her.get("/p"))
+        assert 'href="/p/others"' in her.get("/p").text
+        assert 'action="/p/others"' in her.get("/p/others").text
+        assert her.send("/p/others", "/p/others").status_code == 303
+        assert analyst.get("/p").status_code == 403
+        assert analyst.send("/p/enter", "/p/other", link=play.link(0)).status_code == 403
+        assert her.get("/p").status_code == 200
+
+
+def test_leaving_says_what_it_ends_and_no_used_link_opens_anything_in_that_browser(shared: Live) -> None:
+    play, other = opened(shared.service, 2), opened(shared.service, 2)
+    with Visitor(shared.url) as her:
+        her.come_in(other.link(0))
+        her.come_in(play.link(0))
+        asked = her.get("/p/leave")
+        assert "opens nothing any more, here neither" in words(asked)
+        assert 'href="/p/device"' in asked.text
+        [back] = re.findall(r"/p#(hb_device_[\w-]+)", her.send("/p/device", "/p/device").text)
+        secret = her.client.cookies["hushbid-participant"]
+        assert her.send("/p/leave", "/p/leave").status_code == 303
+        assert "hushbid-participant" not in her.client.cookies
+        assert "You left on" in words(her.send("/p/enter", "/p/other", link=play.link(0)))
+        assert her.send("/p/enter", "/p/other", link=other.link(0)).status_code == 403
+        her.come_in(back)
+        assert len(shared.service.devices(her.client.cookies["hushbid-participant"]).devices) == 1
+        her.client.cookies.set("hushbid-participant", secret)
+        assert her.get("/p").status_code == 403
 
 
 def test_a_link_renewed_after_a_delivery_shows_everything_and_offers_no_change(shared: Live) -> None:

@@ -10,8 +10,14 @@ from typing import Literal
 
 from hushbid.errors import NotAllowed
 
-Reason = Literal["unknown", "used", "replaced", "ended"]
-LINK_PREFIX, SECRET_PREFIX = "hb_p_", "hb_d_"
+Reason = Literal["unknown", "used", "replaced", "ended", "closed", "left"]
+EndedBy = Literal["renewed", "replaced", "closed", "left"]
+"""By a new link of the analyst's, by a newer one for another device, from another device, by herself on this one."""
+
+LINK_PREFIX, OWN_PREFIX, SECRET_PREFIX = "hb_p_", "hb_device_", "hb_d_"
+"""An invitation, a link for another device and a secret are told apart at sight: nobody can pass one off as another."""
+
+LINK_PREFIXES = (LINK_PREFIX, OWN_PREFIX)
 SECRET_LETTERS = 43
 """256 random bits in base64url."""
 
@@ -26,7 +32,11 @@ class Link:
     participant_id: str
     made_by: Literal["analyst", "herself"]
     reads_only: bool
-    """Whether what it is exchanged for may look, but change nothing: links that the analyst renews after a delivery."""
+    """Whether what it is exchanged for may look, but change nothing.
+
+    So it is for links that the analyst renews after a delivery, and, from the delivery on, for all but the device that
+    made it and those that this one lets in later.
+    """
 
     made_at: datetime
     used_at: datetime | None
@@ -34,7 +44,18 @@ class Link:
     """The hash of the secret that it was exchanged for."""
 
     ended_at: datetime | None
-    """When the analyst renewed the link, which ended this one with its secret."""
+    """From when on neither it nor its secret opens anything."""
+
+    ended_by: EndedBy | None
+
+
+def why_ended(by: str | None, *, used: bool) -> Reason:
+    """Why a link that has ended, or its secret if it was used, opens nothing any more."""
+    if by == "closed":
+        return "closed"
+    if by == "left":
+        return "left"
+    return "ended" if used else "replaced"
 
 
 class NoEntry(NotAllowed):
@@ -49,6 +70,9 @@ class NoEntry(NotAllowed):
                 " or ask whoever sent it for a new one.",
                 "replaced": f"This link was replaced by a new one on {moment}, and opens nothing any more.",
                 "ended": f"A new link was made for you on {moment}, which ended what was opened with the one before.",
+                "closed": f"This was ended on {moment} from another device on which your part was open. If that was not"
+                " you, tell whoever runs the campaign and its auditor.",
+                "left": f"You left on {moment}, which ended this: it opens nothing any more.",
             }[reason]
         )
         self.reason = reason

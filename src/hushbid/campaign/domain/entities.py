@@ -80,5 +80,11 @@ class Participant:
     renewed: tuple[str, ...]
     """When the analyst renewed her link while the campaign was not over, as the log writes times."""
 
+    own_links: tuple[str, ...]
+    """Likewise: when a link for another device was made with a secret of hers."""
+
+    own_links_used: tuple[str, ...]
+    """Likewise: when such a link was used."""
+
     def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
         return f"Participant(id={self.id!r}, state={self.state.value!r})"

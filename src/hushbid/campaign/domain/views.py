@@ -189,6 +189,36 @@ class OwnLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A browser or program in which somebody's part is open."""
+
+    since: datetime
+    by: Literal["analyst", "herself"]
+    """Who made the link that it came in with."""
+
+    reads_only: bool
+    here: bool
+    """Whether it is the one that asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesView:
+    """Where somebody's part is open, and when links for other devices were made and used."""
+
+    devices: tuple[Device, ...]
+    unused: int
+    """How many links could still let a device in."""
+
+    made: tuple[datetime, ...]
+    used: tuple[datetime, ...]
+    let_in_at: datetime | None
+    """When the link that the asking device came in with was made on another one; None if it came by an invitation."""
+
+    open_since: datetime | None
+    """Since when her part had been open on another device then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentRow:
     """One line of the payments export."""
 

@@ -13,7 +13,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
-from hushbid.campaign.domain.access import LINK_PREFIX, SECRET_PREFIX
+from hushbid.campaign.domain.access import LINK_PREFIXES, SECRET_PREFIX
 from hushbid.campaign.domain.views import Principal, Session
 from hushbid.campaign.http.shell import COOKIE, Shell, shell_of
 from hushbid.errors import NotAllowed
@@ -83,7 +83,7 @@ async def analyst(caller: Annotated[Caller, Depends(staff)]) -> Caller:
 async def secret_of(request: Request) -> str:
     """What may be a participant's secret; whoever uses it finds out. Called by handlers: dependencies take time."""
     token = _bearer(request, "Send the secret that your link was exchanged for as a bearer token.")
-    if token.startswith(LINK_PREFIX):
+    if token.startswith(LINK_PREFIXES):
         raise not_logged_in("This is a link: exchange it for a secret first, with PUT /participation/secret.")
     if not token.startswith(SECRET_PREFIX):
         await _principal(shell_of(request), token)
@@ -96,7 +96,7 @@ async def link_of(request: Request) -> str:
     token = _bearer(request, "Send what stands behind the # of your link as a bearer token.")
     if token.startswith(SECRET_PREFIX):
         raise not_logged_in("This is a secret already: there is nothing to exchange.")
-    if not token.startswith(LINK_PREFIX):
+    if not token.startswith(LINK_PREFIXES):
         await _principal(shell_of(request), token)
         raise NotAllowed("This is for participants only.")
     return token

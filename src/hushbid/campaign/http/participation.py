@@ -9,7 +9,7 @@ from typing import TypeVar
 from fastapi import APIRouter, Request, Response
 
 from hushbid.campaign.domain.access import NoEntry
-from hushbid.campaign.domain.views import MenuView, OwnLink, ParticipationView, PersonalLedger
+from hushbid.campaign.domain.views import DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
 from hushbid.campaign.http import exports
 from hushbid.campaign.http.callers import link_of, not_logged_in, secret_of
 from hushbid.campaign.http.once import Key, once
@@ -75,10 +75,31 @@ async def enter(request: Request) -> Response:
 
 @router.post("/link", response_model=OwnLink, responses=_CHANGE, summary="Make a link for another device")
 async def own_link(request: Request, key: Key = None) -> Response:
-    """A link for another device of hers, shown this once; one that she made before and did not use ends."""
+    """A link for another device of hers, shown this once; one that she made before and did not use ends. The log, her
+    devices and her receipt show that it was made, and that it was used."""
+    return await _once(request, key, lambda service, secret: service.own_link(secret))
+
+
+@router.get("/devices", response_model=DevicesView, responses=_READ, summary="Where is my part open?")
+async def devices(request: Request) -> Response:
+    """On how many devices her part is open, since when, and when links for other devices were made and used."""
     secret = await secret_of(request)
-    shell = shell_of(request)
-    return await _known(once(request, _holder(secret), key, lambda: shell.service.own_link(secret)))
+    return answer(await _ask(request, lambda service: service.devices(secret)))
+
+
+@router.delete("/devices", response_model=DevicesView, responses=_CHANGE, summary="End all other devices")
+async def end_other_devices(request: Request, key: Key = None) -> Response:
+    """End every other secret of hers and every link that nobody has used; logged. After a delivery only the device that
+    delivered, and those it let in later, may."""
+    return await _once(request, key, lambda service, secret: service.end_other_devices(secret))
+
+
+@router.delete("/secret", status_code=204, responses=_CHANGE, summary="Leave")
+async def leave(request: Request) -> Response:
+    """End this device's own secret, with the link that it was exchanged for."""
+    secret = await secret_of(request)
+    await _ask(request, lambda service: service.leave(secret))
+    return Response(status_code=204)
 
 
 @router.get("", response_model=ParticipationView, responses=_READ, summary="Where do I stand?")
@@ -98,19 +119,13 @@ async def menu(request: Request) -> Response:
 @router.post("/decline", response_model=ParticipationView, responses=_CHANGE, summary="Decline")
 async def decline(request: Request, key: Key = None) -> Response:
     """Take no part."""
-    secret = await secret_of(request)
-    shell = shell_of(request)
-    asked = once(request, _holder(secret), key, lambda: shell.service.decline(secret))
-    return await _known(asked)
+    return await _once(request, key, lambda service, secret: service.decline(secret))
 
 
 @router.post("/withdrawal", response_model=ParticipationView, responses=_CHANGE, summary="Withdraw")
 async def withdraw(request: Request, key: Key = None) -> Response:
     """Take back what was given; possible until the estimate is drawn."""
-    secret = await secret_of(request)
-    shell = shell_of(request)
-    asked = once(request, _holder(secret), key, lambda: shell.service.withdraw(secret))
-    return await _known(asked)
+    return await _once(request, key, lambda service, secret: service.withdraw(secret))
 
 
 @router.get(
@@ -148,6 +163,15 @@ async def ledger(request: Request) -> Response:
 async def _ask(request: Request, ask: Callable[[Service], T]) -> T:
     shell = shell_of(request)
     return await _known(shell.run(lambda: ask(shell.service)))
+
+
+async def _once(request: Request, key: str | None, do: Callable[[Service, str], object]) -> Response:
+    """Carry a request out once; a secret that has ended gets nothing, also no answer that it got before."""
+    secret = await secret_of(request)
+    service = shell_of(request).service
+    if key is not None:
+        await _ask(request, lambda service: service.require_open(secret))
+    return await _known(once(request, _holder(secret), key, lambda: do(service, secret)))
 
 
 async def _known(asked: Awaitable[T]) -> T:

@@ -1,10 +1,12 @@
 """Ways in: the first page, a participant's link, an analyst's name and password."""
 
+from contextlib import suppress
+
 from fastapi import APIRouter, Request, Response
 
 from hushbid.campaign.domain.access import NoEntry
 from hushbid.campaign.http.callers import address_of, cookie_session
-from hushbid.campaign.pages.visit import Visit, anybody, is_link, staff
+from hushbid.campaign.pages.visit import OpenLinkFirst, Visit, anybody, is_link, participant, staff
 from hushbid.errors import InputError, NotAllowed, Throttled
 
 router = APIRouter(include_in_schema=False)
@@ -44,10 +46,17 @@ async def enter(request: Request) -> Response:
 
 @router.post("/p/leave")
 async def leave(request: Request) -> Response:
-    """Let the browser forget the secret; harmless, so anybody may ask for it."""
-    visit = await anybody(request)
+    """End this browser's secret, and let it forget what that was made of."""
+    try:
+        visit = await participant(request)
+    except OpenLinkFirst:  # then there is nothing to end, and forgetting is harmless
+        visit = await anybody(request)
+    else:
+        await visit.form()
+        with suppress(NoEntry):
+            await visit.shell.run(lambda: visit.shell.service.leave(visit.token))
     response = visit.go("/p/left")
-    visit.forget(response)
+    visit.forget(response, bits=True)
     return response
 
 

@@ -75,6 +75,7 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
     stage = stage_of(view, visit.shell.service.clock())
     values: dict[str, Any] = {
         "view": view,
+        "ways": await _ask(visit, lambda service: service.devices(visit.token)),
         "stage": stage,
         "notice": notice,
         "sureness": sureness,
@@ -235,11 +236,11 @@ async def withdraw(request: Request) -> Response:
     return await _doing(request, lambda service, token: service.withdraw(token))
 
 
-async def _asking(request: Request, what: str, stages: set[str]) -> Response:
+async def _asking(request: Request, what: str, stages: set[str] | None) -> Response:
     visit = await participant(request)
     view = await _ask(visit, lambda service: service.participation(visit.token))
     stage = stage_of(view, visit.shell.service.clock())
-    if stage not in stages:
+    if stages is not None and stage not in stages:
         return visit.go("/p")
     return visit.page("participant/really.html", what=what, view=view, stage=stage)
 
@@ -310,7 +311,8 @@ async def other_device(request: Request) -> Response:
     """Say how she can go on with another device."""
     visit = await participant(request)
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    return visit.page("participant/device.html", view=view, link=None)
+    ways = await _ask(visit, lambda service: service.devices(visit.token))
+    return visit.page("participant/device.html", view=view, ways=ways, link=None)
 
 
 @router.post("/p/device")
@@ -318,9 +320,32 @@ async def make_link(request: Request) -> Response:
     """Make a link for another device, and show it this once."""
     visit = await participant(request)
     await visit.form()
-    made = await _ask(visit, lambda service: service.own_link(visit.token))
+    try:
+        made = await _ask(visit, lambda service: service.own_link(visit.token))
+    except Conflict:
+        return await _standing(visit, notice="refused.moved_on", status=409)
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    return visit.page("participant/device.html", view=view, link=f"{base_address(visit)}/p#{made.token}")
+    ways = await _ask(visit, lambda service: service.devices(visit.token))
+    link = f"{base_address(visit)}/p#{made.token}"
+    return visit.page("participant/device.html", view=view, ways=ways, link=link)
+
+
+@router.get("/p/others")
+async def ask_end_others(request: Request) -> Response:
+    """Ask whether she really wants to end all other devices."""
+    return await _asking(request, "others", None)
+
+
+@router.post("/p/others")
+async def end_others(request: Request) -> Response:
+    """End all other devices."""
+    return await _doing(request, lambda service, token: service.end_other_devices(token))
+
+
+@router.get("/p/leave")
+async def ask_leave(request: Request) -> Response:
+    """Say what leaving ends, and how to come back."""
+    return await _asking(request, "leave", None)
 
 
 # -- to take away ------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from fastapi import Request, Response
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
-from hushbid.campaign.domain.access import LINK_PREFIX, SECRET_PREFIX, NoEntry
+from hushbid.campaign.domain.access import LINK_PREFIXES, SECRET_PREFIX, NoEntry
 from hushbid.campaign.domain.views import Principal, Session
 from hushbid.campaign.http.callers import cookie_session
 from hushbid.campaign.http.shell import Shell, shell_of
@@ -141,9 +141,10 @@ class Visit:
         self._cookie(response, cookie_name(self.shell, SECRET_COOKIE), secret, max_age=_YEAR)
         self._cookie(response, cookie_name(self.shell, BROWSER_COOKIE), self.browser, max_age=_YEAR)
 
-    def forget(self, response: Response) -> None:
-        """Let the browser forget the secret; with the link it can make it again."""
-        response.delete_cookie(cookie_name(self.shell, SECRET_COOKIE), path="/", secure=self.shell.https, httponly=True)
+    def forget(self, response: Response, *, bits: bool = False) -> None:
+        """Let the browser forget the secret; with the bits it was made of, no used link opens anything here again."""
+        for name in (SECRET_COOKIE, BROWSER_COOKIE) if bits else (SECRET_COOKIE,):
+            response.delete_cookie(cookie_name(self.shell, name), path="/", secure=self.shell.https, httponly=True)
 
     async def form(self) -> "Form":
         """What was sent with a form that is ours; read only now that it is clear who sends it."""
@@ -248,10 +249,10 @@ async def participant(request: Request) -> Visit:
 
 def is_link(token: str) -> bool:
     """Whether a text may be what stands behind the # of a link."""
-    return _may_be(LINK_PREFIX, token)
+    return _may_be(LINK_PREFIXES, token)
 
 
-def _may_be(prefix: str, token: str) -> bool:
+def _may_be(prefix: str | tuple[str, ...], token: str) -> bool:
     return token.startswith(prefix) and len(token) <= _LONGEST_TOKEN and token.isascii() and token.isprintable()
 
 

@@ -48,7 +48,7 @@ def deliver(tx: Transaction, context: Context, secret: str, given: object, nonce
     changed = replace(
         participant, state=ParticipantState.DELIVERED, delivery=delivery, delivery_nonce=name, delivered_at=tx.now
     )
-    participants.delivered(tx, changed)
+    participants.delivered(tx, changed, secret)
     if campaign.settings.setting == "local" and participant.person_id is not None:
         assert participant.promised is not None
         ledger.settle(  # what was sent has been given up, whether it will be used or not

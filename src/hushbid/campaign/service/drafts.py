@@ -91,19 +91,19 @@ def invite(
 def renew(tx: Transaction, campaign_id: str, label: str) -> Invitation:
     """A new link for somebody who lost hers, which her page, her receipt and the log show.
 
-    Before she has delivered it ends her old link and whatever was opened with it. Once she has, her secrets stay hers
-    and the new link only reads: nobody can take back, by a link, what she has given.
+    Before she has delivered it ends her old link and whatever was opened with it. Once she has, also if she withdrew
+    after that, her secrets stay hers and the new link only reads: nobody can take back, by a link, what she has given.
     """
     participant = participants.by_label(tx.connection, campaign_id, label)
     campaign = campaigns.get(tx.connection, campaign_id)
     if campaign.state is CampaignState.RELEASING:
         raise Conflict("It is not possible to renew a link while the estimate is being drawn: ask again in a moment.")
-    reads_only = participant.delivered_at is not None or participant.state is ParticipantState.DELIVERED
+    reads_only = any(event.kind == "delivered" for event in events.about(tx.connection, participant.id))
     token = new_token("p")
     if reads_only:
-        links.end_unused(tx.connection, participant.id, tx.at, made_by="analyst")
+        links.end_unused(tx.connection, participant.id, tx.at, made_by="analyst", by="renewed")
     else:
-        links.end(tx.connection, participant.id, tx.at)
+        links.end(tx.connection, participant.id, tx.at, by="renewed")
     way = links.row(token, participant.id, made_by="analyst", at=tx.at, reads_only=reads_only)
     links.add(tx.connection, [way])
     body = {"participant": participant.id, "reads_only": reads_only}

@@ -23,6 +23,8 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         decimals=campaign.settings.decimals,
         salt=participant.salt,
         renewed=participant.renewed,
+        own_links=participant.own_links,
+        own_links_used=participant.own_links_used,
     )
 
 

@@ -18,6 +18,7 @@ from hushbid.campaign.domain.settings import LEAST_PEOPLE, MOST_PEOPLE, Campaign
 from hushbid.campaign.domain.views import (
     AccountView,
     CampaignView,
+    DevicesView,
     Invitation,
     JobView,
     LedgerRow,
@@ -400,6 +401,24 @@ class Service:
     def own_link(self, secret: str) -> OwnLink:
         """A link for another device of hers, shown this once."""
         return self._write("own-link", lambda tx: entering.own_link(tx, secret))
+
+    def require_open(self, secret: str) -> None:
+        """Refuse a secret that opens nothing, or nothing any more."""
+        with self._read() as connection:
+            participants.holder(connection, secret)
+
+    def devices(self, secret: str) -> DevicesView:
+        """On which devices a participant's part is open; refused, as everything is, to a secret that has ended."""
+        with self._read() as connection:
+            return entering.devices(connection, secret)
+
+    def end_other_devices(self, secret: str) -> DevicesView:
+        """End all of a participant's other devices, and links that nobody has used."""
+        return self._write("end-others", lambda tx: entering.end_others(tx, secret))
+
+    def leave(self, secret: str) -> None:
+        """End this device's own secret."""
+        self._write("leave", lambda tx: entering.leave(tx, secret))
 
     def participation(self, secret: str) -> ParticipationView:
         """What a participant sees."""

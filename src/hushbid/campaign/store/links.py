@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, update
 
-from hushbid.campaign.domain.access import Link, NoEntry
+from hushbid.campaign.domain.access import EndedBy, Link, NoEntry
 from hushbid.campaign.store.rows import hashed, moment, sure_moment
 from hushbid.campaign.store.schema import links, participants
 
@@ -32,13 +32,13 @@ def of_token(connection: Connection, token: str) -> Link:
     found = connection.execute(select(links).where(_C.token == hashed(token))).one_or_none()
     if found is None:
         raise NoEntry("unknown")
-    return _link(found)
+    return link_of(found)
 
 
 def of_participant(connection: Connection, participant_id: str) -> list[Link]:
     """All links of one person, in the order in which they were made."""
     query = select(links).where(_C.participant_id == participant_id).order_by(_C.made_at, _C.token)
-    return [_link(found) for found in connection.execute(query)]
+    return [link_of(found) for found in connection.execute(query)]
 
 
 def is_secret(connection: Connection, secret: str) -> bool:
@@ -51,18 +51,35 @@ def use(connection: Connection, link: Link, secret: str, at: str) -> None:
     connection.execute(update(links).where(_C.token == link.token).values(secret=secret, used_at=at))
 
 
-def end(connection: Connection, participant_id: str, at: str) -> None:
-    """End all links of one person, with the secrets they were exchanged for."""
+def end(connection: Connection, participant_id: str, at: str, *, by: EndedBy, but: str | None = None) -> int:
+    """End all links of one person, with the secrets they were exchanged for, except one secret's; how many."""
     query = update(links).where(_C.participant_id == participant_id, _C.ended_at.is_(None))
-    connection.execute(query.values(ended_at=at))
+    if but is not None:
+        query = query.where(_other_than(but))
+    return connection.execute(query.values(ended_at=at, ended_by=by)).rowcount
 
 
-def end_unused(connection: Connection, participant_id: str, at: str, *, made_by: str) -> None:
+def end_one(connection: Connection, secret: str, at: str, *, by: EndedBy) -> None:
+    """End one secret, given by its hash."""
+    connection.execute(update(links).where(_C.secret == secret).values(ended_at=at, ended_by=by))
+
+
+def end_unused(connection: Connection, participant_id: str, at: str, *, made_by: str, by: EndedBy) -> None:
     """End the links of one person that nobody has used."""
     query = update(links).where(
         _C.participant_id == participant_id, _C.made_by == made_by, _C.secret.is_(None), _C.ended_at.is_(None)
     )
-    connection.execute(query.values(ended_at=at))
+    connection.execute(query.values(ended_at=at, ended_by=by))
+
+
+def let_only_read(connection: Connection, participant_id: str, *, but: str) -> None:
+    """Let all links and secrets of one person change nothing from now on, except one secret, given by its hash."""
+    query = update(links).where(_C.participant_id == participant_id, _C.reads_only == 0, _other_than(but))
+    connection.execute(query.values(reads_only=1))
+
+
+def _other_than(secret: str) -> ColumnElement[bool]:
+    return or_(_C.secret.is_(None), _C.secret != secret)
 
 
 def remove_all(connection: Connection, campaign_id: str) -> None:
@@ -71,7 +88,8 @@ def remove_all(connection: Connection, campaign_id: str) -> None:
     connection.execute(delete(links).where(_C.participant_id.in_(people)))
 
 
-def _link(found: Row[Any]) -> Link:
+def link_of(found: Row[Any]) -> Link:
+    """A link, from a row that has its columns."""
     return Link(
         token=found.token,
         participant_id=found.participant_id,
@@ -81,4 +99,5 @@ def _link(found: Row[Any]) -> Link:
         used_at=moment(found.used_at),
         secret=found.secret,
         ended_at=moment(found.ended_at),
+        ended_by=found.ended_by,
     )

@@ -19,17 +19,22 @@ from sqlalchemy import (
     update,
 )
 
-from hushbid.campaign.domain.access import NoEntry
+from hushbid.campaign.domain.access import NoEntry, why_ended
 from hushbid.campaign.domain.entities import Campaign, Participant
 from hushbid.campaign.domain.rules import COUNTED
 from hushbid.campaign.domain.states import CampaignState, ParticipantState
+from hushbid.campaign.store import links as stored_links
 from hushbid.campaign.store.rows import hashed, moment
 from hushbid.campaign.store.schema import links, participants
 from hushbid.campaign.store.transaction import Memory, Transaction
 from hushbid.errors import NotAllowed, NotFound
 
 _C = participants.c
-_HELD = select(participants, links.c.secret, links.c.reads_only, links.c.ended_at).join(
+ONLY_READS = (
+    "After a delivery only the device that delivered, and those it let in later, can change anything: this one only"
+    " reads."
+)
+_HELD = select(participants, links.c.secret, links.c.reads_only, links.c.ended_at, links.c.ended_by).join(
     links, links.c.participant_id == _C.id
 )
 _BY_SECRET = _HELD.where(links.c.secret == bindparam("secret"))
@@ -64,7 +69,7 @@ def holder(connection: Connection, secret: str) -> Holder:
     if row is None:
         raise NoEntry("unknown")
     if row.ended_at is not None:
-        raise NoEntry("ended", moment(row.ended_at))
+        raise NoEntry(why_ended(row.ended_by, used=True), moment(row.ended_at))
     return Holder(participant=_participant(row), reads_only=bool(row.reads_only))
 
 
@@ -96,7 +101,7 @@ def acting(tx: Transaction, secret: str) -> Participant:
         tx.memory.holders[place] = found.participant.id, found.reads_only
     who, reads_only = tx.memory.holders[place]
     if reads_only:
-        raise NotAllowed("This was opened with a link that was renewed after the delivery: it only reads.")
+        raise NotAllowed(ONLY_READS)
     return tx.memory.participants[who]
 
 
@@ -123,8 +128,13 @@ def reported(tx: Transaction, participant: Participant) -> None:
     _change_later(tx, participant, _REPORTED, {"said": participant.report})
 
 
-def delivered(tx: Transaction, participant: Participant) -> None:
-    """Store somebody's sealed value."""
+def delivered(tx: Transaction, participant: Participant, secret: str) -> None:
+    """Store somebody's sealed value; all her devices but the one with this secret only read from then on."""
+    mine = hashed(secret)
+    stored_links.let_only_read(tx.writing, participant.id, but=mine)
+    for place, (who, _) in tx.memory.holders.items():
+        if who == participant.id and place != mine:
+            tx.memory.holders[place] = who, True
     content = {"sealed": participant.delivery, "nonce": participant.delivery_nonce}
     _change_later(tx, participant, _DELIVERED, content)
 
@@ -254,5 +264,8 @@ def _participant(row: Row[Any]) -> Participant:
         delivered_loss=row.delivered_loss,
         paid=row.paid,
         paid_at=moment(row.paid_at),
-        renewed=tuple(row.renewed.split(",")) if row.renewed else (),
+        **{
+            name: tuple(times.split(",")) if (times := getattr(row, name)) else ()
+            for name in ("renewed", "own_links", "own_links_used")
+        },
     )

@@ -130,6 +130,8 @@ participants = Table(
     Column("paid", BigInteger, nullable=False),
     Column("paid_at", Text),
     Column("renewed", Text, nullable=False, server_default=""),
+    Column("own_links", Text, nullable=False, server_default=""),
+    Column("own_links_used", Text, nullable=False, server_default=""),
     UniqueConstraint("campaign_id", "number"),
     UniqueConstraint("campaign_id", "label"),
     UniqueConstraint("campaign_id", "person_id"),
@@ -146,6 +148,7 @@ links = Table(
     Column("used_at", Text),
     Column("secret", Text, unique=True),
     Column("ended_at", Text),
+    Column("ended_by", Text),
 )
 
 ledger = Table(

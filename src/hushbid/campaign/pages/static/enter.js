@@ -4,7 +4,7 @@
  */
 function come() {
   const secret = location.hash.slice(1);
-  if (!secret.startsWith("hb_p_")) return;
+  if (!secret.startsWith("hb_p_") && !secret.startsWith("hb_device_")) return;
   const form = document.getElementById("enter");
   if (form) {
     history.replaceState(null, "", location.pathname);

@@ -24,7 +24,8 @@ def upgrade() -> None:
     ).all()
     with op.batch_alter_table("participants") as table:
         table.add_column(sa.Column("delivery_nonce", sa.Text(), nullable=True))
-        table.add_column(sa.Column("renewed", sa.Text(), nullable=False, server_default=""))
+        for name in ("renewed", "own_links", "own_links_used"):
+            table.add_column(sa.Column(name, sa.Text(), nullable=False, server_default=""))
         table.drop_constraint("uq_participants_token", type_="unique")
         table.drop_column("token")
     links = op.create_table(
@@ -37,6 +38,7 @@ def upgrade() -> None:
         sa.Column("used_at", sa.Text(), nullable=True),
         sa.Column("secret", sa.Text(), nullable=True),
         sa.Column("ended_at", sa.Text(), nullable=True),
+        sa.Column("ended_by", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["participant_id"], ["participants.id"], name=op.f("fk_links_participant_id")),
         sa.PrimaryKeyConstraint("token", name=op.f("pk_links")),
         sa.UniqueConstraint("secret", name=op.f("uq_links_secret")),
