@@ -50,6 +50,8 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("GET", "/participation/export"): (PARTICIPANT, None),
     ("GET", "/participation/ledger"): (PARTICIPANT, None),
     ("POST", "/participation/link"): (PARTICIPANT, None),
+    ("GET", "/participation/devices"): (PARTICIPANT, None),
+    ("DELETE", "/participation/devices"): (PARTICIPANT, None),
     ("PUT", "/participation/report"): (PARTICIPANT, {"sensitivity": 1.5}),
     ("PUT", "/participation/delivery"): (PARTICIPANT, {"value": 5, "nonce": NONCE}),
     ("POST", "/participation/decline"): (PARTICIPANT, None),
@@ -57,6 +59,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
 }
 # A browser's log-in and a link's exchange have rules of their own, tested in test_sessions.py and test_links.py.
 ELSEWHERE = {("POST", "/session"), ("GET", "/session"), ("DELETE", "/session"), ("PUT", "/participation/secret")}
+ELSEWHERE |= {("DELETE", "/participation/secret")}
 ROLES = ("nobody", "analyst", "auditor", "participant", "forged", "revoked")
 
 
