@@ -7,8 +7,8 @@ all, cannot speak for her.
 What leaves the process is hers to decide, so it never depends on what the server claims: `report` keeps what she was
 shown before it sends anything, and nothing that decides how much noise is added is taken from the server later on.
 `deliver_privately` adds noise whatever the campaign says, `deliver_value` is the only way in which a value leaves as it
-is, and both refuse a campaign of the other setting, another range than she was shown, a privacy loss above the largest
-she was shown, and an offer that does not cover what she said her privacy costs her.
+is, and both refuse a campaign of the other setting, another range or currency than she was shown, a privacy loss above
+the largest she was shown, and an offer that does not cover what she said her privacy costs her.
 """
 
 import hashlib
