@@ -151,6 +151,8 @@ def test_completions_are_printed_for_every_shell(shell: str) -> None:
         " CAF\u00c9  Study\n",
         "caf\u00e9\u00a0study",
         "Caf\u00e9\u200b \uff53tudy",
+        *(f"Caf\u00e9{unseen} study{unseen}" for unseen in "\ufe0f\u034f\u00ad\u180b\U000e0100\x01\ue000"),
+        *(f"Caf\u00e9{blank}study{blank}" for blank in "\u3164\u2800\u115f\uffa0"),
     ],
 )
 def test_one_campaign_name_typed_differently_is_one_campaign(name: str) -> None:
