@@ -268,7 +268,7 @@ def _ties(facts: Facts) -> Check:
         return judged(name, [problem], "", people=facts.people)
     return skipped(
         name,
-        "The order stated among equals is not that of a hash of ids; it decided nobody who is bought from, and where"
+        "The order stated among equals is not that of a hash of ids; it chose nobody whom that would not, and where"
         " payments depend on it, it is taken as stated",
     )
 
