@@ -272,7 +272,7 @@ def local_delivery(ann: Person, hers: Watched) -> None:
     page.click("#make")
     page.wait_for_selector("text=larger privacy loss than you agreed to")
     assert page.locator("#shown").is_hidden()
-    page.fill("#limit", "73")
+    page.fill("#limit", "73.2")
     keep(page, "local-07-offer")
     page.click("#make")
     page.wait_for_selector("#shown:not([hidden])")
