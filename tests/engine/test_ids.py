@@ -104,7 +104,7 @@ def bought(path: Path, where: str) -> tuple[list[bool], int]:
         found = read_people(str(path), id_column="id", sensitivity="sensitivity", group=None)
         losses = MARKET.acquire(found.reports, tie_key=found.tie_keys(MARKET)).privacy_loss
         digests = person_digests(id_texts(found.ids or ()))
-        return (losses > 0.0).tolist(), tallied(digests, losses, [None] * PEOPLE).people
+        return (losses > 0.0).tolist(), tallied(digests, losses, 1.0, [None] * PEOPLE).people
     population: Any = pq.read_table(path) if where == "arrow" else str(path)
     priced = price(population, MARKET, engine="auto" if where in ("arrow", "parquet") else where)
     priced.write_parquet(path.with_name("priced.parquet"))
@@ -122,7 +122,7 @@ def test_the_same_people_are_bought_from_and_have_the_same_claim_wherever_their_
     losses = MARKET.acquire(np.full(PEOPLE, 1.25), tie_key=tie_keys(names)).privacy_loss
     assert 0 < sum(found) < PEOPLE
     assert found == (losses > 0.0).tolist()
-    assert people == tallied(person_digests(names), losses, [None] * PEOPLE).people
+    assert people == tallied(person_digests(names), losses, 1.0, [None] * PEOPLE).people
 
 
 @pytest.mark.parametrize("where", WHERE)
