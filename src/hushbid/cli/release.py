@@ -70,6 +70,7 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", tu
     from hushbid.cli.purchase import record_writer
     from hushbid.disclosure import Answer
     from hushbid.errors import InputError
+    from hushbid.ids import id_texts
     from hushbid.record import read
 
     out = given["out"] or path.with_name(f"{path.name.removesuffix('.json')}.released.json")
@@ -85,7 +86,7 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", tu
         local = record.outcome.market.setting == "local"
         if given["simulated_values"] and not local:
             raise InputError("--simulated-values is for the local setting; in the central one DATA holds values.")
-        ids = None if record.ids is None else list(record.ids)
+        ids = None if record.ids is None else id_texts(record.ids)
         reports = record.outcome.reports
         people = People(source=str(path), ids=ids, id_column=ids or [], reports=reports, groups=None)
         step("reading the data")

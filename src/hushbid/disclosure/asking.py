@@ -99,13 +99,8 @@ def as_wave(wave: object) -> int:
     return wave
 
 
-def as_ids(ids: Iterable[object]) -> list[str]:
-    """Ids as texts, the same whatever kind of column they stand in."""
-    return ["" if one is None else unicodedata.normalize("NFC", str(one)).strip() for one in ids]
-
-
 def person_digests(ids: Sequence[str]) -> Digests:
-    """A hash of each id."""
+    """A hash of each id, as `hushbid.ids.id_texts` writes it."""
     return _digests((one.encode("utf-8", "surrogatepass") for one in ids), _PERSON)
 
 

@@ -13,7 +13,6 @@ from hushbid.disclosure.account import Marks, Settled, refuse_neighbour, settle
 from hushbid.disclosure.asking import (
     Ask,
     Digests,
-    as_ids,
     as_question,
     as_wave,
     canonical_order,
@@ -24,6 +23,7 @@ from hushbid.disclosure.plan import ReleasePlan
 from hushbid.disclosure.publish import draw_first, prepare, was_shown
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.errors import AlreadyReleased, InputError
+from hushbid.ids import id_texts
 
 _process_key = secrets.token_bytes(32)
 _asked: dict[str, Marks] = {}
@@ -117,7 +117,7 @@ def other_data(also: str = "") -> AlreadyReleased:
 def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
     if ids is None:
         return None
-    names = as_ids(ids)
+    names = id_texts(ids)
     if len(names) != people:
         raise InputError(f"ids must have one entry per person ({people}), got {len(names)}.")
     return person_digests(names)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.disclosure.asking import Ask, Tally, as_ids, as_question, as_wave, person_digests, tallied
+from hushbid.disclosure.asking import Ask, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.publish import message_form, number_forms
 from hushbid.disclosure.wire import PrivatizedValue
 from hushbid.engine.boundary import Batch
@@ -13,6 +13,7 @@ from hushbid.engine.decisions import Decider
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError
+from hushbid.ids import id_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class AskKernel:
         losses = self.kernel.decide(batch, rows)[0]
         good = np.arange(batch.num_rows) if rows.good is None else np.flatnonzero(rows.good)
         column = None if people.id is None else batch.column(people.id).take(good)
-        found = None if column is None else person_digests(as_ids(column.to_pylist()))
+        found = None if column is None else person_digests(id_texts(column.to_pylist()))
         return tallied(found, losses, self._forms(batch, good, losses > 0.0))
 
     def _forms(self, batch: Batch, good: NDArray[np.intp], asked: NDArray[np.bool_]) -> list[bytes | None]:
