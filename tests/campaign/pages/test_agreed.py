@@ -79,7 +79,7 @@ def test_the_browser_she_named_her_price_in_needs_no_limit(hers: Watched, shared
 
 
 def test_the_limit_typed_on_another_device_is_the_limit(hers: Watched, shared: Live) -> None:
-    play = opened(shared.service, 6, setting="local", max_privacy_loss=5.29)
+    play = opened(shared.service, 6, setting="local")
     play.report()
     assert play.decide().state == "done"
     page = hers.page()
