@@ -507,7 +507,7 @@ def test_a_page_cannot_lessen_the_noise_after_she_named_her_price(page: Page) ->
         const prepare = (more) => refused(() => real.prepare({ ...given, ...more }));
         const told = [await prepare({})];
         await hushbid.agree({ ...shown, price: 1.25 });
-        await hushbid.agree({ ...shown, price: 2, largestLoss: 50 });
+        await hushbid.agree({ ...shown, price: 2, currency: "EUR", decimals: 2, largestLoss: 50 });
         for (const other of [{ setting: "central" }, { bounds: [0, 12] }])
             told.push(await refused(() => hushbid.agree({ ...shown, ...other })));
         for (const lie of [{ privacyLoss: 1e9 }, { privacyLoss: 1.0001, atMost: 1e9 }, { bounds: [7, 8] }])
@@ -522,7 +522,7 @@ def test_a_page_cannot_lessen_the_noise_after_she_named_her_price(page: Page) ->
         told.push(await prepare({ participant: "p9" }));
         return [told.map(([code]) => code), kept, none, message.version]"""
     told, kept, none, version = run(page, code, OFFER)
-    terms = {"setting": "local", "low": 0, "high": 24, "largestLoss": 1, "price": 2}
+    terms = {"setting": "local", "low": 0, "high": 24, "largestLoss": 1, "price": 2, "currency": "EUR", "decimals": 2}
     assert kept == {**PLACE, **terms}
     assert told == [
         *(

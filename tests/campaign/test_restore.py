@@ -248,6 +248,28 @@ def test_a_server_whose_claims_were_lost_does_not_start_and_draws_nothing_anew(
         assert again(service, play).view.state is CampaignState.RELEASED
 
 
+def test_an_installation_of_an_older_version_gets_marks_at_its_first_start(installation: Installation) -> None:
+    with installation.start() as service:
+        play = decided(service)
+        play.deliver()
+        play.release()
+        claims, keys = service.home.claims, service.home.data_keys
+    for mark in keys.glob("*.stands"):
+        mark.unlink()
+    installation.start().close()
+    assert {mark.stem for mark in keys.glob("*.stands")} == {f"decision-{play.id}", f"release-{play.id}"}
+    for mark in keys.glob("*.stands"):
+        mark.unlink()
+    for kind in ("release", "decision"):  # before any start has marked them
+        claim = claims / f"{kind}-{play.id}.json"
+        content = claim.read_bytes()
+        claim.unlink()
+        with pytest.raises(CampaignError, match=rf"{kind}-{play.id}\.json is missing, and must not be made anew"):
+            installation.start()
+        claim.write_bytes(content)
+    installation.start().close()
+
+
 def test_claims_that_are_lost_while_a_server_runs_are_not_drawn_anew(installation: Installation) -> None:
     with installation.start() as service:
         play = decided(service)

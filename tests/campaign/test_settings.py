@@ -11,12 +11,14 @@ import pytest
 
 from hushbid.allocation import tie_keys
 from hushbid.campaign.domain.settings import CampaignSettings
+from hushbid.campaign.domain.states import CampaignState
 from hushbid.campaign.service import Service, allocating
 from hushbid.campaign.service.margins import shown_release
+from hushbid.campaign.store.database import Database
 from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Gamma, Uniform
-from tests.campaign.support import PASSWORD, settings
+from tests.campaign.support import PASSWORD, Installation, opened, settings
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -42,7 +44,6 @@ def test_equals_are_bought_from_in_the_order_of_a_hash_of_their_pseudonyms() -> 
     campaign: Any = SimpleNamespace(settings=chosen, id="c")
     reporters: list[Any] = [SimpleNamespace(id=f"p{k}", group_name=None, report=1.5) for k in range(12)]
     record = allocating._record(campaign, reporters)
-    assert record is not None
     assert record.outcome.tie_order is not None
     assert record.outcome.tie_order.tolist() == tie_keys(record.ids or ()).argsort().argsort().tolist()
 
@@ -93,6 +94,13 @@ def test_times_are_the_same_in_every_zone() -> None:
         ({"participation_fee": 1.5}, "participation_fee"),
         ({"spending_ceiling": 0}, "spending_ceiling"),
         ({"minimum_people": 0}, "minimum_people"),
+        *(
+            ({name: 10**400}, name)
+            for name in ("spending_ceiling", "participation_fee", "minimum_people", "retention_days", "decimals")
+        ),
+        *(({name: 10**5000}, name) for name in ("buyer_weight", "max_privacy_loss", "variance", "minimum_people")),
+        ({"bounds": (0, 10**400)}, "bounds"),
+        ({"bounds": (-(10**5000), 0)}, "bounds"),
         ({"retention_days": -1}, "retention_days"),
         ({"automatic": True}, "report_by"),
         ({"automatic": 1}, "automatic"),
@@ -144,6 +152,18 @@ def test_a_server_buys_from_nobody_with_fewer_than_five_reports(tmp_path: Path) 
         draft = service.draft(who, settings(minimum_people=5))
         with pytest.raises(InputError, match="minimum_people must be a whole number from 5"):
             service.change(who, draft.id, settings(minimum_people=4))
+
+
+def test_a_campaign_opened_before_the_floor_of_five_ends_as_for_too_few(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, None)
+    with installation.start() as service:
+        play = opened(service, 4, minimum_people=1)
+        play.report()
+    with Service(service.home, Database.sqlite(service.home.database), clock=installation.clock) as upgraded:
+        now = play.on(upgraded)
+        now.decide()
+        assert now.view.state is CampaignState.NOTHING_BOUGHT
+        assert now.view.reason == "Only 4 of the at least 5 people needed reported."
 
 
 @pytest.mark.parametrize("people", [4, 6])

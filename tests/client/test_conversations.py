@@ -1,6 +1,7 @@
 """The clients against a network that loses answers, lies or refuses: what leaves the process, and what comes back."""
 
 import asyncio
+import hashlib
 import json
 import re
 import subprocess
@@ -22,7 +23,9 @@ from hushbid.client import (
     ParticipantClient,
     Terms,
 )
+from hushbid.client.keeping import place_name
 from hushbid.client.views import split_link
+from hushbid.disclosure import privatize
 from hushbid.errors import (
     CampaignError,
     Conflict,
@@ -54,6 +57,8 @@ VIEW: dict[str, Any] = {
     "payment": 217,
     "due": 0,
 }
+SHOWN: dict[str, Any] = {"bounds": (0.0, 24.0), "largest_loss": 1.0, "currency": "EUR", "decimals": 2}
+PLACE = place_name(URL, "c1", "p1")
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
@@ -91,8 +96,8 @@ class Network:
 def participant(network: Network, tmp_path: Path, *, agreed: str | None = "local", **more: Any) -> ParticipantClient:
     """A client whose pauses take no time; on the device of somebody who reported to a campaign of that setting."""
     keeper = MessageFolder(tmp_path / "values")
-    if agreed is not None and keeper.terms("secret") is None:
-        keeper.agree("secret", Terms(setting=agreed, bounds=(0.0, 24.0), largest_loss=1.0, price=1.25))
+    if agreed is not None and keeper.terms(PLACE) is None:
+        keeper.agree(PLACE, Terms(setting=agreed, price=1.25, **SHOWN))
     return ParticipantClient(
         URL, "secret", keeper=keeper, network=httpx.MockTransport(network), sleep=lambda seconds: None, **more
     )
@@ -126,7 +131,7 @@ def test_the_first_noisy_value_is_sent_again_and_again_and_survives_the_process(
 def test_the_noisy_value_is_on_disk_before_it_is_sent(tmp_path: Path) -> None:
     def look(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
-            assert list((tmp_path / "values").glob("link-*.json"))
+            assert list((tmp_path / "values").glob("value-*.json"))
         return httpx.Response(200, json=VIEW)
 
     participant(Network(look), tmp_path).deliver_privately(7.5)
@@ -154,7 +159,7 @@ def test_a_server_cannot_turn_a_local_campaign_into_a_central_one(tmp_path: Path
     with pytest.raises(NotAllowed, match="reported to a local campaign, and now it is central: nothing was sent"):
         participant(network, tmp_path).deliver_value(7.5)
     assert network.sent == []
-    assert not list((tmp_path / "values").glob("link-*.json"))
+    assert not list((tmp_path / "values").glob("value-*.json"))
 
 
 @pytest.mark.parametrize(
@@ -177,14 +182,14 @@ def test_after_a_report_nothing_that_a_server_says_lessens_the_noise(
     with pytest.raises(NotAllowed, match=sentence):
         participant(liar, tmp_path, agreed=None).deliver_privately(7.5)
     assert liar.sent == []
-    assert not list((tmp_path / "values").glob("link-*.json"))
+    assert not list((tmp_path / "values").glob("value-*.json"))
 
 
 def test_what_she_agreed_to_is_on_disk_before_the_report_is_sent(tmp_path: Path) -> None:
     def look(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
-            kept = MessageFolder(tmp_path / "values").terms("secret")
-            assert kept == Terms(setting="local", bounds=(0.0, 24.0), largest_loss=1.0, price=1.25)
+            kept = MessageFolder(tmp_path / "values").terms(PLACE)
+            assert kept == Terms(setting="local", price=1.25, **SHOWN)
         return httpx.Response(200, json={**VIEW, "campaign_state": "reporting"})
 
     network = Network(look)
@@ -192,21 +197,21 @@ def test_what_she_agreed_to_is_on_disk_before_the_report_is_sent(tmp_path: Path)
     assert [request.method for request in network.requests] == ["GET", "PUT"]
     [kept] = (tmp_path / "values").glob("*.terms")
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert "1.25" not in repr(MessageFolder(tmp_path / "values").terms("secret"))
+    assert "1.25" not in repr(MessageFolder(tmp_path / "values").terms(PLACE))
 
 
 def test_a_second_report_can_change_the_price_but_a_server_no_terms(tmp_path: Path) -> None:
     folder = MessageFolder(tmp_path / "values")
     participant(Network(campaign_state="reporting"), tmp_path, agreed=None).report(1.25)
     participant(Network(campaign_state="reporting", max_privacy_loss=90.0), tmp_path).report(2.0)
-    assert folder.terms("secret") == Terms(setting="local", bounds=(0.0, 24.0), largest_loss=1.0, price=2.0)
+    assert folder.terms(PLACE) == Terms(setting="local", price=2.0, **SHOWN)
     for lie in ({"setting": "central"}, {"bounds": [0, 12]}):
         liar = Network(campaign_state="reporting", **lie)
         with pytest.raises(NotAllowed, match="another setting or range"):
             participant(liar, tmp_path).report(2.0)
         assert liar.sent == []
     participant(Network(campaign_state="reporting"), tmp_path).report(2.0, at_most=0.25)
-    kept = folder.terms("secret")
+    kept = folder.terms(PLACE)
     assert kept is not None
     assert kept.largest_loss == 0.25
 
@@ -237,6 +242,54 @@ def test_on_another_device_she_says_herself_what_she_agreed_to(tmp_path: Path) -
     assert network.sent == []
     participant(network, tmp_path, agreed=None).deliver_privately(7.5, at_most=0.5, bounds=(0, 24))
     assert len(network.sent) == 1
+
+
+def test_every_link_of_one_person_sends_the_first_noisy_value(tmp_path: Path) -> None:
+    network, links = Network(), ("invited", "renewed", "own")
+    keeper = MessageFolder(tmp_path)
+    keeper.agree(PLACE, Terms(setting="local", price=1.25, **SHOWN))
+    for link in links:
+        with ParticipantClient(URL, link, keeper=keeper, network=httpx.MockTransport(network)) as me:
+            me.deliver_privately(7.5)
+    assert len({json.dumps(body["message"]) for body in network.sent}) == 1
+    assert len(list(tmp_path.glob("*.json"))) == 1
+    liar = Network(campaign="c2", participant="p2")  # for a link that was seen before
+    with ParticipantClient(URL, "renewed", keeper=keeper, network=httpx.MockTransport(liar)) as me:
+        me.deliver_privately(7.5)
+    assert liar.sent[0]["message"] == network.sent[0]["message"]
+
+
+def test_what_was_kept_under_the_name_of_a_link_is_found_again(tmp_path: Path) -> None:
+    old = f"link-{hashlib.sha256(b'invited').hexdigest()[:32]}"
+    first = privatize(7.5, 0.5, (0.0, 24.0), store=tmp_path / old)
+    terms = {"setting": "local", "bounds": [0.0, 24.0], "largest_loss": 1.0, "price": 1.25}
+    (tmp_path / f"{old}.terms").write_text(json.dumps(terms))
+    network = Network()
+    for link in ("invited", "renewed"):
+        with ParticipantClient(URL, link, keeper=MessageFolder(tmp_path), network=httpx.MockTransport(network)) as me:
+            me.deliver_privately(9.0)
+    assert [body["message"] for body in network.sent] == [first.to_dict()] * 2
+
+
+@pytest.mark.parametrize("changes", [{"currency": "IDR"}, {"decimals": 0}])
+def test_a_server_that_changes_the_money_after_the_report_gets_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
+    participant(Network(campaign_state="reporting"), tmp_path, agreed=None).report(1.25)
+    network = Network(**changes)
+    with pytest.raises(NotAllowed, match="another currency than you named your price in"):
+        participant(network, tmp_path, agreed=None).deliver_privately(7.5)
+    assert network.sent == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"decimals": 400}, {"decimals": -1}, {"decimals": 10**400}, {"promised": 10**400}, {"bounds": [0, 10**400]}],
+    ids=lambda changes: str(changes)[:40],
+)
+def test_numbers_that_cannot_be_are_refused_in_a_sentence(tmp_path: Path, changes: dict[str, Any]) -> None:
+    network = Network(**changes)
+    with pytest.raises(ServerFailed, match=next(iter(changes))):
+        participant(network, tmp_path).deliver_privately(7.5)
+    assert network.sent == []
 
 
 def test_damaged_terms_stop_the_delivery(tmp_path: Path) -> None:
@@ -643,7 +696,11 @@ def test_a_token_that_no_header_can_hold_is_refused_without_showing_it(token: st
 
 
 def test_many_participants_share_connections_and_keep_their_own_secrets() -> None:
-    network = Network(campaign_state="reporting")
+    network = Network(
+        lambda request: httpx.Response(
+            200, json={**VIEW, "campaign_state": "reporting", "participant": request.headers["authorization"][-9:]}
+        )
+    )
 
     async def play() -> None:
         async with AsyncTransport(URL, network=httpx.MockTransport(network)) as transport:

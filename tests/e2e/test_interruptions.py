@@ -90,6 +90,25 @@ def test_an_interrupt_while_modules_are_loaded_is_told_in_a_line(module: str, ho
     assert done.stderr == "\nInterrupted: nothing is left half written.\n"
 
 
+STOP_WHILE_SHUTTING_DOWN = """
+import os, signal, sys
+number = int(sys.argv.pop(1))
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid(), number=number):
+        kill(process, number)
+late = Late()
+from hushbid.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_a_complete_command_does_not_change_its_status(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", STOP_WHILE_SHUTTING_DOWN, str(int(number)), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout[:8], done.stderr) == (0, "hushbid ", "")
+
+
 # -- a terminal --------------------------------------------------------------------------------------------------------
 
 

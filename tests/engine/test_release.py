@@ -13,11 +13,12 @@ import pytest
 import hushbid
 from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.disclosure.asking import person_digests, tallied
+from hushbid.disclosure.claims import _sealed
 from hushbid.disclosure.publish import number_forms
 from hushbid.engine import price, release
 from hushbid.engine.asking import asked_of
 from hushbid.engine.releasing import Sums, SumsKernel
-from hushbid.errors import AlreadyReleased, InputError, NothingDelivered
+from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.mechanism import Market
 from hushbid.priors import LogNormal, Uniform
 from tests.engine.conftest import Kind
@@ -86,10 +87,13 @@ def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kin
     found = asked_of(priced, "datum", question="", wave=1).tally
     losses = MARKET.acquire(REPORTS).privacy_loss
     forms = number_forms(data, (losses > 0) & ~np.isnan(data))
-    expected = tallied(person_digests([str(k) for k in range(N)]), losses, forms)
+    expected = tallied(person_digests([str(k) for k in range(N)]), losses, 20.0, forms)
     assert (found.people, found.data, found.delivered) == (expected.people, expected.data, expected.delivered)
     assert found.losses == pytest.approx(expected.losses, rel=1e-9)
     assert found.marked == pytest.approx(expected.marked, rel=1e-9)
+    assert found.answers == expected.answers
+    assert found.variances == pytest.approx(expected.variances, rel=1e-9)
+    assert found.marked_variances == pytest.approx(expected.marked_variances, rel=1e-9)
 
 
 def test_memory_and_engines_find_each_others_claims_and_never_draw_again(tmp_path: Path) -> None:
@@ -119,6 +123,46 @@ def test_on_an_engine_other_promises_and_other_data_are_refused(tmp_path: Path) 
         with pytest.raises(AlreadyReleased, match=sentence):
             release(price(table, market), "datum", claims=tmp_path)
     assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_on_an_engine_another_variance_is_another_promise_though_every_loss_is_at_the_cap(tmp_path: Path) -> None:
+    market, n = replace(MARKET, max_privacy_loss=1e-4, variance=36.0), 200
+    rows = people().slice(0, n)
+    priced = price(rows, market)
+    assert priced.summary.active == n
+    release(priced, "datum", claims=tmp_path)
+    other = price(rows, replace(market, variance=35.0))
+    assert other.summary.total_privacy_loss == priced.summary.total_privacy_loss
+    with pytest.raises(AlreadyReleased, match="other promises"):
+        release(other, "datum", claims=tmp_path)
+    release(price(rows, market), "datum", claims=tmp_path)
+
+
+def test_on_an_engine_variances_that_change_places_are_other_promises(tmp_path: Path) -> None:
+    market, n = replace(MARKET, max_privacy_loss=1e-4), 200
+    spread = np.linspace(4.0, 36.0, n)
+    tables = [people().slice(0, n).append_column("spread", [one]) for one in (spread, spread[::-1])]
+    release(price(tables[0], market, variance="spread"), "datum", claims=tmp_path)
+    with pytest.raises(AlreadyReleased, match="other promises"):
+        release(price(tables[1], market, variance="spread"), "datum", claims=tmp_path)
+
+
+def test_on_an_engine_leaving_out_the_ids_does_not_draw_again(tmp_path: Path) -> None:
+    rows = people().slice(0, 200)
+    release(price(rows, MARKET), "datum", question="sleep", claims=tmp_path)
+    with pytest.raises(AlreadyReleased, match="these very data"):
+        release(price(rows.drop_columns(["id"]), MARKET), "datum", question="sleep", claims=tmp_path)
+
+
+def test_a_claim_that_holds_no_release_of_an_engine_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    rows = people().slice(0, 200)
+    release(price(rows, MARKET), "datum", claims=tmp_path)
+    [path] = tmp_path.glob("*.json")
+    claim = json.loads(path.read_text())["drawing"]
+    for forged in ({}, {**claim["release"], "error": {}}, {**claim["release"], "estimate": "x"}):
+        path.write_bytes(_sealed({**claim, "release": forged}))
+        with pytest.raises((ReleaseError, RecordError), match=r"stored release|no claim of"):
+            release(price(rows, MARKET), "datum", claims=tmp_path)
 
 
 def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_path: Path) -> None:

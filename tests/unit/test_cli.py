@@ -82,6 +82,29 @@ def test_a_stop_signal_is_what_ends_a_command_whatever_an_engine_makes_of_it(
     assert told.output == ("\nInterrupted: nothing is left half written.\n" if number is signal.SIGINT else "")
 
 
+def test_an_interrupt_so_late_that_click_catches_it_has_the_same_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    @make_command("demo")
+    def stand_in(as_json: bool) -> None:
+        click.get_current_context().find_root().call_on_close(lambda: signal.raise_signal(signal.SIGINT))
+
+    monkeypatch.setattr("hushbid.cli.demo.command", stand_in)
+    assert CliRunner().invoke(main, ["demo"]).exit_code == 130
+
+
+HOSTILE = "a\x00b\x1b[31m\x9b\u202e\u2028 é 1\u202f000"
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--people", HOSTILE], [HOSTILE], ["--" + HOSTILE], ["demo"]])
+def test_no_message_prints_control_characters(arguments: list[str], raising: Callable[[BaseException], None]) -> None:
+    if arguments == ["demo"]:
+        raising(InputError(f"{HOSTILE}\nsecond line."))
+    told = CliRunner().invoke(main, arguments)
+    assert told.exit_code == 2
+    assert not set("\x00\x1b\x9b\u202e\u2028") & set(told.output)
+    assert "\\x1b[31m\\x9b\\u202e\\u2028 é 1" in told.output
+    assert arguments != ["demo"] or told.output.endswith(" é 1\u202f000\nsecond line.\n")
+
+
 @pytest.mark.parametrize("arguments", [["--debug", "demo"], ["demo", "--debug"]])
 def test_debug_shows_the_traceback_before_or_after_the_command(
     arguments: list[str], raising: Callable[[BaseException], None]
@@ -128,6 +151,8 @@ def test_completions_are_printed_for_every_shell(shell: str) -> None:
         " CAF\u00c9  Study\n",
         "caf\u00e9\u00a0study",
         "Caf\u00e9\u200b \uff53tudy",
+        *(f"Caf\u00e9{unseen} study{unseen}" for unseen in "\ufe0f\u034f\u00ad\u180b\U000e0100\x01\ue000"),
+        *(f"Caf\u00e9{blank}study{blank}" for blank in "\u3164\u2800\u115f\uffa0"),
     ],
 )
 def test_one_campaign_name_typed_differently_is_one_campaign(name: str) -> None:

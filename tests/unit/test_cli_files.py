@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hushbid.cli.people import read_data, read_people
 from hushbid.engine.atomic import Staging, write_file
 from hushbid.engine.files import Table, columns_of, read_table, table_writer
 from hushbid.engine.people import floats_of
@@ -200,6 +201,25 @@ def test_everybody_is_named_once(ids: list[str], told: str, tmp_path: Path) -> N
     with pytest.raises(InputError) as refused:
         table.keys("id")
     assert told in str(refused.value)
+
+
+def test_reports_and_data_find_each_other_however_unicode_writes_a_name(tmp_path: Path) -> None:
+    reports = saved(tmp_path / "reports.csv", "id,sensitivity\nZoe\u0308,1\nann,2\n")
+    data = saved(tmp_path / "data.csv", "id,value\n ann,7\nZo\u00eb ,5\n")
+    people = read_people(str(reports), id_column="id", sensitivity="sensitivity", group=None)
+    assert people.ids == ["Zo\u00eb", "ann"]
+    found = read_data(str(data), people, id_column="id", value="value", kind="values")
+    assert (found.data.tolist(), found.strangers) == ([5.0, 7.0], 0)
+
+
+def test_missing_integers_are_missing_not_floats(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_file(path, table_writer(path, {"id": [2**60 + 1, None], "x": [None, 3]}), force=False)
+    table = read_table(path, needed=["id", "x"])
+    assert table.ids("id") == [str(2**60 + 1), ""]
+    assert table.numbers("x", may_be_missing=True)[1] == 3.0
+    with pytest.raises(InputError, match="must name everybody, but row 1 does not"):
+        table.keys("id")
 
 
 def test_decimal_numbers_are_no_ids(tmp_path: Path) -> None:

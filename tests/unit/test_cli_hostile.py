@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hushbid.cli import main
+from hushbid.cli import demo, main
 from hushbid.priors import parse_prior, prior_from_dict
 
 MARKET = ("--prior", "uniform:1,3", "--buyer-weight", "500")
@@ -80,6 +80,35 @@ def refused(*arguments: str, cwd: Path) -> Result:
 def test_a_hostile_campaign_file_is_refused_and_leaves_nothing_behind(content: str, home: Path) -> None:
     (home / "campaign.toml").write_text(content.replace("PRIOR", '"uniform:1,3"'))
     refused("run", "campaign.toml", cwd=home)
+
+
+def test_a_refusal_shows_a_name_on_one_line_and_without_control_characters(home: Path) -> None:
+    (home / "campaign.toml").write_text(
+        'name = "a\\u0000b\\u001b[31m\\n x"\n' + CAMPAIGN.replace("PRIOR", '"uniform:1,3"')
+    )
+    told = refused("run", "campaign.toml", cwd=home)
+    assert r'got "a\x00b\x1b[31m\n x".' in told.output
+
+
+FILES_OF_A_USER = ("reports.csv", "data.csv", "prior.json", "record.json", "report.html", "campaign.toml")
+
+
+@pytest.mark.parametrize("name", FILES_OF_A_USER)
+@pytest.mark.parametrize("force", [["--force"], []], ids=["forced", "unforced"])
+def test_a_demo_never_replaces_what_is_not_a_demo(name: str, force: list[str], tmp_path: Path) -> None:
+    (tmp_path / name).write_text('name = "Sleep of hospital staff"\n')
+    done = CliRunner().invoke(main, ["demo", "--people", "20", "--out", str(tmp_path), *force])
+    assert done.exit_code == 2
+    assert f"{tmp_path / name} is not from a demo" in done.output
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == 'name = "Sleep of hospital staff"\n'
+
+
+def test_a_record_of_real_people_beside_a_demos_campaign_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "campaign.toml").write_text(demo._CAMPAIGN)
+    (tmp_path / "record.json").write_text("{}")
+    done = CliRunner().invoke(main, ["demo", "--people", "20", "--out", str(tmp_path), "--force"])
+    assert (done.exit_code, (tmp_path / "record.json").read_text()) == (2, "{}")
 
 
 @pytest.mark.parametrize(

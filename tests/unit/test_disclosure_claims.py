@@ -188,7 +188,7 @@ def test_the_claim_is_durable_before_anything_is_drawn(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(os, "fsync", fsync)
     claims.drawn_once(tmp_path, "name", draw)
-    assert synced[2:] == ["name.draft", tmp_path.name, tmp_path.name]
+    assert synced[2:] == ["name.draft", tmp_path.name, "name.claim", tmp_path.name]
 
 
 def test_a_folder_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:

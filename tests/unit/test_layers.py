@@ -23,7 +23,7 @@ LAYERS = (
     ("record",),
     ("mechanism",),
     ("allocation", "payments", "disclosure"),
-    ("estimation", "priors"),
+    ("estimation", "priors", "ids"),
     ("errors",),
 )
 

@@ -99,13 +99,33 @@ def test_an_honest_record_before_the_release_holds(setting: str) -> None:
     assert sorted(check.name for check in found.checks if check.status == "skipped") == sorted(left_out)
 
 
-@pytest.mark.parametrize(("key", "status"), [(tie_keys, "ok"), (None, "skipped"), (lambda ids: ids, "skipped")])
-def test_the_order_among_equals_is_checked_against_a_hash_of_ids(key: Callable[..., Any] | None, status: str) -> None:
-    ids = ["p4", "p2", "p0", "p1", "p3"]
-    market = Market(prior=Empirical([1.0, 2.0]), setting="local", user_weight=0.0, buyer_weight=40.0)
-    bought = market.acquire([1.5] * 5, tie_key=None if key is None else key(ids))
-    found = {check.name: check for check in verify(Record.of(bought, ids=ids)).checks}
-    assert found["ties"].status == status
+@pytest.mark.parametrize("market", ["local", "no variance"])
+@pytest.mark.parametrize(("key", "failed"), [(tie_keys, ()), (None, ("ties",)), (lambda ids: ids, ("ties",))])
+def test_among_equals_an_order_of_ones_own_fails(
+    key: Callable[..., Any] | None, failed: tuple[str, ...], market: str
+) -> None:
+    ids = ["p4", "p2", "Zoe\u0308", "p0", "p1", "p3"]
+    found = verify(Record.of(equals_bought(market, [1.5] * 6, None if key is None else key(ids)), ids=ids))
+    assert found.failed == failed, found.summary()
+
+
+def equals_bought(market: str, reports: list[float], key: Any) -> Outcome:
+    """Not from everybody, so that identity decides among equals."""
+    how: dict[str, Any] = {"setting": "local", "buyer_weight": 40.0} if market == "local" else {"variance": 0.0}
+    found = Market(prior=Empirical([1.0, 2.0, 9.0]), user_weight=0.0, **how).acquire(reports, tie_key=key)
+    assert 0 < found.active < len(reports)
+    return found
+
+
+@pytest.mark.parametrize("market", ["local", "no variance"])
+def test_an_order_that_decides_nobody_is_taken_as_stated(market: str) -> None:
+    ids, reports = ["p4", "p2", "p0", "p1", "p3"], [1.5, 1.5, 9.0, 9.0, 9.0]
+    if market == "no variance":
+        reports[1] = 9.0
+    found = verify(Record.of(equals_bought(market, reports, None), ids=ids))
+    assert found.ok, found.summary()
+    assert next(check.status for check in found.checks if check.name == "ties") == "skipped"
+    assert verify(Record.of(equals_bought(market, [1.5] * 6, None))).ok  # without ids there is nothing to compare with
 
 
 SPECIAL: dict[str, Callable[[], Record]] = {

@@ -90,6 +90,12 @@ def refused(folder: Path, *arguments: object) -> str:
     return done.stderr
 
 
+def forget() -> None:
+    """What a process remembers is gone, as in a new one."""
+    hushbid.disclosure.publish._drawn.clear()
+    hushbid.disclosure.once._asked.clear()
+
+
 def everything(folder: Path) -> dict[str, bytes | None]:
     return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
@@ -247,7 +253,7 @@ def test_a_later_wave_is_drawn_and_counted_in_record_report_and_verification(hom
     assert f"stamp   {sentence}" in verified(home / "out")
     assert run(home)["estimate"]["waves_before"] == 1  # as it was when it was drawn
     write(home, text="wave = 0\n" + CAMPAIGN)
-    assert "wave: must be a whole number of at least 1, got 0" in refused(home)
+    assert "wave: must be a whole number from 1 to 1000000, got 0" in refused(home)
 
 
 def test_late_data_are_named_not_used_and_paid_as_the_campaign_file_says(tmp_path: Path) -> None:
@@ -375,7 +381,7 @@ def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -
         by_ids=True,
         setting="central",
         bounds=(0.0, 12.0),
-        tally=asking.tallied(asking.person_digests([f"p{k}" for k in range(N)]), np.ones(N), [None] * N),
+        tally=asking.tallied(asking.person_digests([f"p{k}" for k in range(N)]), np.ones(N), 2.0, [None] * N),
     )
     assert account.Marks.of(ask, key.read_bytes()).name == claim.stem
     assert account.Marks.of(ask, bytes(32)).name != claim.stem
@@ -438,8 +444,8 @@ def test_a_mark_of_somebody_who_died_before_drawing_is_in_nobodys_way(home: Path
     run(home)
     [claim] = store.glob("*.json")
     claim.unlink()  # as a kill leaves it, between the mark of the data and the drawing
-    hushbid.disclosure.publish._drawn.clear()
-    hushbid.disclosure.once._asked.clear()
+    claim.with_suffix(".claim").write_text("")
+    forget()
     change(home, ("mean sleep", "average sleep"))
     assert run(home)["drawn_before"] is False
     change(home, ("average sleep", "mean sleep"))
@@ -479,8 +485,7 @@ def test_a_draft_of_somebody_who_died_is_completed_for_the_same_promise_only(hom
     first = run(home)
     [claim] = store.glob("*.json")
     claim.rename(claim.with_suffix(".draft"))  # as a kill leaves it, between the draft and the final name
-    hushbid.disclosure.publish._drawn.clear()
-    hushbid.disclosure.once._asked.clear()
+    forget()
     write(home, text=CAMPAIGN.replace("= 500", "= 600"))
     assert "other promises" in refused(home)
     write(home)
@@ -566,3 +571,151 @@ def test_a_record_without_ids_is_released_once_too(home: Path, store: Path) -> N
     (home / "data.csv").write_text("value\n" + "".join(f"{value + 1e-9!r}\n" for value in SLEEP))
     assert "people without ids" in refused(home, "release", "r.json", "data.csv", "--force")
     assert len(list(store.glob("data-*.json"))) == 1
+
+
+# -- ids that come and go ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize("named_first", [True, False])
+@pytest.mark.parametrize("again", ["the same data", "another question", "one datum changed"])
+def test_leaving_out_ids_or_adding_them_does_not_draw_again(
+    folder: bool, named_first: bool, again: str, tmp_path: Path
+) -> None:
+    start = 0.001 * (1 + folder + 2 * named_first + 4 * len(again))  # data of its own for the process's memory
+    data, ids = [start, 0.5, 0.9], {"ids": [f"{start}a", f"{start}b", f"{start}c"]}
+    options: dict[str, Any] = {"claims": tmp_path} if folder else {}
+    question, first, then = f"ids {start}", (ids if named_first else {}), ({} if named_first else ids)
+    release(data, question=question, **first, **options)
+    asked = f"not {question}" if again == "another question" else question
+    if again == "one datum changed":
+        data = [start + 1e-9, 0.5, 0.9]
+    with pytest.raises(AlreadyReleased, match=r"ids"):
+        release(data[::-1] if not named_first and folder else data, question=asked, **then, **options)
+
+
+def test_other_people_with_ids_may_answer_alike(tmp_path: Path) -> None:
+    first = release([0.0, 1.0, 1.0], question="yes", ids=["u", "v", "w"], claims=tmp_path)
+    assert release([0.0, 1.0, 1.0], question="yes", ids=["x", "y", "z"], claims=tmp_path) != first
+    assert release([0.0, 1.0, 1.0], question="yes", ids=["u", "v", "w"], claims=tmp_path) == first
+
+
+def without_ids(home: Path) -> tuple[str, ...]:
+    """The same reports and data with no ids, priced into r.json; the market is the campaign's."""
+    (home / "noid.csv").write_text("sensitivity\n" + "".join(f"{price!r}\n" for price in PRICES))
+    (home / "datanoid.csv").write_text("value\n" + "".join(f"{value!r}\n" for value in SLEEP))
+    market = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
+    with contextlib.chdir(home):
+        done = CliRunner().invoke(main, ["price", "noid.csv", *market, "--record", "r.json", "--json"])
+    assert done.exit_code == 0, done.output
+    return ("release", "r.json", "datanoid.csv", "--question", "mean sleep")
+
+
+def test_a_campaign_is_not_drawn_again_from_files_without_its_ids(home: Path, store: Path) -> None:
+    run(home)
+    asked = without_ids(home)
+    forget()
+    assert "these very data" in refused(home, *asked)
+    assert len(list(store.glob("*.json"))) == 1
+
+
+def test_the_estimate_is_told_under_its_question(home: Path) -> None:
+    asked = without_ids(home)
+    with contextlib.chdir(home):
+        told = CliRunner().invoke(main, list(asked)).stdout
+    assert told.startswith("Estimate of mean sleep: ")
+
+
+# -- a store that was tampered with ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changed", ["nothing", "the question"])
+def test_an_estimate_that_was_stored_and_is_gone_is_not_drawn_again(changed: str, home: Path, store: Path) -> None:
+    run(home)
+    [claim] = store.glob("*.json")
+    claim.unlink()
+    forget()
+    if changed == "the question":
+        change(home, ("mean sleep", "average sleep"))
+    sentence = "was stored and is gone" if changed == "nothing" else "these very data"
+    assert sentence in refused(home)
+    assert not list(store.glob("*.json"))
+
+
+def test_without_ids_a_neighbour_that_was_stored_and_is_gone_is_missed(tmp_path: Path) -> None:
+    release([0.11, 0.21, 0.31], question="gone", claims=tmp_path)
+    [claim] = tmp_path.glob("*.json")
+    claim.unlink()
+    forget()
+    with pytest.raises(hushbid.errors.ReleaseError, match="was stored and is gone"):
+        release([0.11, 0.21, 0.32], question="gone", claims=tmp_path)
+
+
+FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "no promise": lambda claim: {**claim, "promise": {}},
+    "a promise of texts": lambda claim: {**claim, "promise": dict.fromkeys(claim["promise"], "x")},
+    "no data": lambda claim: {name: value for name, value in claim.items() if name != "data"},
+    "no release": lambda claim: {**claim, "release": None},
+    "another release": lambda claim: {**claim, "release": {"format": "hushbid release"}},
+    "a release of an engine": lambda claim: {**claim, "release": {"format": "hushbid table release"}},
+    "fewer people": lambda claim: {
+        **claim,
+        "release": {**claim["release"], "privacy_loss": claim["release"]["privacy_loss"][1:]},
+    },
+    "people who are not there": lambda claim: {**claim, "release": {**claim["release"], "dropped_out": [N]}},
+    "a wave of texts": lambda claim: {**claim, "waves_before": "two"},
+    "a list": lambda claim: [claim],
+    "nothing": lambda claim: {},
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str, home: Path, store: Path) -> None:
+    run(home)
+    [path] = store.glob("*.json")
+    forged = FORGED[what](json.loads(path.read_text())["drawing"])
+    path.write_bytes(hushbid.disclosure.claims._sealed(forged))
+    forget()
+    assert re.search(
+        r"claim of this version|is damaged|other people|A release must have format|fields of its version|by an engine",
+        refused(home),
+    )
+    assert [one.name for one in store.glob("*.json")] == [path.name]
+
+
+# -- edges -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wave_that_nobody_counts_to_is_refused_where_it_is_given(home: Path, store: Path) -> None:
+    change(home, ('name = "Sleep"', f'name = "Sleep"\nwave = {"9" * 300}'))
+    assert "wave: must be a whole number from 1 to 1000000" in refused(home)
+    asked = without_ids(home)
+    assert "--wave" in refused(home, *asked, "--wave", "1000001")
+    with pytest.raises(InputError, match="wave must be a whole number from 1 to 1000000"):
+        release([0.1, 0.2, 0.3], wave=1_000_001, claims=store)
+    assert not store.exists()
+
+
+def test_a_store_that_is_a_file_is_called_one(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HUSHBID_CLAIMS", str(tmp_path / "file"))
+    assert "cannot be used: it is a file, or lies in one." in refused(home)
+
+
+def test_the_command_release_asks_what_is_paid_for_late_data_too(home: Path) -> None:
+    (home / "sleep.toml").write_text(CAMPAIGN.replace('[data]\nfile = "data.csv"\n', ""))
+    run(home)
+    rows = (home / "data.csv").read_text().splitlines(keepends=True)
+    (home / "early.csv").write_text("".join(row for row in rows if not row.startswith(f"p{CHEAP},")))
+    with contextlib.chdir(home):
+        first = CliRunner().invoke(main, ["release", "out/outcome.json", "early.csv", "--json", "--late", "paid"])
+    assert first.exit_code == 0, first.output
+    late = ("release", "out/outcome.json", "data.csv", "--force")
+    told = refused(home, *late)
+    assert f"row {CHEAP}" in told
+    assert '--late must say what is paid for them: "paid" or "unpaid"' in told
+    with contextlib.chdir(home):
+        again = CliRunner().invoke(main, [*late, "--late", "unpaid"])
+    assert "1 person delivered after it was drawn: their data were not used, and they are unpaid." in again.stdout
+    stamps = json.loads((home / "out" / "outcome.released.json").read_text())["stamps"]
+    assert "late: the data of 1 person came after the estimate was drawn and were not used; they are unpaid" in stamps

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.ids import id_texts
+
 
 def tie_keys(ids: Iterable[object], *, seed: bytes = b"") -> NDArray[np.uint64]:
     """A number for each id, the same on every machine and engine; pass them as ``tie_key``.
@@ -17,6 +19,6 @@ def tie_keys(ids: Iterable[object], *, seed: bytes = b"") -> NDArray[np.uint64]:
     [10176691957563388837, 10176691957563388837]
     """
     digests = (
-        hashlib.blake2b(str(id).strip().encode(errors="surrogatepass"), digest_size=8, key=seed).digest() for id in ids
+        hashlib.blake2b(id.encode(errors="surrogatepass"), digest_size=8, key=seed).digest() for id in id_texts(ids)
     )
     return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)

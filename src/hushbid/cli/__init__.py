@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
@@ -45,6 +46,7 @@ COMMANDS = {
     "completion": "Print the completions for a shell.",
 }
 DEBUG = "hushbid.debug"
+_UNSEEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}  # control, format, half and unassigned characters, other line breaks
 _FAULT, _INTERRUPTED, _UNREAD, _TERMINATED = 70, 130, 141, 143
 
 
@@ -54,6 +56,8 @@ class _Refused(click.ClickException):
 
 class _LateGroup(click.Group):
     """A group that knows its commands by name and imports one only to run it; ``--help`` imports none."""
+
+    _stopped: Callable[[], bytes]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -82,26 +86,36 @@ class _LateGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        with _stops_noticed() as self._stopped:
+            try:
+                return super().main(*args, **extra)
+            except SystemExit as end:
+                if end.code == 1 and signal.SIGINT in self._stopped():  # so late that click caught it
+                    end.code = _INTERRUPTED
+                raise
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         try:
             return super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as problem:
+            raise _shown_safely(problem) from None
         except KeyboardInterrupt:
             _leave()
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _stops_noticed() as stopped:
-            try:
-                return super().invoke(ctx)
-            except click.exceptions.Exit:
-                raise
-            except Exception as problem:  # noqa: BLE001 (the outermost place)
-                # An engine that runs our code calls an interrupt an error of its own: what counts is the signal.
-                _leave_after(stopped())
-                _end(ctx, problem)
-            except KeyboardInterrupt:
-                _leave()
+        try:
+            return super().invoke(ctx)
+        except click.exceptions.Exit:
+            raise
+        except Exception as problem:  # noqa: BLE001 (the outermost place)
+            # An engine that runs our code calls an interrupt an error of its own: what counts is the signal.
+            _leave_after(self._stopped())
+            _end(ctx, problem)
+        except KeyboardInterrupt:
+            _leave()
 
 
 def _end(ctx: click.Context, problem: Exception) -> NoReturn:
@@ -110,7 +124,7 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
         case click.Abort():  # from a question
             _leave()
         case click.ClickException():
-            raise problem
+            raise _shown_safely(problem)
         case HushbidError():
             _refuse(ctx, str(problem), problem)
         case OSError() if problem.errno == errno.EPIPE:
@@ -145,7 +159,19 @@ def _end_quietly() -> NoReturn:
 
 def _refuse(ctx: click.Context, sentence: str, error: Exception) -> NoReturn:
     _show_traceback(ctx)
-    raise _Refused(sentence) from error
+    raise _Refused(printable(sentence)) from error
+
+
+def _shown_safely(problem: click.ClickException) -> click.ClickException:
+    told = printable(problem.format_message())
+    if told == problem.format_message():
+        return problem
+    return click.UsageError(told, problem.ctx) if isinstance(problem, click.UsageError) else _Refused(told)
+
+
+def printable(text: str, *, keep: str = "\n") -> str:
+    """A text without control characters, which could rewrite what a terminal shows; lines stay lines."""
+    return "".join(one if one in keep or unicodedata.category(one) not in _UNSEEN else ascii(one)[1:-1] for one in text)
 
 
 def _show_traceback(ctx: click.Context) -> None:
@@ -183,11 +209,12 @@ def _stops_noticed() -> Iterator[Callable[[], bytes]]:
     noted_before = signal.set_wakeup_fd(note, warn_on_full_buffer=False)
     before = {number: signal.signal(number, stop) for number in stops[1:]}
 
+    seen = bytearray()
+
     def arrived() -> bytes:
-        try:
-            return bytes(number for number in os.read(noted, 4096) if number in stops)
-        except BlockingIOError:
-            return b""
+        with suppress(BlockingIOError):
+            seen.extend(number for number in os.read(noted, 4096) if number in stops)
+        return bytes(seen)
 
     try:
         yield arrived

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from hushbid.cli.fields import Problems, Section, is_number
 from hushbid.cli.prior_file import PriorSource, prior_source
+from hushbid.disclosure.asking import LAST_WAVE
 from hushbid.disclosure.plan import as_bounds
 from hushbid.engine.atomic import STREAM
 from hushbid.engine.files import columns_of
@@ -219,9 +220,9 @@ def _wave(section: Section) -> int:
     value = section.raw("wave")
     if value is None and not section.given("wave"):
         return 1
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_WAVE:
         return value
-    section.wrong("wave", "a whole number of at least 1")
+    section.wrong("wave", f"a whole number from 1 to {LAST_WAVE}")
     return 1
 
 

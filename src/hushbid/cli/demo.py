@@ -1,5 +1,6 @@
 """``hushbid demo``: a complete campaign on people who do not exist."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ import click
 
 from hushbid.cli.frame import COUNT, Steps, tell
 from hushbid.cli.frame import command as make_command
+from hushbid.errors import HushbidError, InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 
     from hushbid.cli.conduct import Results
 
+_FILES = (
+    *("pilot.csv", "prior.json", "reports.csv", "data.csv", "campaign.toml"),
+    *("decisions.csv", "payments.csv", "estimate.json", "report.html", "record.json"),
+)
 _PILOT = 400
 _GROUPS = ("days", "nights")
 _CAMPAIGN = """\
@@ -60,7 +66,7 @@ folder = "."
     show_default=True,
     help="Folder for everything.",
 )
-@click.option("--force", is_flag=True, help="Replace an earlier demo in the folder.")
+@click.option("--force", is_flag=True, help="Replace an earlier demo in the folder, and nothing else.")
 def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> None:
     """Run a complete campaign on people who do not exist.
 
@@ -72,8 +78,11 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     from hushbid.cli.conduct import STEPS, conduct
     from hushbid.engine.atomic import refuse_existing
 
+    there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
+    if there and not _holds_a_demo(out):
+        raise InputError(f"{there[0]} is not from a demo, and a demo replaces only an earlier one: name another --out.")
     if not force:
-        refuse_existing([out / "campaign.toml", out / "record.json"])
+        refuse_existing(there)
     with Steps(STEPS + 1) as step:
         step("making people up")
         mean = _make_up(out, people, seed, force)
@@ -88,6 +97,23 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     tell(facts, _text(results, mean, out), as_json=as_json)
     if results.failed:
         click.get_current_context().exit(1)
+
+
+def _holds_a_demo(out: Path) -> bool:
+    """Whether a folder's campaign file is a demo's, and its record, if there is one, of people who do not exist."""
+    import tomllib
+
+    from hushbid.cli.once import MADE_UP
+    from hushbid.record import Record
+
+    try:
+        campaign = tomllib.loads((out / "campaign.toml").read_text(encoding="utf-8"))
+        record = out / "record.json"
+        stamps = Record.read(record).stamps if os.path.lexists(record) else [MADE_UP]
+    except (OSError, ValueError, RecursionError, HushbidError):
+        return False
+    ours = tomllib.loads(_CAMPAIGN)
+    return campaign.get("made_up") is True and campaign.get("name") == ours["name"] and MADE_UP in stamps
 
 
 def _make_up(out: Path, people: int, seed: int, force: bool) -> float:

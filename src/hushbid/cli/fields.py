@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hushbid.cli import printable
 from hushbid.errors import InputError
 
 _TABLE = re.compile(r"^\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
@@ -181,4 +182,5 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = printable(text, keep="")
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli import COMMANDS, DEBUG
+from hushbid.cli import COMMANDS, DEBUG, printable
 
 if TYPE_CHECKING:
     from hushbid.record import Record
@@ -85,7 +85,7 @@ def tell(result: Mapping[str, Any], text: str, *, as_json: bool, err: bool = Fal
     if as_json:
         click.echo(json.dumps(plain(result), indent=2, allow_nan=False))
     else:
-        click.echo(text, err=err)
+        click.echo(printable(text), err=err)
 
 
 def plain(value: Any) -> Any:

@@ -351,7 +351,7 @@ def _refuse_above_ceiling(paid: "Paid", currency: "Currency", ceiling: float | N
     if ceiling is not None and paid.total_minor > ceiling * currency.per_unit:
         raise MarketError(
             f"The payments come to {currency.text(paid.total_minor)}, above the ceiling of {currency.text_of(ceiling)}:"
-            " nothing was bought and nothing was written."
+            " nothing was bought and nothing was written. What such a campaign costs is told by hushbid plan."
         )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushbid.disclosure.account import account, refuse_old_claims
-from hushbid.disclosure.asking import as_question
+from hushbid.disclosure.asking import LAST_WAVE, as_question
 from hushbid.disclosure.plan import rows_text
 from hushbid.errors import InputError
 
@@ -56,6 +56,8 @@ def asked_by(record: "Record", question: str | None, wave: int | None) -> tuple[
     stated, number = _note(record, "question: "), _note(record, "wave: ") or ""
     if stated is not None and question is not None and as_question(stated) != as_question(question):
         raise InputError(f"--question must be that of the record, {stated!r}, or be left out, got {question!r}.")
+    if number.isdecimal() and len(number) > len(str(LAST_WAVE)):
+        raise InputError(f"The record's wave must be a whole number from 1 to {LAST_WAVE}.")
     if number.isdecimal() and wave is not None and int(number) != wave:
         raise InputError(f"--wave must be that of the record, {number}, or be left out, got {wave}.")
     return stated or question or QUESTION, int(number) if number.isdecimal() else wave or 1
@@ -88,7 +90,7 @@ def estimate_origin(campaign: "Campaign", answer: "Answer | TableAnswer") -> dic
     return {"wave": campaign.wave, "waves_before": answer.waves_before, "made_up": campaign.made_up}
 
 
-def refuse_unsaid_late(late: tuple[int, ...], people: int, said: str | None) -> None:
+def refuse_unsaid_late(late: tuple[int, ...], people: int, said: str | None, where: str = "data.late") -> None:
     """Somebody has to say what is paid for data that came too late."""
     if not late or said is not None:
         return
@@ -96,5 +98,5 @@ def refuse_unsaid_late(late: tuple[int, ...], people: int, said: str | None) -> 
     which[list(late)] = True
     raise InputError(
         f"Data came after the estimate was drawn, from the people in {rows_text(which)} of the reports (counted from"
-        ' 0). They cannot be used any more; data.late must say what is paid for them: "paid" or "unpaid".'
+        f' 0). They cannot be used any more; {where} must say what is paid for them: "paid" or "unpaid".'
     )

@@ -86,7 +86,7 @@ def read_people(
         if found.rows == 0:
             raise ReportError(f"{found.source}: no row can be priced.")
     reports = found.numbers(sensitivity, error=ReportError)
-    ids = None if id_column not in found else found.keys(id_column) if check_ids else found.texts(id_column)
+    ids = None if id_column not in found else found.keys(id_column) if check_ids else found.ids(id_column)
     groups = None if group is None else _groups(found, group)
     shown = found.columns[id_column] if ids is not None else found.numbered
     return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups, dropped=dropped)

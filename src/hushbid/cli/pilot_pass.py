@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushbid.cli.prior_file import Pilot
+from hushbid.ids import id_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +31,5 @@ class OverlapsKernel:
         return [self.id]
 
     def __call__(self, batch: Any, start: int | None) -> Overlaps:
-        ids = ["" if one is None else str(one).strip() for one in batch.column(self.id).to_pylist()]
+        ids = id_texts(batch.column(self.id).to_pylist())
         return Overlaps(tuple(pilot.overlap(ids) or 0 for pilot in self.pilots))

@@ -15,6 +15,12 @@ from hushbid.cli.market_options import read_bounds
 from hushbid.engine.atomic import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
 
+# What looks like nothing or like a space, as Unicode lists it (Default_Ignorable_Code_Point, fillers, the empty Braille
+# pattern); of other characters those without a shape of their own: controls, formats, unassigned and private ones.
+_BLANK = re.compile("[\\s\u115f\u1160\u2800\u3164\uffa0]")
+_UNSEEN = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff]")
+_WITHOUT_SHAPE = ("Cc", "Cf", "Cn", "Co")
+
 
 @make_command("privatize")
 @click.option("--campaign", required=True, metavar="NAME", help="What the value is for; one value is kept for each.")
@@ -112,5 +118,6 @@ def _file_name(campaign: str, person: str) -> str:
 
 
 def _plain(text: str) -> str:
-    shown = (letter for letter in unicodedata.normalize("NFKC", text) if unicodedata.category(letter) != "Cf")
+    spaced = _BLANK.sub(" ", unicodedata.normalize("NFKC", text))
+    shown = (letter for letter in _UNSEEN.sub("", spaced) if unicodedata.category(letter) not in _WITHOUT_SHAPE)
     return " ".join(unicodedata.normalize("NFKC", "".join(shown)).split())

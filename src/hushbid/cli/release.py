@@ -34,7 +34,14 @@ if TYPE_CHECKING:
     help="How sure the interval is to be.",
 )
 @click.option("--question", metavar="TEXT", help="What is asked, if RECORD does not say it.  [default: the mean]")
-@click.option("--wave", type=click.IntRange(1), metavar="N", help="Which time it is asked.  [default: RECORD's, or 1]")
+@click.option(
+    "--wave", type=click.IntRange(1, 1_000_000), metavar="N", help="Which time it is asked.  [default: RECORD's, or 1]"
+)
+@click.option(
+    "--late",
+    type=click.Choice(["paid", "unpaid"]),
+    help="What is paid to those whose data came after the estimate was drawn.  [default: such data are refused]",
+)
 @click.option("--accept-infinite-loss", is_flag=True, help="Use the data of people whose loss is infinite.")
 @click.option("--out", type=OneFile(), metavar="FILE", help="Record with the estimate in it.")
 @click.option("--force", is_flag=True, help="Replace the file. The estimate is not drawn again.")
@@ -49,12 +56,14 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     from hushbid.cli.once import BEFORE, MADE_UP
     from hushbid.cli.purchase import counted
 
-    answer, stamps, path = _release(record, data, given)
-    text, facts = estimate_text(answer.release, given["level"]), estimate_facts(answer.release, given["level"])
+    answer, question, stamps, path = _release(record, data, given)
+    text = estimate_text(answer.release, given["level"], question)
+    facts = estimate_facts(answer.release, given["level"])
     if answer.before:
         text += f"\n{BEFORE}"
     if answer.late:
-        text += f"\n{counted(len(answer.late))} delivered after it was drawn; their data were not used."
+        text += f"\n{counted(len(answer.late))} delivered after it was drawn: their data were not used, and they are"
+        text += f" {given['late']}."
     text += "".join(f"\nSTAMPED in the record: {stamp}." for stamp in stamps)
     if path is not None:
         text += f"\nWritten: {path}."
@@ -63,13 +72,15 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     tell(facts, text, as_json=as_json)
 
 
-def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", tuple[str, ...], Path | None]:
+def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", str, tuple[str, ...], Path | None]:
+    """The estimate, what was asked, what is stamped, and the record that was written."""
     from hushbid.cli.campaign_file import Kind
-    from hushbid.cli.once import store_beside
+    from hushbid.cli.once import asked_by, refuse_unsaid_late, store_beside
     from hushbid.cli.people import People, read_data, rows_of
     from hushbid.cli.purchase import record_writer
     from hushbid.disclosure import Answer
     from hushbid.errors import InputError
+    from hushbid.ids import id_texts
     from hushbid.record import read
 
     out = given["out"] or path.with_name(f"{path.name.removesuffix('.json')}.released.json")
@@ -79,13 +90,15 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", tu
     with Steps(4) as step:
         step("reading the record")
         record = read(path)
+        question, wave = asked_by(record, given["question"], given["wave"])
+        given = {**given, "question": question, "wave": wave}
         if record.release is not None:
             answer = Answer(release=record.release, before=True, late=(), waves_before=0)
-            return answer, record.stamps, None
+            return answer, question, record.stamps, None
         local = record.outcome.market.setting == "local"
         if given["simulated_values"] and not local:
             raise InputError("--simulated-values is for the local setting; in the central one DATA holds values.")
-        ids = None if record.ids is None else list(record.ids)
+        ids = None if record.ids is None else id_texts(record.ids)
         reports = record.outcome.reports
         people = People(source=str(path), ids=ids, id_column=ids or [], reports=reports, groups=None)
         step("reading the data")
@@ -95,31 +108,38 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", tu
         step("drawing")
         with rows_of(str(path)):
             answer, stamps = _answer(record, found.data, store_beside(path.parent), given)
+        refuse_unsaid_late(answer.late, len(people), given["late"], "--late")
         step("writing")
         whole = record.with_release(answer.release, stamps=stamps)
         with Staging(force=given["force"]) as files:
             files.add(out, record_writer(whole))
-    return answer, whole.stamps, out
+    return answer, question, whole.stamps, out
 
 
 def _answer(record: "Record", data: Any, claims: Path, given: dict[str, Any]) -> tuple["Answer", list[str]]:
     """The estimate, and what is stamped because of it."""
-    from hushbid.cli.once import MADE_UP, asked_by, wave_stamps
+    from hushbid.cli.once import MADE_UP, wave_stamps
+    from hushbid.cli.purchase import counted
     from hushbid.disclosure import release_made_up, release_once
     from hushbid.mechanism.publish import plan_of
 
     plan, simulated, accepted = plan_of(record.outcome), given["simulated_values"], given["accept_infinite_loss"]
-    question, wave = asked_by(record, given["question"], given["wave"])
     if MADE_UP in record.stamps:
         return release_made_up(plan, data, accept_infinite_loss=accepted, simulated=simulated), []
     answer = release_once(
         plan,
         data,
-        question=question,
-        wave=wave,
+        question=given["question"],
+        wave=given["wave"],
         ids=record.ids,
         claims=claims,
         accept_infinite_loss=accepted,
         simulated=simulated,
     )
-    return answer, wave_stamps(wave, answer.waves_before)
+    stamps = wave_stamps(given["wave"], answer.waves_before)
+    if answer.late:
+        who = counted(len(answer.late))
+        stamps.append(
+            f"late: the data of {who} came after the estimate was drawn and were not used; they are {given['late']}"
+        )
+    return answer, stamps

@@ -33,7 +33,7 @@ def serve_demo(host: str, port: int) -> None:
                     f"Ready.\n\n  Analyst      {here}/login\n               name {ANALYST} (or {AUDITOR}, who only"
                     f" reads), password {password}\n  Participant  {invited.naming}\n               names a price\n"
                     f"  Participant  {invited.giving}\n               gives a value, to which the browser adds noise;"
-                    " she agreed to 88 % at most\n"
+                    " she agreed to 88.1 % at most\n"
                 )
 
             demo = Demo(

@@ -1,32 +1,38 @@
 """What a participant's device keeps: the secret it exchanged her link for, the terms she reported on, and the noisy
-value it sends. All of it lies under the hash of the link.
+value it sends.
 
-The secret is drawn here and stored before it is sent, so an exchange whose answer got lost can be repeated.
+The secret lies under the hash of the link. It is drawn here and stored before it is sent, so an exchange whose answer
+got lost can be repeated.
 
 The terms decide how much noise is added, so they are stored before the report is sent and a server cannot change them
-afterwards: it may promise less privacy loss than she was shown, never more, and no other range or setting.
+afterwards: it may promise less privacy loss than she was shown, never more, and no other range, setting or currency.
 
-Two different noisy values of one datum tell more than one. So the first is stored before it is sent, under a name that
-depends on nothing the server says: the hash of her link. A server that claims another campaign,
-pseudonym, range or privacy loss later on gets the stored message, or a refusal, but no second draw.
+Two different noisy values of one datum tell more than one. So the first is stored before it is sent, with the terms
+under the server's address and what the server calls campaign and participant: a renewed link, or one of her own, finds
+it. What a link named first it names for ever: a server that claims another campaign or participant for that link gets
+the stored message, or a refusal, but no second draw. What is left: a new link together with a false name for
+the campaign or for her. This device cannot know that they are the same, and each such pretence costs another ε.
 """
 
 import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from hushbid.disclosure import PrivatizedValue, privatize
 from hushbid.errors import ReleaseError
 
 Bounds = tuple[float, float]
 SECRET_PREFIX = "hb_d_"
+_PLACE = re.compile("value-[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,12 @@ class Terms:
     price: float | None = field(repr=False)
     """What one unit of privacy loss costs her; None if this device does not know it."""
 
+    currency: str | None = None
+    """Of the price; None if it was not kept."""
+
+    decimals: int | None = None
+    """One unit of the currency is ``10**decimals`` minor units; None if it was not kept."""
+
 
 class Keeper(Protocol):
     """Keeps a person's terms, and draws her secret and her noisy value once."""
@@ -52,14 +64,17 @@ class Keeper(Protocol):
     def secret(self, token: str) -> str:
         """The secret that this device exchanges a link for; drawn now if there is none."""
 
-    def agree(self, token: str, terms: Terms) -> None:
+    def place(self, token: str, name: str) -> str:
+        """The name (`place_name`) that a link was first seen with; this one if it is new."""
+
+    def agree(self, place: str, terms: Terms) -> None:
         """Keep terms in the place of those kept before."""
 
-    def terms(self, token: str) -> Terms | None:
-        """The terms kept last for this secret."""
+    def terms(self, place: str) -> Terms | None:
+        """The terms kept last for this campaign and participant."""
 
-    def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
-        """The first noisy value that was drawn for this secret; drawn now if there is none."""
+    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
+        """The first noisy value that was drawn for this campaign and participant; drawn now if there is none."""
 
 
 class MessageFolder:
@@ -83,9 +98,26 @@ class MessageFolder:
             raise ReleaseError(f"{path} cannot be read, and holds the secret that your link was exchanged for.")
         return found
 
-    def agree(self, token: str, terms: Terms) -> None:
+    def place(self, token: str, name: str) -> str:
+        """The name in the link's file; what earlier versions kept under the link's own name is taken over."""
+        path = self.path / f"{_name(token)}.place"
+        try:
+            if not path.exists():
+                for suffix in (".terms", ".json"):
+                    with suppress(FileExistsError, FileNotFoundError):
+                        os.link(self.path / f"{_name(token)}{suffix}", self.path / f"{name}{suffix}")
+                with suppress(FileExistsError):
+                    self._write(path, name, first=True)
+            found = path.read_text("ascii")
+        except (OSError, ValueError):
+            found = ""
+        if not _PLACE.fullmatch(found):
+            raise ReleaseError(f"{path} cannot be read, and says which noisy value belongs to your link: restore it.")
+        return found
+
+    def agree(self, place: str, terms: Terms) -> None:
         """Write the terms durably; a crash leaves the old ones or the new ones."""
-        self._write(self._terms(token), json.dumps(asdict(terms)))
+        self._write(self._terms(place), json.dumps(asdict(terms)))
 
     def _write(self, path: Path, text: str, *, first: bool = False) -> None:
         """Write a file durably, whole or not at all; ``first`` leaves one that is there."""
@@ -109,9 +141,9 @@ class MessageFolder:
         finally:
             os.close(folder)
 
-    def terms(self, token: str) -> Terms | None:
+    def terms(self, place: str) -> Terms | None:
         """The terms in the file; damaged ones are refused, never guessed."""
-        path = self._terms(token)
+        path = self._terms(place)
         try:
             found = json.loads(path.read_text("ascii"))
             low, high = map(float, found["bounds"])
@@ -120,16 +152,16 @@ class MessageFolder:
                 return terms
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, OverflowError):
             pass
         raise ReleaseError(f"{path} cannot be read, and says how much you agreed to: restore it.")
 
-    def _terms(self, token: str) -> Path:
-        return self.path / f"{_name(token)}.terms"
+    def _terms(self, place: str) -> Path:
+        return self.path / f"{place}.terms"
 
-    def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
+    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
         """The message in the file, or a new one, stored durably before it is returned."""
-        return privatize(value, privacy_loss, bounds, store=self.path / _name(token))
+        return privatize(value, privacy_loss, bounds, store=self.path / place)
 
 
 class MessageMemory:
@@ -137,6 +169,7 @@ class MessageMemory:
 
     def __init__(self) -> None:
         self._secrets: dict[str, str] = {}
+        self._places: dict[str, str] = {}
         self._kept: dict[str, tuple[float, Bounds, PrivatizedValue]] = {}
         self._terms: dict[str, Terms] = {}
         self._lock = threading.Lock()
@@ -146,20 +179,25 @@ class MessageMemory:
         with self._lock:
             return self._secrets.setdefault(token, new_secret())
 
-    def agree(self, token: str, terms: Terms) -> None:
+    def place(self, token: str, name: str) -> str:
+        """The name in memory, or this one."""
+        with self._lock:
+            return self._places.setdefault(token, name)
+
+    def agree(self, place: str, terms: Terms) -> None:
         """Keep the terms."""
-        self._terms[token] = terms
+        self._terms[place] = terms
 
-    def terms(self, token: str) -> Terms | None:
+    def terms(self, place: str) -> Terms | None:
         """The terms kept."""
-        return self._terms.get(token)
+        return self._terms.get(place)
 
-    def message(self, token: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
+    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
         """The message in memory, or a new one."""
         with self._lock:
-            kept = self._kept.get(token)
+            kept = self._kept.get(place)
             if kept is None:
-                kept = self._kept[token] = (privacy_loss, bounds, privatize(value, privacy_loss, bounds))
+                kept = self._kept[place] = (privacy_loss, bounds, privatize(value, privacy_loss, bounds))
         if kept[:2] != (privacy_loss, bounds):
             raise ReleaseError("A value was privatized before with another privacy loss or other bounds.")
         return kept[2]
@@ -176,6 +214,18 @@ def default_folder() -> Path:
     if named:
         return Path(named)
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hushbid" / "values"
+
+
+def place_name(url: str, campaign: str, participant: str) -> str:
+    """A name for what is kept for a participant of a campaign on a server: no link and no secret is part of it.
+
+    >>> place_name("https://Example.org:443", "c1", "p1") == place_name("https://example.org/", "c1", "p1")
+    True
+    """
+    parts = urlsplit(url)
+    port = "" if parts.port in (None, 80, 443) else f":{parts.port}"
+    named = json.dumps([f"{parts.hostname}{port}{parts.path.rstrip('/')}", campaign, participant])
+    return f"value-{hashlib.sha256(named.encode()).hexdigest()[:32]}"
 
 
 def _name(token: str) -> str:

@@ -7,8 +7,8 @@ all, cannot speak for her.
 What leaves the process is hers to decide, so it never depends on what the server claims: `report` keeps what she was
 shown before it sends anything, and nothing that decides how much noise is added is taken from the server later on.
 `deliver_privately` adds noise whatever the campaign says, `deliver_value` is the only way in which a value leaves as it
-is, and both refuse a campaign of the other setting, another range than she was shown, a privacy loss above the largest
-she was shown, and an offer that does not cover what she said her privacy costs her.
+is, and both refuse a campaign of the other setting, another range or currency than she was shown, a privacy loss above
+the largest she was shown, and an offer that does not cover what she said her privacy costs her.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from hushbid.client.calls import Call, Conversation, Work, an_object, delete, get, post, put, say
-from hushbid.client.keeping import Bounds, Keeper, MessageFolder, Terms
+from hushbid.client.keeping import Bounds, Keeper, MessageFolder, Terms, place_name
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
 from hushbid.client.views import Participation, link_to, split_link
 from hushbid.disclosure.plan import as_bounds
@@ -48,8 +48,8 @@ class ParticipantClient:
         self, url: str, token: str, *, keeper: Keeper | None = None, attempts: int = ATTEMPTS, **more: Any
     ) -> None:
         """``keeper`` stores her secret, terms and noisy value; a folder of the account's own if none is given."""
-        self._talk = _Participant(token, keeper)
         self._transport = Transport(url, attempts=attempts, **more)
+        self._talk = _Participant(self._transport.url, token, keeper)
 
     @classmethod
     def from_link(cls, link: str, **more: Any) -> "ParticipantClient":
@@ -125,7 +125,7 @@ class ParticipantClient:
 
     def own_link(self) -> str:
         """A link for another device of hers, which opens once; one that she made before and did not use ends."""
-        return self._transport.run(self._talk.own_link(self._transport.url))
+        return self._transport.run(self._talk.own_link())
 
     def devices(self) -> dict[str, Any]:
         """Where her part is open, since when, and when links for other devices were made and used."""
@@ -152,7 +152,7 @@ class AsyncParticipantClient:
     """The same, waiting for nobody; many share one `AsyncTransport`, which whoever made it closes."""
 
     def __init__(self, transport: AsyncTransport, token: str, *, keeper: Keeper | None = None) -> None:
-        self._talk = _Participant(token, keeper)
+        self._talk = _Participant(transport.url, token, keeper)
         self._transport = transport
 
     async def participation(self) -> Participation:
@@ -213,7 +213,7 @@ class AsyncParticipantClient:
 
     async def own_link(self) -> str:
         """A link for another device of hers, which opens once."""
-        return await self._run(self._talk.own_link(self._transport.url))
+        return await self._run(self._talk.own_link())
 
     async def devices(self) -> dict[str, Any]:
         """Where her part is open."""
@@ -230,7 +230,8 @@ class AsyncParticipantClient:
 class _Participant:
     """The conversations, without the waiting."""
 
-    def __init__(self, token: str, keeper: Keeper | None) -> None:
+    def __init__(self, url: str, token: str, keeper: Keeper | None) -> None:
+        self._url = url
         self._token = token
         self._keeper = keeper or MessageFolder()
         self._secret: str | None = None
@@ -249,9 +250,10 @@ class _Participant:
         at_most = _limit(at_most)
         view = offer if offer is not None else (yield from self.participation())
         if view.campaign_state == "reporting":  # otherwise the server refuses, and she has agreed to nothing
-            kept = yield Work(lambda: self._keeper.terms(self._token))
+            place = yield from self._place(view)
+            kept = yield Work(lambda: self._keeper.terms(place))
             terms = _terms(view, kept, float(sensitivity), at_most)
-            yield Work(lambda: self._keeper.agree(self._token, terms))
+            yield Work(lambda: self._keeper.agree(place, terms))
         told = yield from self._ask(put("/participation/report", {"sensitivity": float(sensitivity)}))
         return Participation.from_dict(told)
 
@@ -261,9 +263,11 @@ class _Participant:
     def deliver_privately(
         self, value: float, at_most: float | None, bounds: Bounds | None, offer: Participation | None
     ) -> Conversation[Participation]:
-        agreed, loss = yield from self._promise("local", at_most, bounds, offer)
+        view = offer if offer is not None else (yield from self.participation())
+        agreed, loss = yield from self._promise("local", at_most, bounds, view)
         number = _datum(value)
-        message = yield Work(lambda: self._keeper.message(self._token, number, loss, agreed.bounds))
+        place = yield from self._place(view)
+        message = yield Work(lambda: self._keeper.message(place, number, loss, agreed.bounds))
         name = hashlib.sha256(f"hushbid delivery\n{(yield from self._entered())}".encode()).hexdigest()
         content = {
             "message": message.to_dict(),
@@ -274,7 +278,8 @@ class _Participant:
     def deliver_value(
         self, value: float, at_most: float | None, bounds: Bounds | None, offer: Participation | None
     ) -> Conversation[Participation]:
-        agreed, _ = yield from self._promise("central", at_most, bounds, offer)
+        view = offer if offer is not None else (yield from self.participation())
+        agreed, _ = yield from self._promise("central", at_most, bounds, view)
         number = _datum(value)
         low, high = agreed.bounds
         if not low <= number <= high:
@@ -307,11 +312,11 @@ class _Participant:
     def end_other_devices(self) -> Conversation[dict[str, Any]]:
         return self._object(delete("/participation/devices"))
 
-    def own_link(self, url: str) -> Conversation[str]:
+    def own_link(self) -> Conversation[str]:
         told = yield from self._object(post("/participation/link"))
         if not isinstance(told.get("token"), str):
             raise ServerFailed("The server gave no link: this is not a Hushbid server, or not its version.")
-        return link_to(url, told["token"])
+        return link_to(self._url, told["token"])
 
     def _ask(self, call: Call) -> Conversation[Any]:
         """Ask for something with her secret."""
@@ -325,20 +330,26 @@ class _Participant:
             self._secret = secret
         return self._secret
 
+    def _place(self, view: Participation) -> Conversation[str]:
+        """Under which name her terms and her noisy value are kept."""
+        name = place_name(self._url, view.campaign, view.participant)
+        place: str = yield Work(lambda: self._keeper.place(self._token, name))
+        return place
+
     def _object(self, call: Call) -> Conversation[dict[str, Any]]:
         return an_object((yield from self._ask(call)))
 
     def _promise(
-        self, setting: str, at_most: float | None, bounds: Bounds | None, offer: Participation | None
+        self, setting: str, at_most: float | None, bounds: Bounds | None, view: Participation
     ) -> Conversation[tuple[Terms, float]]:
         """The terms and what she is promised, if the campaign still keeps to them and the offer is good enough."""
         at_most = _limit(at_most)
-        view = offer if offer is not None else (yield from self.participation())
         if view.setting != setting:
             raise NotAllowed(f"This campaign is {view.setting}, not {setting}: nothing was sent.")
         if not view.promised:
             raise NotAllowed("No data of yours are wanted, or it is not decided yet: nothing was sent.")
-        kept = yield Work(lambda: self._keeper.terms(self._token))
+        place = yield from self._place(view)
+        kept = yield Work(lambda: self._keeper.terms(place))
         if kept is None:
             if at_most is None or bounds is None:
                 raise NotAllowed(
@@ -350,6 +361,7 @@ class _Participant:
             raise NotAllowed(f"You reported to a {kept.setting} campaign, and now it is {setting}: nothing was sent.")
         if view.bounds != kept.bounds:
             raise NotAllowed("The campaign names another range of the data than you agreed to: nothing was sent.")
+        _require_currency(view, kept)
         most = kept.largest_loss if at_most is None else min(kept.largest_loss, at_most)
         if not view.promised <= most:
             raise NotAllowed(f"The campaign would cost you a privacy loss above {most:g}: nothing was sent.")
@@ -363,6 +375,7 @@ def _terms(view: Participation, kept: Terms | None, price: float, at_most: float
     """What she agrees to by reporting now; once she has, only she can agree to more."""
     if kept is not None and (kept.setting, kept.bounds) != (view.setting, view.bounds):
         raise NotAllowed("The campaign names another setting or range than when you first reported: nothing was sent.")
+    _require_currency(view, kept)
     limits = [limit for limit in (view.max_privacy_loss, at_most) if limit is not None]
     if kept is not None and at_most is None:
         limits.append(kept.largest_loss)
@@ -371,7 +384,24 @@ def _terms(view: Participation, kept: Terms | None, price: float, at_most: float
             f"The campaign names no largest privacy loss from 0 to {_LARGEST_SHOWN:g}: nothing was sent. You may name"
             " yours with at_most."
         )
-    return Terms(setting=view.setting, bounds=view.bounds, largest_loss=min(limits), price=price)
+    return Terms(
+        setting=view.setting,
+        bounds=view.bounds,
+        largest_loss=min(limits),
+        price=price,
+        currency=view.currency,
+        decimals=view.decimals,
+    )
+
+
+def _require_currency(view: Participation, kept: Terms | None) -> None:
+    """Refuse other money than her price was named in; earlier versions kept none."""
+    if (
+        kept is not None
+        and kept.currency is not None
+        and (kept.currency, kept.decimals) != (view.currency, view.decimals)
+    ):
+        raise NotAllowed("The campaign names another currency than you named your price in: nothing was sent.")
 
 
 def _limit(at_most: float | None) -> float | None:

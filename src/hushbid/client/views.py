@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from hushbid.disclosure.plan import as_bounds
 from hushbid.errors import InputError, ServerFailed
+from hushbid.record.money import MOST_DECIMALS
 
 Setting = Literal["central", "local"]
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})
@@ -207,7 +208,7 @@ class Participation:
             payment=_whole(found, "payment"),
             due=_whole(found, "due") or 0,
             currency=_text(found, "currency"),
-            decimals=_whole(found, "decimals") or 0,
+            decimals=_decimals(found),
             content=found,
         )
 
@@ -231,8 +232,9 @@ def _number(values: Mapping[str, Any], name: str) -> float | None:
         return None
     if found == "inf":
         return math.inf
-    if isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found):
-        return float(found)
+    if isinstance(found, (int, float)) and not isinstance(found, bool) and abs(found) < math.inf:
+        with suppress(OverflowError):
+            return float(found)
     raise ServerFailed(f"The answer's {name} is not a number.")
 
 
@@ -241,6 +243,13 @@ def _whole(values: Mapping[str, Any], name: str) -> int | None:
     if found is None or type(found) is int:
         return found
     raise ServerFailed(f"The answer's {name} is not a whole number.")
+
+
+def _decimals(values: Mapping[str, Any]) -> int:
+    found = _whole(values, "decimals")
+    if found is not None and 0 <= found <= MOST_DECIMALS:
+        return found
+    raise ServerFailed(f"The answer's decimals are not a whole number from 0 to {MOST_DECIMALS}.")
 
 
 def _bounds(found: Any) -> tuple[float, float]:

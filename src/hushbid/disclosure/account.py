@@ -5,6 +5,7 @@ For a folder there are, beside the three files of each claim (`hushbid.disclosur
     store.key     32 random bytes, made once: names and fingerprints are hashes under it and tell nothing without it
     store.lock    held around looking for a claim and drawing, so that of two who ask at once one draws
     seen-DATA     which claim was drawn from some data, by their fingerprint, so that no other one is
+    alike-ANSWERS-NAME   the same by a fingerprint without ids; for whoever asks, or asked, without them
 
 A claim's name is ``ids-PEOPLE-QUESTION-WAVE``, or ``data-...`` where people have no ids and are known by their data.
 Not in it, on purpose, are payments, tolerances, the order of rows and the folder of the results: changing one of these
@@ -24,15 +25,27 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.disclosure.asking import Ask
-from hushbid.disclosure.claims import drawn_once, locked, make_folder, stored, usable, write_first
+from hushbid.disclosure.claims import (
+    drawing_of,
+    drawn_once,
+    locked,
+    make_folder,
+    stored,
+    usable,
+    was_drawn,
+    write_first,
+)
 from hushbid.errors import AlreadyReleased, ReleaseError
 
 VARIABLE = "HUSHBID_CLAIMS"
 _KEY, _LOCK, _KEY_BYTES = "store.key", "store.lock", 32
-_FORMAT, _VERSION = "hushbid claim", 1
+_FORMAT, _VERSION = "hushbid claim", 2
 _OLD = re.compile(r"[0-9a-f]{64}\.(json|claim|draft)")
-_SEEN = "seen-"
-_CLAIMS = ("*.json", "*.claim", "*.draft", f"{_SEEN}*")
+_NAME = re.compile(r"(ids|data)-[0-9a-f]{32}-[0-9a-f]{32}-[0-9]{1,7}")
+_SEEN, _ALIKE = "seen-", "alike-"
+_CLAIMS = ("*.json", "*.claim", "*.draft", f"{_SEEN}*", f"{_ALIKE}*")
+_SUMS = ("losses", "marked"), ("variances", "marked_variances")
+"""What was promised where only sums are known: a plain one, and one that ids weigh."""
 _ROUNDING = 1e-8
 """Sums of losses that differ by less, relative to their size, are equal: engines add up in different orders."""
 
@@ -47,10 +60,13 @@ class Marks:
     question: str
     wave: int
     data: str
+    answers: str
     setting: str
     bounds: tuple[float, float]
     losses: float
     marked: float
+    variances: float
+    marked_variances: float
     exact: str | None
     """A hash of everybody's losses and variance to the last bit; None where only sums are known."""
 
@@ -64,10 +80,13 @@ class Marks:
             question=_keyed(key, "question", ask.question.encode("utf-8", "surrogatepass")),
             wave=ask.wave,
             data=_keyed(key, "data delivered", tally.data.to_bytes(32, "little")),
+            answers=_keyed(key, "answers", tally.answers.to_bytes(32, "little")),
             setting=ask.setting,
             bounds=ask.bounds,
             losses=tally.losses,
             marked=tally.marked,
+            variances=tally.variances,
+            marked_variances=tally.marked_variances,
             exact=None if ask.exact is None else _keyed(key, "losses", ask.exact),
         )
 
@@ -76,6 +95,15 @@ class Marks:
         """The name of the claim."""
         return f"{self.people}-{self.question}-{self.wave}"
 
+    @property
+    def nameless(self) -> bool:
+        """Whether people are known by their data alone."""
+        return _is_nameless(self.people)
+
+    def data_prints(self) -> dict[str, str]:
+        """By which data are compared: with ids, and without."""
+        return {"print": self.data, "answers": self.answers}
+
     def promises(self) -> dict[str, Any]:
         """What was promised, as it is stored."""
         return {
@@ -83,6 +111,8 @@ class Marks:
             "bounds": list(self.bounds),
             "losses": self.losses,
             "marked": self.marked,
+            "variances": self.variances,
+            "marked_variances": self.marked_variances,
             "exact": self.exact,
         }
 
@@ -92,8 +122,17 @@ class Marks:
             return False
         if self.exact is not None and promise["exact"] is not None:
             return bool(self.exact == promise["exact"])
-        room = _ROUNDING * max(self.losses, promise["losses"])
-        return all(math.isclose(getattr(self, name), promise[name], abs_tol=room) for name in ("losses", "marked"))
+        return all(self._equal(promise, plain, name) for plain, marked in _SUMS for name in (plain, marked))
+
+    def might_be(self, promise: Mapping[str, Any]) -> bool:
+        """Whether it may have been promised to the same people, for all that can be said without ids."""
+        if [self.setting, list(self.bounds)] != [promise["setting"], promise["bounds"]]:
+            return False
+        return self._equal(promise, "losses", "losses")
+
+    def _equal(self, promise: Mapping[str, Any], plain: str, name: str) -> bool:
+        room = _ROUNDING * max(getattr(self, plain), promise[plain])
+        return math.isclose(getattr(self, name), promise[name], abs_tol=room)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,15 +215,12 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
                 "wave": ours.wave,
                 "waves_before": _waves(folder, ours),
                 "promise": ours.promises(),
-                "data": {"delivered": ask.tally.delivered, "print": ours.data},
+                "data": {"delivered": ask.tally.delivered, **ours.data_prints()},
                 "release": dict(draw(ours.name)),
             }
 
         claim = drawn_once(folder, ours.name, first)
-    if (claim.get("format"), claim.get("version")) != (_FORMAT, _VERSION):
-        raise ReleaseError(
-            f"{folder / ours.name}.json is no claim of this version; it is neither returned nor replaced."
-        )
+    _refuse_no_claim(folder, ours.name, claim)
     if not drawn and not ours.promised_alike(claim["promise"]):
         raise AlreadyReleased(
             "This was asked of these people before, under other promises (setting, bounds, variance or privacy"
@@ -203,47 +239,74 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
     )
 
 
-def refuse_neighbour(ours: Marks, name: str, data: str, promise: Mapping[str, Any]) -> None:
-    """Refuse to draw if another claim shows that these very data, or these nameless people, were drawn from."""
-    if data == ours.data:
-        raise _same_data()
+def refuse_neighbour(ours: Marks, name: str, data: Mapping[str, Any], promise: Mapping[str, Any]) -> None:
+    """Refuse to draw if another claim shows that these very data, or people who may be these, were drawn from."""
     people, question, wave = name.rsplit("-", 2)
-    nameless = ours.people.startswith("data-") and people.startswith("data-")
-    asked_alike = (question, wave) == (ours.question, str(ours.wave))
-    if nameless and asked_alike and ours.promised_alike({**promise, "exact": None}):
+    nameless = ours.nameless or _is_nameless(people)
+    if data["print"] == ours.data or (nameless and data["answers"] == ours.answers):
+        raise _same_data()
+    if nameless and (question, wave) == (ours.question, str(ours.wave)) and ours.might_be(promise):
         raise AlreadyReleased(
-            "The same was asked of people without ids who were promised the same, and answered from other data; an"
-            " estimate is drawn once. If these are other people, give their ids; if it is another question, its text."
+            "The same was asked of people who were promised the same, and answered from other data; an estimate is"
+            " drawn once. One of the two times these are people without ids, so they may be the same ones. If they are"
+            " others, give the ids of both; if it is another question, its text."
         )
+
+
+def _is_nameless(people: str) -> bool:
+    return people.startswith("data-")
 
 
 def _same_data() -> AlreadyReleased:
     return AlreadyReleased(
         "An estimate has been drawn from these very data under another question or wave, or with other people beside"
-        " them; a second one would cost people their privacy twice. Data of another question, or of a later wave, are"
-        " collected for it."
+        " them, or with ids where there are none now, or without; a second one would cost people their privacy twice."
+        " Ask again as it was asked. Data of another question, or of a later wave, are collected for it."
     )
 
 
 def _refuse_neighbours(folder: Path, ours: Marks) -> None:
-    if ours.people.startswith("data-"):
-        for path in sorted(folder.glob(f"data-*-{ours.question}-{ours.wave}.json")):
-            claim = stored(folder, path.stem)
-            if claim is not None:
-                refuse_neighbour(ours, path.stem, claim["data"]["print"], claim["promise"])
+    for mark in folder.glob(f"{_ALIKE}{ours.answers}-*"):
+        name = mark.name.removeprefix(f"{_ALIKE}{ours.answers}-")
+        if name != ours.name and (ours.nameless or _is_nameless(name)) and was_drawn(folder, name):
+            raise _same_data()
+    whose = "*" if ours.nameless else "data-*"
+    for path in sorted(folder.glob(f"{whose}-{ours.question}-{ours.wave}.claim")):
+        claim = None if path.stem == ours.name else drawing_of(folder, path.stem)
+        if claim is not None:
+            _refuse_no_claim(folder, path.stem, claim)
+            refuse_neighbour(ours, path.stem, claim["data"], claim["promise"])
+
+
+def _refuse_no_claim(folder: Path, name: str, claim: Mapping[str, Any]) -> None:
+    """What is whole but was not written by this version is not guessed at."""
+    promise, data = claim.get("promise"), claim.get("data")
+    is_one = (
+        (claim.get("format"), claim.get("version")) == (_FORMAT, _VERSION)
+        and isinstance(promise, dict)
+        and {"setting", "bounds", "exact"} <= promise.keys()
+        and all(type(promise.get(sum)) is float for pair in _SUMS for sum in pair)
+        and isinstance(data, dict)
+        and all(type(data.get(print)) is str for print in ("print", "answers"))
+        and type(data.get("delivered")) is type(claim.get("waves_before")) is int
+        and isinstance(claim.get("release"), dict)
+    )
+    if not is_one:
+        raise ReleaseError(f"{folder / name}.json is no claim of this version; it is neither returned nor replaced.")
 
 
 def _mark_data(folder: Path, ours: Marks) -> None:
     """Note which claim draws from these data, before it does; refuse if another one has. The lock is held."""
-    mark = folder / f"{_SEEN}{ours.data}"
-    if mark.exists():
-        name = mark.read_text(encoding="ascii", errors="replace")
-        if name == ours.name:
-            return
-        if not name or any((folder / f"{name}{ending}").exists() for ending in (".json", ".draft")):
+    mark, alike = folder / f"{_SEEN}{ours.data}", folder / f"{_ALIKE}{ours.answers}-{ours.name}"
+    name = mark.read_text(encoding="ascii", errors="replace") if mark.exists() else None
+    if name is not None and name != ours.name:
+        if not re.fullmatch(_NAME, name) or was_drawn(folder, name):
             raise _same_data()
         mark.unlink()  # whoever left it died before anything was drawn
-    write_first(mark, ours.name.encode())
+    if name != ours.name:
+        write_first(mark, ours.name.encode())
+    if not alike.exists():
+        write_first(alike, b"")
 
 
 def _waves(folder: Path, ours: Marks) -> int:

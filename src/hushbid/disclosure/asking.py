@@ -3,7 +3,8 @@
 People are the sum of a hash of each id, so they have no order and add up batch by batch wherever the rows are; so are
 the data of those who delivered, each hashed with the id it belongs to. Losses are two plain sums, one of them weighted
 by the person's hash: engines differ in the last bits, which a sum forgives, and a loss that moves from one person to
-another moves the weighted one. Nothing here is keyed or stored: `hushbid.disclosure.account` keys what it keeps.
+another moves the weighted one. Variances are two sums of the same kind. Nothing here is keyed or stored:
+`hushbid.disclosure.account` keys what it keeps.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ from hushbid.estimation import FloatArray, Setting
 Digests = NDArray[np.uint64]
 """One row of four words per hash."""
 
+LAST_WAVE = 1_000_000
 _MODULUS = 1 << 256
 _PERSON, _DATUM = b"hushbid person", b"hushbid datum"
 
@@ -38,8 +40,17 @@ class Tally:
     marked: float = 0.0
     """The same, each times a number in [0, 1) that her id decides; equal to ``losses`` without ids."""
 
+    variances: float = 0.0
+    """The sum of log(1 + variance) over everybody."""
+
+    marked_variances: float = 0.0
+    """The same, each times the number that her id decides."""
+
     data: int = 0
     """The sum of a hash of each id and datum, over those who were asked and delivered."""
+
+    answers: int = 0
+    """The same without the ids, so that data are recognised when these are left out; equal to ``data`` without ids."""
 
     delivered: int = 0
     """How many these were."""
@@ -50,7 +61,10 @@ class Tally:
             people=(self.people + other.people) % _MODULUS,
             losses=self.losses + other.losses,
             marked=self.marked + other.marked,
+            variances=self.variances + other.variances,
+            marked_variances=self.marked_variances + other.marked_variances,
             data=(self.data + other.data) % _MODULUS,
+            answers=(self.answers + other.answers) % _MODULUS,
             delivered=self.delivered + other.delivered,
         )
 
@@ -93,36 +107,38 @@ def as_question(question: object) -> str:
 
 
 def as_wave(wave: object) -> int:
-    """A wave is a whole number from 1."""
-    if not isinstance(wave, int) or isinstance(wave, bool) or wave < 1:
-        raise InputError(f"wave must be a whole number of at least 1, got {wave!r}.")
+    """A wave is a whole number from 1; nobody is asked the same more than a million times."""
+    if not isinstance(wave, int) or isinstance(wave, bool) or not 1 <= wave <= LAST_WAVE:
+        got = "a larger one" if isinstance(wave, int) and wave > LAST_WAVE else repr(wave)
+        raise InputError(f"wave must be a whole number from 1 to {LAST_WAVE}, got {got}.")
     return wave
 
 
-def as_ids(ids: Iterable[object]) -> list[str]:
-    """Ids as texts, the same whatever kind of column they stand in."""
-    return ["" if one is None else unicodedata.normalize("NFC", str(one)).strip() for one in ids]
-
-
 def person_digests(ids: Sequence[str]) -> Digests:
-    """A hash of each id."""
+    """A hash of each id, as `hushbid.ids.id_texts` writes it."""
     return _digests((one.encode("utf-8", "surrogatepass") for one in ids), _PERSON)
 
 
-def tallied(people: Digests | None, losses: FloatArray, data: Sequence[bytes | None]) -> Tally:
-    """Some rows: hashes of ids (None: no ids), losses, and a form of each datum (None: not asked or not delivered)."""
+def tallied(
+    people: Digests | None, losses: FloatArray, variance: FloatArray | float, data: Sequence[bytes | None]
+) -> Tally:
+    """Some rows: hashes of ids (None: no ids), losses, variances, and forms of data (None: not asked or delivered)."""
     names = b"" if people is None else people.astype("<u8").tobytes()
-    delivered = _digests(
-        (names[32 * row : 32 * row + 32] + datum for row, datum in enumerate(data) if datum is not None), _DATUM
-    )
+    there = [(row, datum) for row, datum in enumerate(data) if datum is not None]
+    answers = _total(_digests((datum for _, datum in there), _DATUM))
+    named = (names[32 * row : 32 * row + 32] + datum for row, datum in there)
+    spreads = np.broadcast_to(np.log1p(variance), losses.shape)
     sizes = np.where(np.isinf(losses), 1.0, losses / (1.0 + np.where(np.isinf(losses), 0.0, losses)))
     shares = np.ones(sizes.size) if people is None else people[:, 0] / 2.0**64
     return Tally(
         people=0 if people is None else _total(people),
         losses=math.fsum(sizes),
         marked=math.fsum(sizes * shares),
-        data=_total(delivered),
-        delivered=len(delivered),
+        variances=math.fsum(spreads),
+        marked_variances=math.fsum(spreads * shares),
+        data=answers if people is None else _total(_digests(named, _DATUM)),
+        answers=answers,
+        delivered=len(there),
     )
 
 

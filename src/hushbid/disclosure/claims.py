@@ -2,15 +2,18 @@
 
 For a name in a folder there are three files::
 
-    NAME.claim    created exclusively and made durable before anything is drawn; holds the lock; never removed
+    NAME.claim    created exclusively and made durable before anything is drawn; holds the lock; never removed;
+                  empty until a drawing is complete on the disk, and it says so before anybody can see that one
     NAME.draft    the drawing while it is being written; gone as soon as the final file is there
     NAME.json     the drawing, complete; appears in one step and is never replaced
 
 A live claimant holds an advisory lock on the claim, so nobody else completes it. A claim without a final file belongs
 to somebody who died before showing anything. The next one to ask finishes the job: with the draft if it is complete, so
-that not even the disk ever holds two drawings, else with a new drawing. A final file is returned as it stands.
+that not even the disk ever holds two drawings, else with a new drawing. A final file is returned as it stands. If the
+claim says that there was a drawing and there is none, somebody took it away, who may have seen it: nothing is drawn.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -19,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hushbid.errors import ReleaseError
+from hushbid.errors import AlreadyReleased, ReleaseError
 
 try:
     import fcntl
@@ -27,12 +30,26 @@ except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
 _TAIL = b"}\n"
+_DRAWN = b"drawn\n"
 
 
 def stored(folder: Path, name: str) -> dict[str, Any] | None:
     """What was drawn under this name, or None."""
     with usable(folder):
         return _stored(folder, name)
+
+
+def was_drawn(folder: Path, name: str) -> bool:
+    """Whether there is or was a drawing under this name."""
+    return any((folder / f"{name}{end}").exists() for end in (".json", ".draft")) or _says_drawn(folder, name)
+
+
+def drawing_of(folder: Path, name: str) -> dict[str, Any] | None:
+    """What was drawn under this name, also if nobody saw it yet; None if nothing was. One that is gone is refused."""
+    found = _stored(folder, name) or _read(folder / f"{name}.draft")
+    if found is None and _says_drawn(folder, name):
+        raise _gone(folder, name)
+    return found
 
 
 def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
@@ -52,6 +69,8 @@ def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -
 def make_folder(folder: Path) -> None:
     """A folder for its owner only, if there is none."""
     if not folder.is_dir():
+        if folder.exists():
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _sync(folder.parent)
 
@@ -136,13 +155,38 @@ def _store(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> No
     """Write the drawing under its draft name, then give it its final name, durably at each step. The lock is held."""
     draft, final = folder / f"{name}.draft", folder / f"{name}.json"
     if _read(draft) is None:
+        if _says_drawn(folder, name):
+            raise _gone(folder, name)
         draft.unlink(missing_ok=True)
         _write(draft, _sealed(draw()))
     _sync(draft)
     _sync(folder)
+    _say_drawn(folder, name)
     os.link(draft, final)  # unlike a rename, fails if the final file exists
     _sync(folder)
     draft.unlink()
+
+
+def _says_drawn(folder: Path, name: str) -> bool:
+    claim = folder / f"{name}.claim"
+    return claim.exists() and claim.stat().st_size > 0
+
+
+def _say_drawn(folder: Path, name: str) -> None:
+    """Note in the claim, durably, that there is a drawing."""
+    descriptor = os.open(folder / f"{name}.claim", os.O_WRONLY)
+    try:
+        os.write(descriptor, _DRAWN)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _gone(folder: Path, name: str) -> AlreadyReleased:
+    return AlreadyReleased(
+        f"{folder / name}.json was stored and is gone. Somebody may have seen what it held, so nothing is drawn in its"
+        " place: put the file back."
+    )
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -182,8 +226,11 @@ def _opened(content: bytes) -> dict[str, Any] | None:
     text = content[len(_head(b"")) : -len(_TAIL)]
     if content != _head(text) + text + _TAIL:
         return None
-    drawing: dict[str, Any] = json.loads(text)
-    return drawing
+    try:
+        drawing = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return drawing if isinstance(drawing, dict) else None
 
 
 def _head(text: bytes) -> bytes:

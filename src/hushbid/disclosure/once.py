@@ -13,7 +13,6 @@ from hushbid.disclosure.account import Marks, Settled, refuse_neighbour, settle
 from hushbid.disclosure.asking import (
     Ask,
     Digests,
-    as_ids,
     as_question,
     as_wave,
     canonical_order,
@@ -23,7 +22,8 @@ from hushbid.disclosure.asking import (
 from hushbid.disclosure.plan import ReleasePlan
 from hushbid.disclosure.publish import draw_first, prepare, was_shown
 from hushbid.disclosure.release import FORMAT, Release
-from hushbid.errors import AlreadyReleased, InputError
+from hushbid.errors import AlreadyReleased, InputError, ReleaseError
+from hushbid.ids import id_texts
 
 _process_key = secrets.token_bytes(32)
 _asked: dict[str, Marks] = {}
@@ -63,7 +63,8 @@ def release_once(
 
     With ``claims``, a folder, what was drawn is stored there before it is returned. Asking the same people the same
     again, with the same promises and the same data, returns it; other promises or other data are refused. Without ids,
-    people are known by their data. Without ``claims`` the process remembers, and asking again is refused.
+    people are known by their data, and what was drawn from these with ids is not drawn again without. Without
+    ``claims`` the process remembers, and asking again is refused.
     """
     prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)
     people, forms = _as_people(ids, plan.people), prepared.forms()
@@ -74,7 +75,7 @@ def release_once(
         by_ids=people is not None,
         setting=plan.setting,
         bounds=plan.bounds,
-        tally=tallied(people, plan.promised, forms),
+        tally=tallied(people, plan.promised, plan.variance, forms),
         exact=np.stack([plan.promised, plan.delivered, plan.variance])[:, order].astype("<f8").tobytes(),
     )
     if claims is None:
@@ -90,7 +91,7 @@ def release_once(
         raise AlreadyReleased(
             "The estimate was drawn by an engine, which kept no figures of single people: ask again on an engine."
         )
-    kept = _listed(Release.from_dict(settled.release), np.argsort(order))
+    kept = _listed(_of_people(settled, plan.people), np.argsort(order))
     late = () if settled.same_data else _late(kept, people, plan, forms, settled)
     _shown(ask)
     return Answer(
@@ -114,10 +115,18 @@ def other_data(also: str = "") -> AlreadyReleased:
     )
 
 
+def _of_people(settled: Settled, people: int) -> Release:
+    """The stored release, if it is one of so many people."""
+    release = Release.from_dict(settled.release)
+    if release.privacy_loss.shape != (people,) or not all(0 <= row < people for row in release.dropped_out):
+        raise ReleaseError(f"{settled.name}.json holds a release of other people; it is neither returned nor replaced.")
+    return release
+
+
 def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
     if ids is None:
         return None
-    names = as_ids(ids)
+    names = id_texts(ids)
     if len(names) != people:
         raise InputError(f"ids must have one entry per person ({people}), got {len(names)}.")
     return person_digests(names)
@@ -131,7 +140,7 @@ def _late(
     rest = list(forms)
     for row in late:
         rest[row] = None
-    if not settled.fits(tallied(people, plan.promised, rest).data):
+    if not settled.fits(tallied(people, plan.promised, plan.variance, rest).data):
         raise other_data()
     return late
 
@@ -152,7 +161,7 @@ def _remembered(ask: Ask, draw: Callable[[], Release], folder: Path | None) -> R
     with _asked_lock:
         for name, other in _asked.items():
             if name != ours.name:
-                refuse_neighbour(ours, name, other.data, other.promises())
+                refuse_neighbour(ours, name, other.data_prints(), other.promises())
         known = _asked.setdefault(ours.name, ours) is not ours
     try:
         return draw_first(ours.name, draw, folder)

@@ -120,7 +120,10 @@ def as_bounds(bounds: object) -> tuple[float, float]:
 def _end_of_range(value: object) -> float:
     if isinstance(value, (str, bytes, bool)) or np.ma.is_masked(value):
         raise TypeError
-    return float(value)  # type: ignore[arg-type]
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:  # an integer beyond every float, too large for a bound whatever its sign
+        return math.inf
 
 
 def as_column(data: object, *, needed: NDArray[np.bool_]) -> FloatArray:

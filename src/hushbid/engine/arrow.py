@@ -67,6 +67,10 @@ class ArrowEngine:
         """What is read, in order; only of a path."""
         return list(self._dataset.files)
 
+    def kind(self, column: str) -> Any:
+        """The Arrow type of a column."""
+        return self._dataset.schema.field(column).type
+
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
         """The sum of the kernel's results over all batches."""
         return fold(_batches(self._dataset, kernel.columns), kernel, zero)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.disclosure.asking import Ask, Tally, as_ids, as_question, as_wave, person_digests, tallied
+from hushbid.disclosure.asking import Ask, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.publish import message_form, number_forms
 from hushbid.disclosure.wire import PrivatizedValue
 from hushbid.engine.boundary import Batch
@@ -13,6 +13,7 @@ from hushbid.engine.decisions import Decider
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError
+from hushbid.ids import id_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class AskKernel:
     kernel: Decider
     data: str
     central: bool
+    variance: float
+    """Everybody's, where the table has no column of it."""
 
     @property
     def columns(self) -> list[str]:
@@ -34,8 +37,9 @@ class AskKernel:
         losses = self.kernel.decide(batch, rows)[0]
         good = np.arange(batch.num_rows) if rows.good is None else np.flatnonzero(rows.good)
         column = None if people.id is None else batch.column(people.id).take(good)
-        found = None if column is None else person_digests(as_ids(column.to_pylist()))
-        return tallied(found, losses, self._forms(batch, good, losses > 0.0))
+        found = None if column is None else person_digests(id_texts(column.to_pylist()))
+        variance = self.variance if rows.variance is None else rows.variance
+        return tallied(found, losses, variance, self._forms(batch, good, losses > 0.0))
 
     def _forms(self, batch: Batch, good: NDArray[np.intp], asked: NDArray[np.bool_]) -> list[bytes | None]:
         if self.central:
@@ -61,7 +65,8 @@ def _message_form(text: object) -> bytes | None:
 def asked_of(priced: Priced, data: str, *, question: str, wave: int) -> Ask:
     """A question to the people of a priced table, from one pass."""
     market = priced.market
-    kernel = AskKernel(priced._kernel, data, market.setting == "central")
+    spread = float(np.max(np.asarray(market.stated_variance)))
+    kernel = AskKernel(priced._kernel, data, market.setting == "central", spread)
     return Ask(
         question=as_question(question),
         wave=as_wave(wave),

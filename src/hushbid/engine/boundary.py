@@ -72,6 +72,10 @@ class Engine(Protocol):
         """The names of its columns."""
         ...
 
+    def kind(self, column: str) -> Any:
+        """The Arrow type of a column."""
+        ...
+
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
         """The sum of the kernel's results over all batches of the columns that it reads."""
         ...

@@ -22,6 +22,13 @@ class DuckDBEngine:
         self.names: list[str] = list(relation.columns)
         self._check_connection()
 
+    def kind(self, column: str) -> Any:
+        """The Arrow type of a column; UUIDs are bytes, as they are in files, though DuckDB hands them out as texts."""
+        selected = self._relation.project(_quoted(column))
+        if selected.types[0].id == "uuid":
+            return pyarrow().binary(16)
+        return selected.limit(0).to_arrow_table().schema.field(0).type
+
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
         """The sum of the kernel's results over all batches."""
         selected = self._relation.project(", ".join(map(_quoted, kernel.columns)))

@@ -15,7 +15,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,10 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.engine.atomic import STREAM, Write
+from hushbid.engine.ids import refusal, refused_kind
 from hushbid.errors import InputError, MissingExtra
+from hushbid.ids import id_texts
 
 FloatArray = NDArray[np.float64]
 Column = Sequence[Any] | NDArray[Any]
+Read = tuple[dict[str, Column], int, dict[str, str]]
+"""Columns, how many rows they have, and what those hold that may not name people."""
 
 ROWS_NOTE = "rows count from 0, after the header"
 _PARQUET_MAGIC = b"PAR1"
@@ -52,6 +56,9 @@ class Table:
     numbered: NDArray[np.int64]
     """The number of each row in the file."""
 
+    refused: Mapping[str, str]
+    """What columns hold that may not name people or groups: floats, dates and so on, of a Parquet file."""
+
     def only(self, which: NDArray[np.bool_]) -> "Table":
         """Some of the rows; they keep their numbers in `numbered`."""
         rows: list[int] = np.flatnonzero(which).tolist()
@@ -59,7 +66,7 @@ class Table:
             name: column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows]
             for name, column in self.columns.items()
         }
-        return Table(source=self.source, columns=columns, rows=len(rows), numbered=self.numbered[which])
+        return replace(self, columns=columns, rows=len(rows), numbered=self.numbered[which])
 
     def __contains__(self, name: str) -> bool:
         return name in self.columns
@@ -81,15 +88,22 @@ class Table:
         return _parsed(self.columns[name])[0]
 
     def texts(self, name: str) -> list[str]:
-        """A column as texts, without spaces around; empty where a cell is missing. A float is no label."""
-        column = self.columns[name]
-        if isinstance(column, np.ndarray) and column.dtype.kind == "f":
-            raise InputError(f"{self.source}: column {name!r} must hold texts or integers, not decimal numbers.")
-        return ["" if cell is None else str(cell).strip() for cell in _as_list(column)]
+        """A column as texts, without spaces around; empty where a cell is missing."""
+        return ["" if cell is None else str(cell).strip() for cell in self._labels(name)]
+
+    def ids(self, name: str) -> list[str]:
+        """A column of ids in the form in which they are compared; empty where one is missing."""
+        return id_texts(self._labels(name))
+
+    def _labels(self, name: str) -> list[Any]:
+        """A column that may name people or groups: texts, integers and None."""
+        if name in self.refused:
+            raise refusal(name, self.refused[name], self.source)
+        return _as_list(self.columns[name])
 
     def keys(self, name: str) -> list[str]:
         """A column of texts of which none is empty and no two are equal: one person, one row."""
-        keys = self.texts(name)
+        keys = self.ids(name)
         if len(set(keys)) == len(keys) and "" not in keys:
             return keys
         first: dict[str, int] = {}
@@ -116,10 +130,10 @@ def read_table(path: str | Path, *, needed: Sequence[str], optional: Sequence[st
         is_parquet = file.read(4) == _PARQUET_MAGIC
         file.seek(0)
         read = _read_parquet if is_parquet else _read_csv
-        columns, rows = read(file, source, list(needed), list(optional))
+        columns, rows, refused = read(file, source, list(needed), list(optional))
     if rows == 0:
         raise InputError(f"{source} has no rows: there is a header and nobody below it.")
-    return Table(source=source, columns=columns, rows=rows, numbered=np.arange(rows))
+    return Table(source=source, columns=columns, rows=rows, numbered=np.arange(rows), refused=refused)
 
 
 def columns_of(path: str | Path) -> list[str]:
@@ -187,14 +201,14 @@ def _refuse_missing(source: str, names: Sequence[str], needed: Iterable[str]) ->
 # -- CSV ---------------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(file: BinaryIO, source: str, needed: list[str], optional: list[str]) -> tuple[dict[str, Column], int]:
+def _read_csv(file: BinaryIO, source: str, needed: list[str], optional: list[str]) -> Read:
     text = _text(file, source)
     names, delimiter = _header(text, source, needed)
     _refuse_missing(source, names, needed)
     wanted = {name: names.index(name) for name in dict.fromkeys([*needed, *optional]) if name in names}
     cells = _cells(text, source, delimiter, len(names))
     columns: dict[str, Column] = {name: [row[place] for row in cells] for name, place in wanted.items()}
-    return columns, len(cells)
+    return columns, len(cells), {}
 
 
 def _text(file: BinaryIO, source: str) -> io.TextIOBase:
@@ -251,8 +265,9 @@ def _parsed(column: Column) -> tuple[FloatArray, NDArray[np.bool_]]:
     if isinstance(column, np.ndarray):  # typed: missing is null or NaN, and a text is no number, as on every engine
         if column.dtype.kind in "fiu":
             return column.astype(np.float64), np.zeros(column.size, dtype=bool)
-        bad = np.array([cell is not None for cell in column.tolist()], dtype=bool)
-        return np.full(column.size, math.nan), bad
+        cells = column.tolist()
+        values = np.array([float(cell) if type(cell) is int else math.nan for cell in cells])
+        return values, np.isnan(values) & np.array([cell is not None for cell in cells], dtype=bool)
     try:
         values = np.array([float(cell) for cell in column])
         if not (np.isnan(values).any() or any("_" in cell for cell in column)):
@@ -299,7 +314,7 @@ def _parquet() -> Any:
     return parquet
 
 
-def _read_parquet(file: BinaryIO, source: str, needed: list[str], optional: list[str]) -> tuple[dict[str, Column], int]:
+def _read_parquet(file: BinaryIO, source: str, needed: list[str], optional: list[str]) -> Read:
     parquet = _parquet()
     import pyarrow as pa
 
@@ -311,7 +326,9 @@ def _read_parquet(file: BinaryIO, source: str, needed: list[str], optional: list
         table = opened.read(columns=wanted)
     except (pa.ArrowException, OSError) as problem:
         raise InputError(f"{source} is not a readable Parquet file ({type(problem).__name__}).") from problem
-    return {name: _from_arrow(table.column(name), pa) for name in wanted}, table.num_rows
+    held = {name: refused_kind(table.column(name).type) for name in wanted}
+    refused = {name: what for name, what in held.items() if what is not None}
+    return {name: _from_arrow(table.column(name), pa) for name in wanted}, table.num_rows, refused
 
 
 def _from_arrow(column: Any, pa: Any) -> Column:
@@ -321,6 +338,8 @@ def _from_arrow(column: Any, pa: Any) -> Column:
         kind = kind.value_type
     if pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
+    if column.null_count and pa.types.is_integer(kind):  # NumPy would make floats of them, which name nobody
+        return np.array(column.to_pylist(), dtype=object)
     values = column.to_numpy()
     return values if isinstance(values, np.ndarray) else np.asarray(values)
 

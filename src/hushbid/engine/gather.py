@@ -82,10 +82,7 @@ def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Key
         twins = np.flatnonzero(keys[order][1:] == keys[order][:-1])
         same = np.all([column[order[twins]] == column[order[twins + 1]] for column in alike], axis=0)
         if by_identity and same.any():
-            raise InputError(
-                f"Column {run.people.id!r} must name everybody once, but among those who could be bought from an id is"
-                " missing or repeated."
-            )
+            raise run.people.unnamed()
         if same.all():
             return salt, keys
     raise MarketError("The reports of two people cannot be told apart by 64 bits.")

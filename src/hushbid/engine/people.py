@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hushbid.allocation import tie_keys
 from hushbid.engine.boundary import Batch, pyarrow
 from hushbid.errors import InputError
+from hushbid.ids import id_texts
 from hushbid.priors import Prior
 
 FloatArray = NDArray[np.float64]
@@ -89,7 +90,17 @@ class People:
 
     def tie_keys(self, ids: Any) -> Keys:
         """A hash of each id (an Arrow array): the order among equals, which no report can influence."""
-        return tie_keys(ids.cast("string").to_pylist(), seed=self.tie_seed)
+        names = id_texts(ids.to_pylist())
+        if "" in names:
+            raise self.unnamed()
+        return tie_keys(names, seed=self.tie_seed)
+
+    def unnamed(self) -> InputError:
+        """What is said if identity shall decide, and cannot."""
+        return InputError(
+            f"Column {self.id!r} must name everybody once, but among those who could be bought from an id is missing or"
+            " repeated."
+        )
 
     def _costs(self, reports: FloatArray, groups: NDArray[np.int64] | None) -> FloatArray:
         priors = self.prior_list

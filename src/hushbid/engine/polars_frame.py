@@ -20,6 +20,10 @@ class PolarsEngine:
         self._schema = self._frame.collect_schema()
         self.names: list[str] = self._schema.names()
 
+    def kind(self, column: str) -> Any:
+        """The Arrow type of a column."""
+        return pl.DataFrame(schema={column: self._schema[column]}).to_arrow().schema.field(0).type
+
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
         """The sum of the kernel's results over all batches.
 

@@ -16,6 +16,7 @@ from hushbid.engine.central import WINDOW, first_bracket, normal_scale, solve
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
 from hushbid.engine.gather import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.engine.histogram import MOST_PEOPLE
+from hushbid.engine.ids import refusal, refused_kind
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People
@@ -345,6 +346,10 @@ def _people(
     missing = [name for name in (report, id, group, variance) if name is not None and name not in names]
     if missing:
         raise InputError(f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}.")
+    for name in (id, group):
+        held = None if name is None else refused_kind(engine.kind(name))
+        if held is not None:
+            raise refusal(str(name), held)
     taken = [name for name, _ in PRICED if name in names]
     if taken:
         raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.")

@@ -18,6 +18,7 @@ import numpy as np
 from hushbid.disclosure import Release, ReleasePlan, local, noise
 from hushbid.disclosure.account import settle
 from hushbid.disclosure.error import ErrorModel, published_errors
+from hushbid.disclosure.fields import Fields
 from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
 from hushbid.disclosure.once import other_data
 from hushbid.disclosure.release import FORMAT as RELEASE_FORMAT
@@ -348,5 +349,18 @@ def _local(priced: Priced, data: str) -> Callable[[str], TableRelease]:
 
 
 def _from_dict(values: Mapping[str, Any]) -> TableRelease:
-    found = TableRelease(**{name: values[name] for name in TableRelease.__slots__})
-    return replace(found, error=ErrorModel(**values["error"]), planned_error=ErrorModel(**values["planned_error"]))
+    given = Fields(values, "The stored release", ("format", *TableRelease.__slots__))
+    if given.text("format") != _FORMAT:
+        raise ReleaseError(f"The claim holds no release of this version, but {values['format']!r}; nothing is drawn.")
+    exponent = values["weight_exponent"]
+    return TableRelease(
+        data=given.text("data"),
+        estimate=given.number("estimate"),
+        error=given.part("error", ErrorModel),
+        planned_error=given.part("planned_error", ErrorModel),
+        delivered=given.integer("delivered"),
+        dropped_out=given.integer("dropped_out"),
+        clamped=given.integer("clamped"),
+        weight_exponent=None if exponent is None else given.integer("weight_exponent"),
+        key=given.text("key"),
+    )

@@ -22,6 +22,10 @@ class SparkEngine:
         self._frame = frame
         self.names: list[str] = list(frame.columns)
 
+    def kind(self, column: str) -> Any:
+        """The Arrow type of a column."""
+        return self._frame.select(_quoted(column)).limit(0).toArrow().schema.field(0).type
+
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
         """The sum of the kernel's results: within each partition, then on a few workers, then on the driver."""
         selected = self._frame.select(*map(_quoted, kernel.columns))

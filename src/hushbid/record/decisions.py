@@ -13,12 +13,14 @@ With a cap the decision is the uncapped optimum, clipped. That one is not in the
 
 import hashlib
 import math
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushbid.priors import Empirical, Prior
 from hushbid.record.contents import lower_bound
@@ -248,7 +250,8 @@ def _not_the_cheapest(facts: Facts, rows: Rows) -> list[str]:
 
 
 def _hashed(id: str) -> bytes:
-    return hashlib.blake2b(id.strip().encode(errors="surrogatepass"), digest_size=8).digest()
+    text = unicodedata.normalize("NFC", id).strip()
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
 
 
 def _ties(facts: Facts) -> Check:
@@ -256,9 +259,27 @@ def _ties(facts: Facts) -> Check:
     name, ids = "ties", facts.record.ids
     if ids is None:
         return skipped(name, "There are no ids, so the order among equals is taken as stated")
-    if not np.array_equal(facts.order, np.argsort(np.argsort([_hashed(id) for id in ids]))):
-        return skipped(name, "The order among equals is not that of a hash of ids, and is taken as stated")
-    return judged(name, [], "Equals are bought from in the order of a hash of their ids", people=facts.people)
+    order = np.argsort(np.argsort([_hashed(id) for id in ids], kind="stable"), kind="stable")
+    if np.array_equal(facts.order, order):
+        return judged(name, [], "Equals are bought from in the order of a hash of their ids", people=facts.people)
+    chosen, passed = _at_the_margin(facts)
+    if chosen.any() and passed.any() and order[chosen].max() > order[passed].min():
+        problem = f"Among equals somebody was chosen against the order of a hash of ids: {rows_text(chosen)}"
+        return judged(name, [problem], "", people=facts.people)
+    return skipped(
+        name,
+        "The order stated among equals is not that of a hash of ids; it chose nobody whom that would not, and where"
+        " payments depend on it, it is taken as stated",
+    )
+
+
+def _at_the_margin(facts: Facts) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The dearest of those bought from, and those who are their equals and are not."""
+    chosen = facts.bought & (facts.costs == facts.costs[facts.bought].max(initial=-math.inf))
+    least = facts.variance[chosen].min(initial=math.inf)  # if people differ in it, identity decides without one only
+    chosen &= facts.variance == least
+    alike = (facts.costs == facts.costs[chosen].max(initial=-math.inf)) & (facts.variance == least)
+    return chosen, alike & ~facts.bought
 
 
 def _cheapest_alone(facts: Facts) -> Check:

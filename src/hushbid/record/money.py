@@ -20,7 +20,7 @@ from hushbid.errors import InputError, RecordError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _LARGEST = 2.0**53
-_MOST_DECIMALS = 6
+MOST_DECIMALS = 6
 _CLOSE = 1e-12
 
 
@@ -87,8 +87,8 @@ def _check_currency(currency: str, decimals: int) -> None:
     letters = isinstance(currency, str) and len(currency) == 3 and currency.isascii() and currency.isalpha()
     if not (letters and currency.isupper()):
         raise InputError(f"currency must be three capital letters such as 'EUR', got {currency!r}.")
-    if type(decimals) is not int or not 0 <= decimals <= _MOST_DECIMALS:
-        raise InputError(f"decimals must be an integer from 0 to {_MOST_DECIMALS}, got {decimals!r}.")
+    if type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS:
+        raise InputError(f"decimals must be an integer from 0 to {MOST_DECIMALS}, got {decimals!r}.")
 
 
 def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:

@@ -1,5 +1,6 @@
 """What a browser keeps when a price is named, and refuses afterwards, whatever the page says then."""
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -54,6 +55,7 @@ def lying(page: Page, pattern: str, instead: str) -> None:
         (r'data-loss="[^"]+"', 'data-loss="1000000000.0"', "a larger privacy loss than you agreed to"),
         (r'data-high="[^"]+"', 'data-high="1e9"', "another range of values"),
         (r'data-payment="[^"]+"', 'data-payment="1"', "does not cover what you said"),
+        (r'data-currency="EUR"', 'data-currency="IDR"', "is in another currency"),
     ],
 )
 def test_a_page_that_says_something_else_at_delivery_gets_nothing(
@@ -74,6 +76,24 @@ def test_the_browser_she_named_her_price_in_needs_no_limit(hers: Watched, shared
     page.wait_for_selector("#shown:not([hidden])")
     page.click("#send")
     page.wait_for_selector("text=Thank you, it has arrived")
+
+
+def test_the_limit_typed_on_another_device_is_the_limit(hers: Watched, shared: Live) -> None:
+    play = opened(shared.service, 6, setting="local")
+    play.report()
+    assert play.decide().state == "done"
+    page = hers.page()
+    page.goto(f"{hers.url}/p#{play.fresh(0)}")
+    page.wait_for_selector("#limit-hint >> text=must not be sent again from here")
+    loss = float(page.get_attribute("#delivery", "data-loss") or "nan")
+    shown = math.ceil(1000 / (1 + math.exp(-loss))) / 10  # as the page rounds it up
+    page.fill("#value", "7.5")
+    page.fill("#limit", f"{shown - 0.1:.1f}")
+    page.click("#make")
+    expect(page.locator("#problem")).to_contain_text("a larger privacy loss than you agreed to", timeout=PATIENCE)
+    page.fill("#limit", f"{shown:.1f}")
+    page.click("#make")
+    page.wait_for_selector("#shown:not([hidden])")
 
 
 def test_a_campaign_that_becomes_central_after_she_named_her_price_gets_no_value(hers: Watched, shared: Live) -> None:

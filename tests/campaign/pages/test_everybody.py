@@ -128,7 +128,7 @@ def test_where_a_participant_stands_is_for_everybody(everybody: Watched, town: T
     come_in(page, everybody.url, town.links()[who])
     if who == "offer-local":
         page.fill("#value", "7.5")
-        page.fill("#limit", "73")  # another browser than the one she named her price in
+        page.fill("#limit", "73.2")  # another browser than the one she named her price in
         page.click("#make")
         page.wait_for_selector("#shown:not([hidden])")
     examine(page, f"participant-{who}")

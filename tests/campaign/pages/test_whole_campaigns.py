@@ -108,11 +108,11 @@ class Person:
         self.page.goto(self.link)
         self.page.wait_for_url("**/p")
         self.page.wait_for_selector(".progress")
-        assert "hb_p_" not in self.page.url
+        assert "hb_" not in self.page.url
 
     def other_device(self) -> str:
         """A link for another browser: hers opened this one."""
-        self.page.get_by_role("link", name="Another device").click()
+        self.page.get_by_role("link", name="Your devices").click()
         self.page.get_by_role("button", name="Make a link").click()
         return self.page.inner_text("code.link-text")
 
@@ -272,7 +272,7 @@ def local_delivery(ann: Person, hers: Watched) -> None:
     page.click("#make")
     page.wait_for_selector("text=larger privacy loss than you agreed to")
     assert page.locator("#shown").is_hidden()
-    page.fill("#limit", "73")
+    page.fill("#limit", "73.2")
     keep(page, "local-07-offer")
     page.click("#make")
     page.wait_for_selector("#shown:not([hidden])")

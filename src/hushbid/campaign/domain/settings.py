@@ -1,6 +1,5 @@
 """Everything that is fixed about a campaign before anybody reports."""
 
-import math
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -30,6 +29,7 @@ _LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
 _LEAST_PRICE, _MOST_PRICE = 1e-9, 1e12
 _NEARLY_ALL = 0.999
 _NARROWEST = 1e-6
+_SHOWN = 10**18  # in a refusal; what is larger may be too large to be written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,8 @@ class CampaignSettings:
                 self, name, checked_text(getattr(self, name), name, needed=name in ("title", "question"))
             )
         object.__setattr__(self, "prior", _checked_prior(self.prior))
-        if isinstance(self.variance, bool) or not isinstance(self.variance, (int, float, type(None))):
-            raise InputError(f"variance must be one number or none, got {type(self.variance).__name__}.")
+        if self.variance is not None:
+            object.__setattr__(self, "variance", _double(self.variance, "variance"))
         Money.of(np.zeros(0), 0.0, currency=self.currency, decimals=self.decimals)
         self._check_market()
         self._check_numbers()
@@ -204,13 +204,10 @@ class CampaignSettings:
     def _check_market(self) -> None:
         priors = list(self.prior.values()) if isinstance(self.prior, Mapping) else [self.prior]
         for name in ("buyer_weight", "max_privacy_loss"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise InputError(f"{name} must be a number, got {type(value).__name__}.")
+            object.__setattr__(self, name, _double(getattr(self, name), name))
         market = self._market(priors[0])
         object.__setattr__(self, "bounds", market.bounds)
         object.__setattr__(self, "buyer_weight", market.buyer_weight)
-        object.__setattr__(self, "max_privacy_loss", float(self.max_privacy_loss))
         market.error_weight(1)
         if self.variance is not None and self.variance > market.width**2 / 4.0 * (1.0 + 1e-12):
             raise InputError("variance must not exceed a quarter of the squared width of bounds: no data vary more.")
@@ -302,7 +299,16 @@ def _time_of(text: str, name: str) -> datetime:
     return moment
 
 
+def _double(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"{name} must be one number, got {type(value).__name__}.")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name} must be a number that a double can hold.") from None
+
+
 def _whole(value: object, name: str, low: int, high: int) -> None:
     if type(value) is not int or not low <= value <= high:
-        shown = value if isinstance(value, (int, float)) and math.isfinite(value) else type(value).__name__
+        shown = value if isinstance(value, (int, float)) and -_SHOWN < value < _SHOWN else type(value).__name__
         raise InputError(f"{name} must be a whole number from {low} to {high}, got {shown}.")

@@ -106,7 +106,7 @@ def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], ident
     ids = [one.id for one in reporters]
 
     def decide() -> dict[str, Any]:
-        record = _record(campaign, reporters)
+        record = _record(campaign, reporters) if len(reporters) >= _fewest(desk, campaign) else None
         desk.context.crash("allocation.decided")
         people = {} if record is None else _promises(reporters, identities, record)
         return {
@@ -137,11 +137,14 @@ def _is_over(desk: Desk, campaign_id: str) -> bool:
     return desk.context.vault.was_destroyed(campaign_id)
 
 
-def _record(campaign: Campaign, reporters: list[Participant]) -> Record | None:
+def _fewest(desk: Desk, campaign: Campaign) -> int:
+    """With fewer reports nothing is bought; a campaign opened by an older version may say a smaller number."""
+    return max(campaign.settings.minimum_people, desk.context.least_people)
+
+
+def _record(campaign: Campaign, reporters: list[Participant]) -> Record:
     """Run the market. Equals are bought from in the order of a hash of their random pseudonyms."""
     settings = campaign.settings
-    if len(reporters) < settings.minimum_people:
-        return None
     groups = [one.group_name for one in reporters]
     market, ids = settings.market_for(groups), [one.id for one in reporters]
     outcome = market.acquire(_reports(reporters), tie_key=tie_keys(ids) if market.identity_decides else None)
@@ -216,7 +219,7 @@ def _finish(
 
 def _finish_nothing(desk: Desk, job: JobView, campaign: Campaign, record: Record | None, reported: int) -> None:
     """Nothing is bought: the campaign is over."""
-    least = campaign.settings.minimum_people
+    least = _fewest(desk, campaign)
     reason = (
         f"Only {reported} of the at least {least} people needed reported."
         if record is None

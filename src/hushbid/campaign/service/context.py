@@ -34,6 +34,8 @@ class Context:
     """Nobody may give up more than this over all campaigns; None if there is no limit."""
 
     crash: Crash
+    least_people: int
+    """Nothing is bought with fewer reports, whatever a campaign's settings say."""
 
     def identity(self, external_id: str) -> str:
         """The identity behind an external id such as an address: the same for all its ways of writing."""

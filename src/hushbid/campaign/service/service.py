@@ -105,13 +105,13 @@ class Service:
         self.clock = clock
         self._database = database
         self._effort = effort or Effort()
-        self._least_people = least_people
         self._context = Context(
             home=home,
             vault=Vault(home.data_keys),
             identity_key=home.identity_key(),
             privacy_cap=None,
             crash=crash,
+            least_people=least_people,
         )
         self._tree_of = personal.TreeOf()
         self._forgot_at: datetime | None = None
@@ -215,13 +215,13 @@ class Service:
     def draft(self, who: Principal, settings: CampaignSettings) -> CampaignView:
         """Create a campaign that has not opened."""
         _require_analyst(who)
-        settings.require_people(self._least_people)
+        settings.require_people(self._context.least_people)
         return self._write("draft", lambda tx: drafts.draft(tx, who, settings))
 
     def change(self, who: Principal, campaign_id: str, settings: CampaignSettings) -> CampaignView:
         """Replace a draft's settings."""
         _require_analyst(who)
-        settings.require_people(self._least_people)
+        settings.require_people(self._context.least_people)
         return self._write("change", lambda tx: drafts.change(tx, campaign_id, settings))
 
     def discard(self, who: Principal, campaign_id: str) -> None:
@@ -263,7 +263,7 @@ class Service:
             campaign = campaigns.get(connection, campaign_id)
             groups = participants.groups(connection, campaign_id)
         drafts.may_open(campaign, groups, self._context.privacy_cap)
-        campaign.settings.require_people(self._least_people)
+        campaign.settings.require_people(self._context.least_people)
         forecast = forecasting.preview(campaign.settings, groups, self._effort)
         menus = forecasting.menus(campaign.settings, groups, self._effort)
         return self._write("open", lambda tx: drafts.open_campaign(tx, self._context, campaign, forecast, menus))

@@ -1,9 +1,14 @@
 """What stands outside the database, once and for all, in the claims folder: decisions, releases, withdrawals.
 
-That something was decided or drawn is marked beside the keys as well. A claims folder that was emptied, or put back
-from an older copy, is then found out, instead of a second decision or a second estimate.
+That something was decided or drawn is marked beside the keys as well, and every start marks what it finds there from
+older versions. A claims folder that was emptied, or put back from an older copy, is then found out, instead of a second
+decision or a second estimate; so is one that lacks what the database says was decided or drawn.
 """
 
+from collections.abc import Iterable
+
+from hushbid.campaign.domain.entities import Campaign
+from hushbid.campaign.domain.states import CampaignState
 from hushbid.campaign.home import Home, write_durably
 from hushbid.errors import CampaignError
 
@@ -34,13 +39,31 @@ def mark_standing(home: Home, name: str) -> None:
         write_durably(mark, b"")
 
 
-def require_standing(home: Home, name: str | None = None) -> None:
-    """Refuse to go on where something that was decided or drawn is no longer there: this, or anything at all."""
-    marks = sorted(home.data_keys.glob(f"*{_MARK}")) if name is None else [home.data_keys / f"{name}{_MARK}"]
-    for mark in marks:
-        claim = home.claims / f"{mark.name.removesuffix(_MARK)}{_SUFFIX}"
-        if mark.exists() and not claim.exists():
-            raise CampaignError(f"{claim} is missing, and must not be made anew: restore the folder of claims.")
+def require_standing(home: Home, name: str) -> None:
+    """Refuse to go on if a decision or a release is marked and no longer there."""
+    if (home.data_keys / f"{name}{_MARK}").exists():
+        _require_claim(home, name)
+
+
+def require_all_standing(home: Home, known: Iterable[Campaign]) -> None:
+    """Refuse to start if anything is missing that is marked, or that the database says was decided or drawn; then mark
+    all that is there, which older versions did not."""
+    for mark in sorted(home.data_keys.glob(f"*{_MARK}")):
+        _require_claim(home, mark.name.removesuffix(_MARK))
+    for campaign in known:
+        if campaign.state.is_decided:
+            _require_claim(home, decision_name(campaign.id))
+        if campaign.state in (CampaignState.RELEASED, CampaignState.CLOSED):
+            _require_claim(home, release_name(campaign.id))
+    for kind in (_DECISION, _RELEASE):
+        for claim in sorted(home.claims.glob(f"{kind}*{_SUFFIX}")):
+            mark_standing(home, claim.name.removesuffix(_SUFFIX))
+
+
+def _require_claim(home: Home, name: str) -> None:
+    claim = home.claims / f"{name}{_SUFFIX}"
+    if not claim.exists():
+        raise CampaignError(f"{claim} is missing, and must not be made anew: restore the folder of claims.")
 
 
 def decided(home: Home) -> list[str]:

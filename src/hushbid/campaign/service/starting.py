@@ -29,7 +29,7 @@ from hushbid.campaign.service.standing import (
     decided,
     decision_name,
     release_stands,
-    require_standing,
+    require_all_standing,
 )
 from hushbid.campaign.store import campaigns, jobs, ledger, participants
 from hushbid.campaign.store.schema import installation
@@ -59,10 +59,10 @@ def bind_installation(connection: Connection, home: Home) -> None:
 
 def take_up(desk: Desk) -> list[JobView]:
     """Bring the database in line with what stands outside it; returns the jobs that are to be run again."""
-    require_standing(desk.context.home)
     with desk.read() as connection:
         known = {campaign.id: campaign for campaign in campaigns.in_states(connection, *CampaignState)}
         entered = ledger.campaigns_known(connection)
+    require_all_standing(desk.context.home, known.values())
     for campaign_id in decided(desk.context.home):
         campaign = known.get(campaign_id)
         if campaign is None and campaign_id not in entered:

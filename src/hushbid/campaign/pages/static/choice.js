@@ -125,7 +125,8 @@ async function send(event) {
   event.preventDefault();
   const { campaign, participant, setting, low, high, most } = form.dataset;
   try {
-    await agree({ campaign, participant, setting, bounds: [low, high], largestLoss: most, price: price / step });
+    const hers = { price: price / step, currency, decimals };
+    await agree({ campaign, participant, setting, bounds: [low, high], largestLoss: most, ...hers });
   } catch (error) {
     if (error instanceof PrivatizeError && error.code === "changed") {
       document.getElementById("changed").hidden = false;

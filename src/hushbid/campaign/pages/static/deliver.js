@@ -1,7 +1,7 @@
 /**
  * Delivery in the local setting: the value is typed into a field that belongs to no form and has no name, noise is added
- * here, never less than she agreed to when she named her price, and what is sent is shown first, letter by letter. The noisy value is kept in this browser before it is shown, so
- * every attempt sends the same one.
+ * here, never less than she agreed to when she named her price, and what is sent is shown first, letter by letter. The
+ * noisy value is kept in this browser before it is shown, so every attempt sends the same one.
  */
 import { fixed, number, readNumber } from "./numbers.js";
 import { agreed, clamp, prepare, prepared, PrivatizeError, requireAgreed } from "./privatize.js";
@@ -46,10 +46,10 @@ function written(value) {
   return fixed(value, Math.min(Math.max(0, 3 - Math.floor(Math.log10(width))), 12));
 }
 
-/** The privacy loss that a number of percent stands for, rounded as the pages round it; null if there is none. */
+/** The privacy loss that a number of percent stands for, no more: pages round up; null if there is none. */
 function lossOf(percent) {
   if (percent === null) return null;
-  const share = (percent + (percent < 51 || percent > 99 ? 0.05 : 0.5)) / 100;
+  const share = percent / 100;
   return share > 0.5 && share < 1 ? Math.log(share / (1 - share)) : null;
 }
 
@@ -60,7 +60,9 @@ async function look() {
   terms = await agreed(place);
   document.getElementById("limit-row").hidden = terms !== null;
   if (terms === null) return;
-  const enough = Number(page.dataset.payment) >= (1 - 1e-9) * terms.price * Number(loss) * 10 ** Number(page.dataset.decimals);
+  const { payment, currency, decimals } = page.dataset;
+  const sameMoney = terms.currency === undefined || (terms.currency === currency && terms.decimals === Number(decimals));
+  const enough = sameMoney && Number(payment) >= (1 - 1e-9) * terms.price * Number(loss) * 10 ** Number(decimals);
   try {
     requireAgreed(terms, { setting: "local", privacyLoss: loss, bounds });
     if (enough) return;

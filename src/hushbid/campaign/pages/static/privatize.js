@@ -4,7 +4,7 @@
  *
  *     import { agree, prepare, prepared, PrivatizeError } from "./privatize.js";
  *     const place = { campaign, participant };                       // as the server names them
- *     await agree({ ...place, setting, bounds, largestLoss, price }); // when she names her price: what she was shown
+ *     await agree({ ...place, setting, bounds, largestLoss, price, currency, decimals }); // when she names her price: what she was shown
  *     const ready = (await prepared(place))                          // after a reload: what was made before
  *       ?? (await prepare({ ...place, value: input.value, privacyLoss, bounds }));
  *     ready.body       // the exact text of the request to PUT /api/v1/participation/delivery, on every attempt
@@ -61,7 +61,7 @@ export class PrivatizeError extends Error {
  * Keep what a person agrees to by naming her price, durably, before it is sent. Naming another price changes the price
  * only: from then on a larger loss counts for nothing, and another range or setting is refused.
  */
-export async function agree({ campaign, participant, setting, bounds, largestLoss, price }) {
+export async function agree({ campaign, participant, setting, bounds, largestLoss, price, currency, decimals }) {
   const key = placeOf(campaign, participant);
   const [low, high] = asBounds(bounds);
   termsOf(largestLoss);
@@ -73,7 +73,8 @@ export async function agree({ campaign, participant, setting, bounds, largestLos
       give(before);
       if (before.setting !== setting || before.low !== low || before.high !== high) return;
       const lower = Math.min(before.largestLoss, most);
-      stores.agreements.put({ campaign, participant, setting, low, high, largestLoss: lower, price });
+      const hers = { largestLoss: lower, price, currency, decimals };
+      stores.agreements.put({ campaign, participant, setting, low, high, ...hers });
     };
   });
   if (kept.setting !== setting || kept.low !== low || kept.high !== high) throw changed();
