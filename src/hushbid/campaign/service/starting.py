@@ -72,7 +72,10 @@ def take_up(desk: Desk) -> list[JobView]:
     for campaign in known.values():
         take_up_withdrawals(desk, campaign)
         take_up_delivering(desk, campaign)
-    desk.write("restore", _state_margins)
+    with desk.read() as connection:
+        bare = campaigns.released_without_margin(connection)
+    if bare:
+        desk.write("restore", partial(_state_margins, released=bare))
     with desk.read() as connection:
         return jobs.running(connection)
 
@@ -102,9 +105,9 @@ def take_up_delivering(desk: Desk, campaign: Campaign) -> JobView | None:
     return None
 
 
-def _state_margins(tx: Transaction) -> None:
+def _state_margins(tx: Transaction, released: list[str]) -> None:
     """Say how far off older estimates may be, from their records: they were stored without it."""
-    for campaign_id in campaigns.released_without_margin(tx.connection):
+    for campaign_id in released:
         release = campaigns.record_of(tx.connection, campaign_id).release
         assert release is not None
         campaigns.change_release(tx.connection, campaign_id, shown_release(release))
