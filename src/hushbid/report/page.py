@@ -175,7 +175,8 @@ def _key_figures(report: Report) -> Markup:
         figures.append(("Standard error", with_unit(number(facts.standard_error), report.unit), "expected"))
     note = f"{people(cost.payers)} pay" if cost.payers else ""
     if not note and cost.parts is not None and cost.parts.rent > 0.0:
-        note = f"{percent(cost.parts.rent / (cost.parts.compensation + cost.parts.rent))} information rent"
+        parts = cost.parts
+        note = f"{percent(parts.rent / (parts.compensation + parts.rent + (parts.rounding or 0.0)))} information rent"
     figures += [
         (cost_name(report), _amount(report), note),
         ("Bought from", count(report.bought_from), f"of {people(report.people)}{delivered_words(report)}"),
