@@ -15,7 +15,7 @@ EndedBy = Literal["renewed", "replaced", "closed", "left"]
 """By a new link of the analyst's, by a newer one for another device, from another device, by herself on this one."""
 
 LINK_PREFIX, OWN_PREFIX, SECRET_PREFIX = "hb_p_", "hb_device_", "hb_d_"
-"""An invitation, a link for another device and a secret are told apart at sight: nobody can pass one off as another."""
+"""An invitation, a link for another device and a secret are told apart at sight, and by their hashes."""
 
 LINK_PREFIXES = (LINK_PREFIX, OWN_PREFIX)
 SECRET_LETTERS = 43

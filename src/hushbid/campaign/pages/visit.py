@@ -5,7 +5,7 @@ its token behind the #, which browsers do not send: a script, or she herself, pu
 address, no log and no Referer. The first browser exchanges it for a secret, which is from then on in a cookie that no
 script can read and no other site can make a browser send. The secret is made of the link and of random bits that only
 this browser holds, in the cookie of its forms: so the same link opens the same part again here, also after an answer
-that got lost, and nothing anywhere else.
+that got lost, and nothing anywhere else; until she leaves, which drops the bits and ends the secret.
 
 Every form carries a token that another site cannot know: a session's own, or one made from what the cookie holds. A
 page that was opened with one link can therefore not be sent with another.
