@@ -45,7 +45,7 @@ class ReportError(InputError):
 
 
 class DataError(InputError):
-    """A person's datum is not allowed; the message names rows and the allowed range, never a value."""
+    """A person's datum or id is not allowed; the message names rows and the allowed range, never a value."""
 
 
 class MarketError(HushbidError):

@@ -154,6 +154,15 @@ def test_on_an_engine_leaving_out_the_ids_does_not_draw_again(tmp_path: Path) ->
         release(price(rows.drop_columns(["id"]), MARKET), "datum", question="sleep", claims=tmp_path)
 
 
+@pytest.mark.parametrize("empty", [None, "", " "])
+def test_on_an_engine_a_missing_id_is_no_id_and_nothing_is_drawn(empty: str | None, kind: Kind, tmp_path: Path) -> None:
+    rows = people().slice(0, 200)
+    named = rows.set_column(0, "id", pa.array([empty, *(f"p{k}" for k in range(199))], pa.string()))
+    with pytest.raises(InputError, match="Column 'id' must name everybody"):
+        release(price(kind.make(named), MARKET), "datum", claims=tmp_path / "claims")
+    assert not (tmp_path / "claims").exists()
+
+
 def test_a_claim_that_holds_no_release_of_an_engine_is_refused_with_a_sentence(tmp_path: Path) -> None:
     rows = people().slice(0, 200)
     release(price(rows, MARKET), "datum", claims=tmp_path)

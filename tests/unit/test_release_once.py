@@ -542,6 +542,36 @@ def test_numbers_and_their_texts_are_the_same_ids(tmp_path: Path) -> None:
     assert release([0.1, 0.2, 0.3], ids=["7", " 8", "9"], claims=tmp_path) == first
 
 
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        ([None] * 3, "nobody is named in rows 0, 1, 2"),
+        (["a", "b", None], "nobody is named in row 2"),
+        (["a", float("nan"), "c"], "nobody is named in row 1"),
+        (["", "b", "\u2003 "], "nobody is named in rows 0, 2"),
+        (["a"] * 3, "somebody is named again in rows 1, 2"),
+        ([7, "b", " 7"], "somebody is named again in row 2"),
+    ],
+)
+def test_ids_that_name_nobody_or_somebody_twice_are_refused_before_anything_is_drawn(
+    ids: list[object], told: str, tmp_path: Path
+) -> None:
+    for options in ({}, {"claims": tmp_path}):
+        with pytest.raises(InputError, match=told):
+            release([0.15, 0.25, 0.35], question="who", ids=ids, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line_draws_nothing_for_repeated_or_missing_ids_that_it_did_not_check(
+    home: Path, store: Path
+) -> None:
+    for name, told in (("p0", "reports.csv: ids must name everybody once"), ("", "nobody is named in row 1")):
+        text = "".join(f"{name if k == 1 else f'p{k}'},{PRICES[k]!r}\n" for k in range(N))
+        (home / "reports.csv").write_text("id,sensitivity\n" + text)
+        assert told in refused(home, "run", "sleep.toml", "--no-audit", "--force", "--check-ids", "off")
+        assert not store.exists()
+
+
 def test_messages_are_compared_by_what_they_say_and_not_by_how_it_is_written(tmp_path: Path) -> None:
     local = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), setting="local", buyer_weight=50, user_weight=0)
     outcome = local.acquire([1.1, 1.2, 1.3])

@@ -1,5 +1,6 @@
 """One estimate for one question to the same people, whoever asks, from wherever, and however often."""
 
+import math
 import secrets
 import threading
 from collections.abc import Callable, Iterable
@@ -19,10 +20,10 @@ from hushbid.disclosure.asking import (
     person_digests,
     tallied,
 )
-from hushbid.disclosure.plan import ReleasePlan
+from hushbid.disclosure.plan import ReleasePlan, rows_text
 from hushbid.disclosure.publish import draw_first, prepare, was_shown
 from hushbid.disclosure.release import FORMAT, Release
-from hushbid.errors import AlreadyReleased, InputError, ReleaseError
+from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
 from hushbid.ids import id_texts
 
 _process_key = secrets.token_bytes(32)
@@ -126,10 +127,15 @@ def _of_people(settled: Settled, people: int) -> Release:
 def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
     if ids is None:
         return None
-    names = id_texts(ids)
-    if len(names) != people:
-        raise InputError(f"ids must have one entry per person ({people}), got {len(names)}.")
-    return person_digests(names)
+    names = np.array(id_texts(None if isinstance(one, float) and math.isnan(one) else one for one in ids), dtype=object)
+    if names.size != people:
+        raise InputError(f"ids must have one entry per person ({people}), got {names.size}.")
+    if (missing := names == "").any():
+        raise DataError(f"ids must name everybody, but nobody is named in {rows_text(missing)}.")
+    if len(first := {name: row for row, name in reversed(list(enumerate(names)))}) != people:
+        again = np.array([first[name] != row for row, name in enumerate(names)])
+        raise DataError(f"ids must name everybody once, but somebody is named again in {rows_text(again)}.")
+    return person_digests(names.tolist())
 
 
 def _late(

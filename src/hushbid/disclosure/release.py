@@ -108,7 +108,10 @@ class Release:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain JSON values; confidential. The estimate comes last: a torn file does not hold it."""
+        """Everything, as plain JSON values; confidential.
+
+        The estimate comes last: a file torn before it does not hold it; one that lacks only its closing bytes does.
+        """
         return {
             "format": FORMAT,
             "version": VERSION,

@@ -37,7 +37,10 @@ class AskKernel:
         losses = self.kernel.decide(batch, rows)[0]
         good = np.arange(batch.num_rows) if rows.good is None else np.flatnonzero(rows.good)
         column = None if people.id is None else batch.column(people.id).take(good)
-        found = None if column is None else person_digests(id_texts(column.to_pylist()))
+        names = None if column is None else id_texts(column.to_pylist())
+        if names is not None and "" in names:
+            raise InputError(f"Column {people.id!r} must name everybody who is asked, but an id is missing or empty.")
+        found = None if names is None else person_digests(names)
         variance = self.variance if rows.variance is None else rows.variance
         return tallied(found, losses, variance, self._forms(batch, good, losses > 0.0))
 

@@ -26,7 +26,8 @@ def release(
     """Release the estimate an outcome paid for: once, with exactly the promised privacy.
 
     ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent.
-    ``question`` says what is asked, and ``ids``, one per person, of whom; without ids people are known by their data.
+    ``question`` says what is asked, and ``ids``, one per person, of whom, none missing or repeated; without ids people
+    are known by their data.
     The same question to the same people has one answer, whatever else changes; ``wave=2`` asks them again, later.
 
     With ``claims``, a folder, asking again with the same promises and data returns the stored release, also after a
