@@ -37,7 +37,7 @@ def test_an_exchange_may_be_repeated_by_the_same_device_and_by_nobody_else(eithe
         assert own["token"] not in again.text
     with either.client(secret_for("phone")) as client:
         assert client.delete(EXCHANGE).status_code == 204
-        assert "You left" in sentence(client.get("/participation"), 401)
+        assert "Whoever had opened this left" in sentence(client.get("/participation"), 401)
     for token in (either.analyst, either.auditor):
         with either.client(token) as client:
             sentence(client.put(EXCHANGE, json={"secret": secret}), 403)

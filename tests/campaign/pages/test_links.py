@@ -100,7 +100,7 @@ def test_leaving_says_what_it_ends_and_no_used_link_opens_anything_in_that_brows
         secret = her.client.cookies["hushbid-participant"]
         assert her.send("/p/leave", "/p/leave").status_code == 303
         assert "hushbid-participant" not in her.client.cookies
-        assert "You left on" in words(her.send("/p/enter", "/p/other", link=play.link(0)))
+        assert "Whoever had opened this left on" in words(her.send("/p/enter", "/p/other", link=play.link(0)))
         assert her.send("/p/enter", "/p/other", link=other.link(0)).status_code == 403
         her.come_in(back)
         assert len(shared.service.devices(her.client.cookies["hushbid-participant"]).devices) == 1

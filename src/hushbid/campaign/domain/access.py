@@ -72,7 +72,8 @@ class NoEntry(NotAllowed):
                 "ended": f"A new link was made for you on {moment}, which ended what was opened with the one before.",
                 "closed": f"This was ended on {moment} from another device on which your part was open. If that was not"
                 " you, tell whoever runs the campaign and its auditor.",
-                "left": f"You left on {moment}, which ended this: it opens nothing any more.",
+                "left": f"Whoever had opened this left on {moment}, which ended it: it opens nothing any more. If that"
+                " was not you, tell whoever runs the campaign and its auditor.",
             }[reason]
         )
         self.reason = reason

@@ -78,7 +78,7 @@ def leave(tx: Transaction, secret: str) -> None:
     """End this device's secret, with the link that it was exchanged for."""
     participant = participants.holder(tx.connection, secret).participant
     links.end_one(tx.connection, hashed(secret), tx.at, by="left")
-    events.append(tx, participant.campaign_id, "devices-ended", {"participant": participant.id, "links": 1})
+    events.append(tx, participant.campaign_id, "device-left", {"participant": participant.id})
 
 
 def devices(connection: Connection, secret: str) -> DevicesView:
@@ -109,15 +109,9 @@ def _device(link: Link, *, here: bool) -> Device:
 
 
 def _open_before(all_links: list[Link], here: Link) -> datetime | None:
-    """Since when her part had been open when a link for another device was made."""
-    known = [
-        link.used_at
-        for link in all_links
-        if link.used_at is not None
-        and link.used_at <= here.made_at
-        and (link.ended_at is None or link.ended_at > here.made_at)
-    ]
-    return min(known, default=None)
+    """When her part was opened first, as known when a link for another device was made; by whom, nobody can tell."""
+    used = (link.used_at for link in all_links if link.used_at is not None and link.used_at <= here.made_at)
+    return min(used, default=None)
 
 
 def _changing(tx: Transaction, secret: str) -> tuple[Participant, Campaign]:
