@@ -108,7 +108,10 @@ def test_no_request_made_from_the_document_breaks_the_server_or_surprises_the_re
         if real and mode is GenerationMode.POSITIVE and "campaign" in (case.path_parameters or {}):
             case.path_parameters["campaign"] = campaign
         headers = {"Authorization": f"Bearer {token}"}
-        case.call_and_validate(session=session, headers=headers, checks=CHECKS)
+        response = case.call(session=session, headers=headers)
+        # 413 is a refusal too, though not one that the check of refusals knows.
+        large = {negative_data_rejection} if response.status_code == 413 else set()
+        case.validate_response(response, headers=headers, checks=[one for one in CHECKS if one not in large])
 
     play()
 
