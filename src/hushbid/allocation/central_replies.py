@@ -121,7 +121,7 @@ class CentralReplies:
     def _second_highest_level(self) -> float:
         """A level never exceeded, counted from the cheapest cost, if any one of all people moves or leaves.
 
-        As for the level of :mod:`hushbid.allocation.central`: each person alone bounds the level, and so does the better of any two.
+        Each person alone bounds the level, as in :mod:`hushbid.allocation.central`, and so does the better of any two.
         """
         if self._costs.size < 2:
             return math.inf
