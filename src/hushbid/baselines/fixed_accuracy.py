@@ -92,7 +92,7 @@ class FixedAccuracy(Rival):
         return Decision(privacy_loss=losses, rent=step_rents(reports, losses, threshold), mse=self.error_of(losses))
 
     def scaled(self, factor: float) -> Self:
-        """The same rival buying ``factor`` times the loss from each seller."""
+        """This rival, but buying ``factor`` times the loss from each seller."""
         return replace(self, loss=self.loss * factor)
 
 

@@ -93,7 +93,7 @@ class PostedPrice(Rival):
         return Decision(privacy_loss=losses, rent=step_rents(reports, losses, self.price), mse=self.error_of(losses))
 
     def scaled(self, factor: float) -> Self:
-        """The same rival buying ``factor`` times the loss from each seller."""
+        """This rival, but buying ``factor`` times the loss from each seller."""
         return replace(self, loss=self.loss * factor)
 
 

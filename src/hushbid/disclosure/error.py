@@ -78,7 +78,7 @@ class ErrorModel:
         return unit * self._relative(unit)._quantile((1.0 - level) / 2.0) + self.rounding
 
     def _relative(self, unit: float) -> "ErrorModel":
-        """The same model with ``unit`` as the unit of length."""
+        """This model with ``unit`` as the unit of length."""
         return ErrorModel(
             sampling_variance=self.sampling_variance / unit / unit,
             squared_steps=self.squared_steps / unit / unit,

@@ -83,7 +83,7 @@ def to_data_units(share: Fraction, bounds: tuple[float, float]) -> float:
 
 
 def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, float]) -> float:
-    """The same of a ratio that need not be in lowest terms: simulations have many."""
+    """What `in_data_units` gives, of a ratio that need not be in lowest terms: simulations have many."""
     low, high = bounds
     steps, rest = divmod(numerator << ESTIMATE_BITS, denominator)
     if 2 * rest > denominator or (2 * rest == denominator and steps % 2):

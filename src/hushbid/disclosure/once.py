@@ -152,7 +152,7 @@ def _late(
 
 
 def _listed(release: Release, order: NDArray[np.intp]) -> Release:
-    """The same release with its people in another order."""
+    """A release with its people in another order."""
     place = np.argsort(order)
     rows = sorted(int(place[row]) for row in release.dropped_out)
     return replace(release, privacy_loss=release.privacy_loss[order], dropped_out=tuple(rows))

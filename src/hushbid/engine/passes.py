@@ -286,7 +286,7 @@ class WindowKernel:
         return self.of(self.people.read(batch).costs)
 
     def of(self, costs: FloatArray) -> Window:
-        """The same from costs."""
+        """The window's people and the exact sums below it, from costs that were read already."""
         costs = costs[(costs >= self.start) & (costs <= self.high)]
         within = costs >= self.low
         inside, people = np.unique(costs[within], return_counts=True)

@@ -48,7 +48,7 @@ class TableRelease:
     """How far the estimate may lie from the mean, given who delivered."""
 
     planned_error: ErrorModel
-    """The same, had everybody delivered."""
+    """How far the estimate might have lain from the mean, had everybody delivered."""
 
     delivered: int
     """How many people's data were used."""
@@ -93,7 +93,7 @@ class Sums:
     """Of the squares of weights relative to the largest possible one, each rounded up to ``2**-52``."""
 
     spreads: int = 0
-    """The same, each times the person's variance relative to the largest one."""
+    """Of these squares, each times the person's variance relative to the largest one."""
 
     heaviest: int = 0
     delivered: int = 0
@@ -212,7 +212,7 @@ def release(priced: Priced, data: str, *, claims: str | Path, question: str = ""
 
 
 def answer(priced: Priced, data: str, *, claims: str | Path, question: str, wave: int) -> TableAnswer:
-    """The same, and how it came about."""
+    """The release of an estimate, and how it came about: drawn now, or kept from before."""
     draw = _prepared(priced, data)
     ask = asked_of(priced, data, question=question, wave=wave)
     settled = settle(Path(claims).resolve(), ask, lambda name: {"format": _FORMAT, **asdict(draw(name))})

@@ -119,7 +119,7 @@ def _refuse_slow(frozen: Any, low: float, high: float) -> None:
 
 
 def _closed_form(frozen: Any, shapes: tuple[float, ...], loc: float, scale: float) -> ContinuousPrior | None:
-    """The same distribution in a family of ours, if there is one."""
+    """The distribution as one of our own families, which have closed forms; None if it is none of them."""
     from scipy import stats
 
     kind = type(frozen.dist)
