@@ -179,8 +179,7 @@ class Market:
         self.check_people(stated.size)
         try:
             return self._decide(stated, costs, tie_key)
-        # nothing bought is an outcome, unless somebody has to live with the error
-        except NobodyToBuyFrom:
+        except NobodyToBuyFrom:  # an outcome too, unless somebody has to live with the error
             if np.any(np.asarray(self.user_weight) > 0):
                 raise
             return Outcome.nothing_bought(self, stated, costs)

@@ -38,6 +38,7 @@ def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
         raise NoEntry(why_ended(found.ended_by, used=found.secret is not None), found.ended_at)
     participant = participants.in_transaction(tx, found.participant_id)
     campaign = campaigns.of_participant(tx, participant)
+    # first use: the link is tied to this device's secret
     if found.secret is None:
         if links.is_secret(tx.connection, mine):
             raise InputError("secret must be drawn anew for every link.")
@@ -46,7 +47,7 @@ def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
             event = events.append(tx, campaign.id, "own-link-used", {"participant": participant.id})
             _note(tx, campaign, replace(participant, own_links_used=(*participant.own_links_used, event.at)))
         links.use(tx.writing, found, mine, tx.at)
-    elif not hmac.compare_digest(found.secret, mine):
+    elif not hmac.compare_digest(found.secret, mine):  # used by somebody else
         raise NoEntry("used", found.used_at)
     participant = participants.in_transaction(tx, found.participant_id)
     return participation_view(campaign, participant, reads_only=found.reads_only)
@@ -90,6 +91,7 @@ def devices(connection: Connection, secret: str) -> DevicesView:
     for event in events.about(connection, participant.id):
         if event.kind in times:
             times[event.kind].append(event.at)
+    # what she can check: who else is in, since when, and by which links
     open_now = [link for link in all_links if link.secret is not None and link.ended_at is None]
     return DevicesView(
         devices=tuple(
