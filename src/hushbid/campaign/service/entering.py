@@ -58,6 +58,7 @@ def own_link(tx: Transaction, secret: str) -> OwnLink:
     participant, campaign = _changing(tx, secret)
     _require_no_receipts_being_made(campaign)
     token, her = new_token("device"), participant.id
+    # one unused link at a time
     links.end_unused(tx.connection, her, tx.at, made_by="herself", by="replaced")
     links.add(tx.connection, [links.row(token, her, made_by="herself", at=tx.at)])
     event = events.append(tx, campaign.id, "own-link-made", {"participant": her})
@@ -71,7 +72,7 @@ def end_others(tx: Transaction, secret: str) -> DevicesView:
     ended = links.end(tx.connection, participant.id, tx.at, by="closed", but=hashed(secret))
     if ended:
         events.append(tx, campaign.id, "devices-ended", {"participant": participant.id, "links": ended})
-        tx.memory.write(tx.connection)
+        tx.memory.write(tx.connection)  # what is read next must see it
     return devices(tx.connection, secret)
 
 

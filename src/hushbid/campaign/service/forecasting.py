@@ -93,6 +93,7 @@ def _menu(
     found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     end = time.monotonic() + effort.seconds
     while done < effort.most and (done < effort.least or time.monotonic() < end):
+        # one person's curve in each campaign; without groups a menu does several at once
         if isinstance(market.prior, Grouped):
             loss, payment = market.acquire(market.prior.sample(rng=rng)).schedule(row).at(reports)
             found.append((loss, payment, (loss > 0.0).astype(float)))
@@ -115,7 +116,7 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
     fees = settings.participation_fee * people
 
     def minor(amount: float) -> int:
-        return math.ceil(amount * 10.0**settings.decimals) + people + fees
+        return math.ceil(amount * 10.0**settings.decimals) + people + fees  # each payment is rounded up by itself
 
     ordered = np.sort(paid)
     return Spending(
