@@ -115,7 +115,7 @@ def asking(call: Call) -> Conversation[Any]:
 
 
 def asking_object(call: Call) -> Conversation[dict[str, Any]]:
-    """The same for an answer that must be an object."""
+    """The conversation that consists of one call, whose answer must be an object."""
     return an_object((yield call))
 
 

@@ -149,7 +149,7 @@ class ParticipantClient:
 
 
 class AsyncParticipantClient:
-    """The same, waiting for nobody; many share one `AsyncTransport`, which whoever made it closes."""
+    """A `ParticipantClient` that waits for nobody; many share one `AsyncTransport`, which whoever made it closes."""
 
     def __init__(self, transport: AsyncTransport, token: str, *, keeper: Keeper | None = None) -> None:
         self._talk = _Participant(transport.url, token, keeper)

@@ -89,7 +89,7 @@ class Transport:
 
 
 class AsyncTransport:
-    """The same for programs that hold many conversations at once, over shared connections."""
+    """A `Transport` for programs that hold many conversations at once, over shared connections."""
 
     def __init__(
         self,

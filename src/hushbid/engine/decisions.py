@@ -163,6 +163,7 @@ class FormulaKernel:
         loss, weight = np.zeros(payment.size), np.zeros(payment.size)
         which = np.flatnonzero(rows.costs < self.level)
         reports = rows.reports[which]
+        # the loss by formula
         share = self.optimum.weights(rows.costs[which] / self.scale - self.optimum.base, 1.0)
         losses = share * self.loss_per_weight
         if self.cap < np.inf:
@@ -170,8 +171,10 @@ class FormulaKernel:
             share = losses * self.weight_per_loss
         loss[which], weight[which] = losses, share
         groups = None if rows.groups is None else rows.groups[which]
+        # price and rent, the latter read off a curve
         payment[which] += reports * losses + np.where(share > 0.0, _evaluate(self.rents, reports, groups), 0.0)
         if self.outside is not None:
+            # the estimate without her, where she would have mattered
             near = np.flatnonzero(rows.costs < self.outside_level)
             groups = None if rows.groups is None else rows.groups[near]
             payment[near] -= self.idle.user_weight * _evaluate(self.outside, rows.reports[near], groups)

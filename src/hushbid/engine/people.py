@@ -62,7 +62,7 @@ class People:
 
     @property
     def columns_and_id(self) -> list[str]:
-        """The same, and ids if there are any."""
+        """What `read` reads, each column once, and ids if there are any."""
         return _once(self.report, self.group, self.variance, self.id)
 
     @property

@@ -34,7 +34,7 @@ def content_hash(content: Mapping[str, Any]) -> str:
 
 
 def hash_of(written: bytes) -> str:
-    """The same of what is in canonical form already."""
+    """SHA-256 of what is in canonical form already, as hexadecimal text."""
     return hashlib.sha256(written).hexdigest()
 
 

@@ -137,7 +137,7 @@ class Record:
         return cls._made(content, outcome=outcome, money=money, release=release)
 
     def with_release(self, release: Release, *, stamps: Iterable[str] = ()) -> "Record":
-        """The same record with the release that was drawn later, and more stamps; a record has one release at most."""
+        """This record with the release that was drawn later, and more stamps; a record has one release at most."""
         if self.release is not None:
             raise RecordError("A record holds one release, and this one has it already.")
         stamped = _texts([*self.stamps, *stamps], "stamps", None)

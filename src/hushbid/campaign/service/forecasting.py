@@ -128,7 +128,7 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
 
 
 def _generator(settings: CampaignSettings, groups: Sequence[str | None]) -> np.random.Generator:
-    """The same simulated people for the same settings: what was shown can be shown again."""
+    """Made from the settings alone, so that equal settings simulate equal people: what was shown can be shown again."""
     content = plain_text({"settings": settings.to_dict(), "groups": list(groups)})
     return np.random.default_rng(list(hashlib.sha256(content.encode()).digest()))
 

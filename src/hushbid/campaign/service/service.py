@@ -395,7 +395,7 @@ class Service:
         return self.enter_soon(link, secret).result()
 
     def enter_soon(self, link: str, secret: object) -> "Future[ParticipationView]":
-        """The same without waiting; the future's result is there once the exchange is durable."""
+        """What `enter` does, without waiting: the future's result is there once the exchange is durable."""
         return self._writer.submit("enter", lambda tx: entering.enter(tx, link, secret), checks_first=True)
 
     def own_link(self, secret: str) -> OwnLink:
@@ -437,7 +437,7 @@ class Service:
         return self.report_soon(secret, sensitivity).result()
 
     def report_soon(self, secret: str, sensitivity: object) -> "Future[ParticipationView]":
-        """The same without waiting; the future's result is there once the report is durable."""
+        """What `report` does, without waiting: the future's result is there once the report is durable."""
         return self._writer.submit(
             "report", lambda tx: reporting.report(tx, secret, sensitivity), checks_first=True, secret=secret
         )
@@ -455,7 +455,7 @@ class Service:
         return self.deliver_soon(secret, given, nonce=nonce).result()
 
     def deliver_soon(self, secret: str, given: object, *, nonce: object) -> "Future[ParticipationView]":
-        """The same without waiting; the future's result is there once the delivery is durable."""
+        """What `deliver` does, without waiting: the future's result is there once the delivery is durable."""
         return self._writer.submit(
             "delivery",
             lambda tx: delivering.deliver(tx, self._context, secret, given, nonce),
