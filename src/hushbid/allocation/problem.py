@@ -136,8 +136,7 @@ def as_problem(
         raise InputError(f"variance must be nonnegative and finite, got {spread}.")
     if cheapest == 0.0:
         costs = costs + 0.0  # -0.0 becomes 0.0
-    # the caller's own small array: a copy, for the certificate
-    elif costs is virtual_costs and n <= _COPIED_UP_TO:
+    elif costs is virtual_costs and n <= _COPIED_UP_TO:  # the caller's own array, which may change
         costs = costs.copy()
     return Problem(costs, spread, weight, None if tie_key is None else as_keys(tie_key, n), cheapest)
 

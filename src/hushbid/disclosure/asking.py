@@ -128,7 +128,9 @@ def tallied(
     answers = _total(_digests((datum for _, datum in there), _DATUM))
     named = (names[32 * row : 32 * row + 32] + datum for row, datum in there)
     spreads = np.broadcast_to(np.log1p(variance), losses.shape)
+    # ε/(1 + ε): bounded, so that one huge loss does not hide the others in a sum
     sizes = np.where(np.isinf(losses), 1.0, losses / (1.0 + np.where(np.isinf(losses), 0.0, losses)))
+    # a number in [0, 1) from the hash of the id
     shares = np.ones(sizes.size) if people is None else people[:, 0] / 2.0**64
     return Tally(
         people=0 if people is None else _total(people),

@@ -77,6 +77,7 @@ class Fields:
         inner = Fields(self._values[name], f"{self._what}: {name}", types)
         read: dict[str, float | int | None] = {}
         for label, expected in types.items():
+            # a union's members, or the type itself
             choices = get_args(expected) or (expected,)
             if self._values[name][label] is None and type(None) in choices:
                 read[label] = None

@@ -181,7 +181,7 @@ class CentralRule:
         return self._or_anchored(self._or_silent(found, pairs, moved), pairs, price)
 
     def _best_levels(self, pairs: _Pairs, limit: FloatArray) -> _Found:
-        """Exclusion: see the top of this file."""
+        """The best level of each pair: intervals are cut and thrown away by three tests until points are left."""
         # from the first cost that is there up to the limit, one interval per pair
         size = limit.size
         second = float(self._offset[1]) if self._offset.size > 1 else math.inf
