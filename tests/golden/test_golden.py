@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from tests.golden.runs import CAMPAIGNS, HERE, RESULTS, WAYS, hushbid, run
+from tests.golden.server import FOLDER, comparable, play
 from tests.golden.surface import help_texts, public_names
 
-RECORDS = sorted([*RESULTS.glob("*/*/record.json"), *RESULTS.glob("*/*/outcome.json")])
+RECORDS = [*sorted(RESULTS.glob("*/*/record.json")), *RESULTS.glob("*/*/outcome.json"), FOLDER / "record.json"]
 GROWING = {"again.json", "decided.json", "summary.json"}
 """Facts that may get company."""
 
@@ -25,12 +26,12 @@ _WRITTEN = re.compile(r"^(Written to .*?): (.*)\.$", flags=re.MULTILINE)
 @pytest.mark.parametrize("campaign", CAMPAIGNS)
 def test_a_campaign_gives_what_it_gave(campaign: str, way: str, tmp_path: Path) -> None:
     found = run(campaign, way, tmp_path)
-    pinned = {path.name: path.read_bytes() for path in sorted((RESULTS / campaign / WAYS[way]).iterdir())}
+    pinned = {path.name: path.read_bytes() for path in (RESULTS / campaign / WAYS[way]).iterdir()}
     if way == "auto":
         del pinned["again.json"]
-    assert [name for name in pinned if name not in found] == []
-    for name, content in pinned.items():
-        compare(name, content, found[name])
+    for name in sorted(pinned, reverse=True):  # first what was told: it explains why a file is missing
+        assert name in found, f"{name} is not written any more"
+        compare(name, pinned[name], found[name])
 
 
 def compare(name: str, pinned: bytes, found: bytes) -> None:
@@ -64,9 +65,31 @@ def without_files(told: str) -> tuple[str, set[str]]:
     return _WRITTEN.sub(r"\1", told), names
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.parts[-3])
+@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.parent.parent.name)
 def test_a_record_is_read_and_verified_as_it_is(record: Path) -> None:
     told = hushbid("verify", str(record))
+    assert told.exit_code == 0, told.output
+
+
+def test_a_campaign_on_a_server_gives_what_it_gave(tmp_path: Path) -> None:
+    pinned = comparable({path.name: path.read_bytes() for path in FOLDER.iterdir()})
+    found = comparable(play(tmp_path))
+    assert [name for name in pinned if name not in found] == []
+    for name, content in pinned.items():
+        assert found[name].split() == content.split(), name
+
+
+@pytest.mark.parametrize("receipt", sorted(FOLDER.glob("receipt-*.json")), ids=lambda path: path.stem)
+def test_a_receipt_is_read_and_verified_as_it_is(receipt: Path) -> None:
+    key = json.loads((FOLDER / "keys.json").read_bytes())["keys"][0]
+    known = {"keys": FOLDER / "keys.json", "log": FOLDER / "log.jsonl", "record": FOLDER / "record.json"}
+    options = [f"--{name}={path}" for name, path in known.items()]
+    told = hushbid("verify", str(receipt), f"--public-key={key['public_key']}", *options)
+    assert told.exit_code == 0, told.output
+
+
+def test_a_log_is_read_and_verified_as_it_is() -> None:
+    told = hushbid("verify", str(FOLDER / "log.jsonl"), f"--record={FOLDER / 'record.json'}")
     assert told.exit_code == 0, told.output
 
 
