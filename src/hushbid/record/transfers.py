@@ -66,6 +66,7 @@ def _incentives(facts: Facts) -> Check:
     unpaid = ~facts.bought & ((rent != 0.0) | (low != 0.0) | (high != 0.0))
     if unpaid.any():
         problems.append(f"Somebody has an information rent although nothing is bought from her: {rows_text(unpaid)}")
+    # a gain is bounded by the error at the truth plus that at the misreport
     widest = float(np.maximum(high - rent, rent - low).max())
     if not distance(outcome.incentive_error, 2.0 * widest) <= EXACT:
         problems.append("The incentive error is not twice the widest bound on a rent")

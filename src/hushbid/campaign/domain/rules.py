@@ -50,7 +50,7 @@ def payment_owed(participant: Participant) -> int:
 
 def due(campaign: Campaign, participant: Participant) -> int:
     """What is still to be paid to her; minor units."""
-    return max(fee_owed(campaign, participant) + payment_owed(participant) - participant.paid, 0)
+    return max(fee_owed(campaign, participant) + payment_owed(participant) - participant.paid, 0)  # nobody owes
 
 
 def require_state(campaign: Campaign, *states: CampaignState, to: str) -> None:
@@ -104,6 +104,7 @@ def require_may_withdraw(campaign: Campaign, participant: Participant) -> None:
     require_state(
         campaign, CampaignState.REPORTING, CampaignState.ALLOCATING, CampaignState.DELIVERING, to="withdraw any more"
     )
+    # a moment only, in which a report may be in the decision or not
     if campaign.state is CampaignState.ALLOCATING:
         raise Conflict("It is not possible to withdraw while the decision is being made: ask again in a moment.")
     if participant.state not in (

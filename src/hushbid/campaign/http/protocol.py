@@ -58,6 +58,7 @@ class Protocol(HttpToolsProtocol):
         super().data_received(data)
         if self.transport.is_closing():
             return
+        # a limit that uvicorn lacks
         if self._in_head and self._head_bytes > HEAD_LIMIT:
             self._refuse(431, _TOO_LARGE)
         elif self._incomplete:
@@ -86,7 +87,7 @@ class Protocol(HttpToolsProtocol):
         self._refuse(400, _UNREADABLE)
 
     def _wait(self) -> None:
-        end = self._since + PATIENCE + self._bytes / BYTES_PER_SECOND
+        end = self._since + PATIENCE + self._bytes / BYTES_PER_SECOND  # from the first byte on, not from the last
         self._deadline = self.loop.call_at(end, self._give_up)
 
     @property
@@ -95,6 +96,7 @@ class Protocol(HttpToolsProtocol):
         return self._deadline is not None or self.cycle is None or self.cycle.response_complete
 
     def _make_room(self) -> None:
+        # one that is being answered is never closed
         waiting = (one for one in self.connections if isinstance(one, Protocol) and one._idle)
         slowest = min(waiting, key=lambda one: one._since, default=None)
         if slowest is not None:

@@ -205,6 +205,7 @@ def stranger(request: Request) -> Visit:
     shell = shell_of(request)
     kept = request.cookies.get(cookie_name(shell, BROWSER_COOKIE), "")
     known = 20 <= len(kept) <= _LONGEST_TOKEN
+    # before anybody has logged in a form is tied to a random cookie, against forged log-ins
     browser = kept if known else secrets.token_urlsafe(32)
     return Visit(
         request=request,

@@ -32,7 +32,7 @@ def mark_paid(tx: Transaction, campaign_id: str, labels: Iterable[str] | None) -
         people = participants.with_labels(tx.connection, campaign_id, dict.fromkeys(labels))
     owed = [(one, rules.due(campaign, one)) for one in people if rules.due(campaign, one) > 0]
     at = tx.at
-    rows = [{"id": one.id, "paid": one.paid + amount, "paid_at": at} for one, amount in owed]
+    rows = [{"id": one.id, "paid": one.paid + amount, "paid_at": at} for one, amount in owed]  # what is due on top
     participants.change_rows(tx.connection, rows)
     if owed:
         events.append(tx, campaign_id, "paid", {"participants": [one.id for one, _ in owed]})

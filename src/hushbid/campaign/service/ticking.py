@@ -51,6 +51,7 @@ def _passed(campaign: Campaign, now: datetime, name: str) -> bool:
 
 
 def _is_due(campaign: Campaign, now: datetime) -> bool:
+    # without a release there is nothing to keep values for
     if campaign.released_at is None or campaign.settings.retention_days == 0:
         return True
     return now >= campaign.released_at + timedelta(days=campaign.settings.retention_days)
