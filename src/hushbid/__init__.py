@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
     from hushbid.record import Record as Record
-    from hushbid.record import verify as verify
+    from hushbid.verification import verify as verify
 
 _MODULES = (
     *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors"),
@@ -76,7 +76,8 @@ _NAMES = {
         "parse_prior",
         "prior_from_dict",
     ),
-    "hushbid.record": ("Record", "verify"),
+    "hushbid.record": ("Record",),
+    "hushbid.verification": ("verify",),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -21,7 +21,7 @@ from hushbid.disclosure.grid import (
     to_grid,
 )
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits, noise_scale
-from hushbid.disclosure.plan import as_bounds
+from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import InputError, ReleaseError
 
 HOSTILE = [

@@ -10,8 +10,9 @@ import pytest
 
 from hushbid import Empirical, Exponential, Grouped, Market, Mixture, Uniform, privatize, release
 from hushbid.mechanism import Outcome
-from hushbid.record import Record, verify
+from hushbid.record import Record
 from hushbid.report.caps import cap_curve
+from hushbid.verification.verifying import verify
 
 PRIORS = [
     Uniform(1, 2),

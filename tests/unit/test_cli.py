@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from hushbid.cli import COMMANDS, main
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import command as make_command
 from hushbid.cli.privatize import _file_name
 from hushbid.errors import InputError
 

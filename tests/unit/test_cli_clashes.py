@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
-from hushbid.engine.atomic import refuse_clashes
+from hushbid.durable import refuse_clashes
 from hushbid.errors import InputError
 
 MARKET = ("--prior", "uniform:1,3", "--buyer-weight", "500")

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.cli.people import read_data, read_people
-from hushbid.engine.atomic import Staging, write_file
+from hushbid.durable import Staging, write_file
 from hushbid.engine.files import Table, columns_of, read_table, table_writer
 from hushbid.engine.people import floats_of
 from hushbid.errors import DataError, InputError, MissingExtra, ReportError

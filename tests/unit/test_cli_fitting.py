@@ -9,8 +9,6 @@ from click.testing import CliRunner, Result
 from scipy import stats
 
 from hushbid.cli import main
-from hushbid.cli.fitting import Fit, fit_priors
-from hushbid.cli.prior_file import Pilot, prior_source, read_prior
 from hushbid.errors import InputError, PriorError
 from hushbid.priors import (
     Beta,
@@ -22,6 +20,8 @@ from hushbid.priors import (
     TruncatedNormal,
     Uniform,
 )
+from hushbid.priors.fitting import Fit, fit_priors
+from hushbid.priors.pilot import Pilot, prior_source, read_prior
 
 PRIORS: dict[str, Prior] = {
     "uniform": Uniform(1, 2),

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from hushbid.cli.people import People
 from hushbid.cli.purchase import decide
-from hushbid.engine.money import DECIMALS, NO_CURRENCY, Currency, with_rounding
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
+from hushbid.money import DECIMALS, NO_CURRENCY, Currency, with_rounding
 from hushbid.priors import Uniform
 from hushbid.report import build_report
 

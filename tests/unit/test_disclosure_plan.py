@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from hushbid.disclosure import ReleasePlan
-from hushbid.disclosure.plan import as_column, rows_text
+from hushbid.disclosure.promises import as_column, rows_text
 from hushbid.errors import DataError, InputError
 
 

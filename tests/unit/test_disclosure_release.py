@@ -19,6 +19,7 @@ from hushbid.disclosure import (
     noise,
     privatize,
     release_plan,
+    releasing,
     simulate_plan,
 )
 from hushbid.disclosure.error import published_errors
@@ -339,11 +340,10 @@ def test_a_lost_folder_is_not_drawn_anew_by_the_process_that_remembers(tmp_path:
 def test_a_stored_release_counts_as_shown_in_the_process_that_reads_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hushbid.disclosure import publish
 
     plan = plan_of([1.0])
     release_plan(plan, [0.1], claims=tmp_path)
-    monkeypatch.setattr(publish, "_drawn", {})  # as a new process would start
+    monkeypatch.setattr(releasing, "_drawn", {})  # as a new process would start
     release_plan(plan, [0.1], claims=tmp_path)
     with pytest.raises(AlreadyReleased):
         release_plan(plan, [0.1])

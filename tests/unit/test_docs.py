@@ -11,8 +11,8 @@ import pytest
 import hushbid
 from benchmarks.harness import Row
 from benchmarks.page import BEGIN, END, filled
-from hushbid.report.figures import FIGURES
-from hushbid.report.figures_example import most_sure
+from hushbid.paper.figures import FIGURES
+from hushbid.paper.figures_example import most_sure
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
+from hushbid.documents import content_hash, number_of, number_text, parsed, time_of, time_text
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
+from hushbid.receipts.log import GENESIS, Event, commitment, next_event, read_log, report_commitment, to_lines
 from hushbid.record import Record
-from hushbid.record.canonical import content_hash, parsed
-from hushbid.record.events import GENESIS, Event, commitment, next_event, read_log, report_commitment, to_lines
-from hushbid.record.plain import number_of, number_text, time_of, time_text
-from hushbid.record.trust import verify_log
+from hushbid.verification.receipts import verify_log
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

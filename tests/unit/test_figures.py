@@ -10,9 +10,9 @@ import pytest
 
 from hushbid.allocation import allocate
 from hushbid.errors import InputError
-from hushbid.report.figures import FIGURES, PaperFigure, make_figure, picture, write_figures
-from hushbid.report.figures_landscape import CHEAP, CROWD, CROWD_WEIGHT, DEAR, PAIR_WEIGHT, cost_of_share
-from hushbid.report.figures_theory import central_threshold
+from hushbid.paper.figures import FIGURES, PaperFigure, make_figure, picture, write_figures
+from hushbid.paper.figures_landscape import CHEAP, CROWD, CROWD_WEIGHT, DEAR, PAIR_WEIGHT, cost_of_share
+from hushbid.paper.figures_theory import central_threshold
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "docs" / "figures"

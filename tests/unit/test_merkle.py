@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.errors import InputError
-from hushbid.record.merkle import Tree, proves
+from hushbid.receipts.merkle import Tree, proves
 
 # The entries and roots with which implementations of Certificate Transparency are tested.
 PUBLISHED_ENTRIES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]

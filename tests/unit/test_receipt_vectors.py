@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from hushbid.receipts.keys import KeyList
+from hushbid.receipts.receipt import Receipt
 from hushbid.record import read
-from hushbid.record.receipt import Receipt
-from hushbid.record.recognition import read_document
-from hushbid.record.signing import KeyList
-from hushbid.record.trust import verify_log, verify_logged_record, verify_receipt
+from hushbid.verification.files import read_document
+from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "receipts-v1"
 DETAILS = json.loads((VECTORS / "details.json").read_text())

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from hushbid.documents import parsed
 from hushbid.errors import HushbidError, RecordError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
+from hushbid.receipts.keys import SigningKey, first_list, rotated
+from hushbid.receipts.log import Event, next_event, report_commitment
+from hushbid.receipts.receipt import Body, Receipt, in_order, issue, new_salt, tree_of
 from hushbid.record import Record
-from hushbid.record.canonical import parsed
-from hushbid.record.events import Event, next_event, report_commitment
-from hushbid.record.receipt import Body, Receipt, in_order, issue, new_salt, tree_of
-from hushbid.record.signing import SigningKey, first_list, rotated
-from hushbid.record.trust import verify_receipt
+from hushbid.verification.receipts import verify_receipt
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEY = SigningKey(bytes(range(32)))

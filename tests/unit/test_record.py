@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from hushbid.disclosure import privatize
+from hushbid.documents import canonical, content_hash, parsed
 from hushbid.errors import InputError, RecordError
 from hushbid.mechanism import Market, Outcome, release
+from hushbid.money import Money, rounded_up
 from hushbid.priors import Uniform
-from hushbid.record import Money, Record, read, verify
-from hushbid.record.canonical import canonical, content_hash, parsed
-from hushbid.record.money import rounded_up
-from hushbid.record.verification import findings
+from hushbid.record import Record, read
+from hushbid.verification.verifying import findings, verify
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 GOLDEN = VECTORS / "record-v1.json"

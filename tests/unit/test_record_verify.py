@@ -18,16 +18,16 @@ import pytest
 
 from hushbid.allocation import tie_keys
 from hushbid.disclosure import Grid, Release, privatize
+from hushbid.documents import content_hash
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, release
 from hushbid.mechanism.publish import outcome_key
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
-from hushbid.record import Check, Record, Verification, read, verify
-from hushbid.record.canonical import content_hash
-from hushbid.record.contents import totals
-from hushbid.record.facts import Facts
-from hushbid.record.rents import rent_checks
-from hushbid.record.verification import findings
+from hushbid.record import Record, read, totals
+from hushbid.verification.case import Facts
+from hushbid.verification.check_rents import rent_checks
+from hushbid.verification.findings import Check, Verification
+from hushbid.verification.verifying import findings, verify
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 ALTERED = 1e-6

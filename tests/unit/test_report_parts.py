@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from hushbid import Empirical, Grouped, Market, Outcome, Uniform
 from hushbid.errors import InputError
-from hushbid.report.aggregates import (
+from hushbid.report.assumptions import assumptions_of, prior_words
+from hushbid.report.formats import at_most, interval, number, percent
+from hushbid.report.html import Markup, element, join, plain, style_element
+from hushbid.report.selection import selection_facts
+from hushbid.report.suppression import (
     NOT_STATED,
     SMALLEST_CELL,
     SMALLEST_CHART,
@@ -21,10 +25,6 @@ from hushbid.report.aggregates import (
     histogram,
     quantiles,
 )
-from hushbid.report.assumptions import assumptions_of, prior_words
-from hushbid.report.formats import at_most, interval, number, percent
-from hushbid.report.html import Markup, element, join, plain, style_element
-from hushbid.report.selection import selection_facts
 
 HOSTILE = "<script>alert('x')</script> \" & ' \u202e\x00"
 

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from hushbid.errors import RecordError
-from hushbid.record.key_folder import KeyFolder
-from hushbid.record.signing import KeyList, PublicKey, SigningKey, first_list, rotated
+from hushbid.receipts.key_folder import KeyFolder
+from hushbid.receipts.keys import KeyList, PublicKey, SigningKey, first_list, rotated
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 from hushbid.allocation import allocate, replies
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical
-from hushbid.record.local_rule import LocalRule
+from hushbid.verification.local_by_count import LocalRule
 
 
 @pytest.mark.parametrize("seed", range(6))
