@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # type checkers take it for true; to import it would take longer than all the rest of this file
 
-# To publish a name, add it to both lists, here and below; tests/unit/test_package.py compares them.
+# To publish a name, add it to both lists, here and below; tests/house/test_package.py compares them.
 if TYPE_CHECKING:
     from hushbid import allocation as allocation
     from hushbid import audit as audit

@@ -25,7 +25,7 @@ from hushbid.priors import Uniform
 from hushbid.record import Record, read
 from hushbid.verification.verifying import findings, verify
 
-VECTORS = Path(__file__).parents[1] / "vectors"
+VECTORS = Path(__file__).parents[0] / "vectors"
 GOLDEN = VECTORS / "record-v1.json"
 GOLDEN_LOCAL = VECTORS / "record-v1-local.json"
 
