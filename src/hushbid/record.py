@@ -37,6 +37,8 @@ from hushbid.mechanism.publish import outcome_key
 from hushbid.money import Money
 from hushbid.priors import Grouped
 
+__all__ = ["Record", "read"]
+
 FloatArray = NDArray[np.float64]
 
 

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 import hushbid
 from hushbid.cli import main
-from hushbid.disclosure import account, asking
+from hushbid.disclosure import claim_names, claim_store
 from hushbid.errors import AlreadyReleased, InputError
 
 N = 12
@@ -375,16 +375,16 @@ def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -
     assert stat.S_IMODE(store.stat().st_mode) == 0o700
     [claim] = store.glob("*.json")
     assert re.fullmatch(r"ids-[0-9a-f]{32}-[0-9a-f]{32}-1", claim.stem)
-    ask = asking.Ask(
+    ask = claim_names.Ask(
         question="mean sleep",
         wave=1,
         by_ids=True,
         setting="central",
         bounds=(0.0, 12.0),
-        tally=asking.tallied(asking.person_digests([f"p{k}" for k in range(N)]), np.ones(N), 2.0, [None] * N),
+        tally=claim_names.tallied(claim_names.person_digests([f"p{k}" for k in range(N)]), np.ones(N), 2.0, [None] * N),
     )
-    assert account.Marks.of(ask, key.read_bytes()).name == claim.stem
-    assert account.Marks.of(ask, bytes(32)).name != claim.stem
+    assert claim_store.Marks.of(ask, key.read_bytes()).name == claim.stem
+    assert claim_store.Marks.of(ask, bytes(32)).name != claim.stem
     content = claim.read_text()
     assert not any(f'"p{k}"' in content or repr(SLEEP[k]) in content for k in range(N))
 
@@ -433,11 +433,11 @@ def test_a_store_that_cannot_be_used_is_told_and_nothing_is_written(
 def test_the_store_is_the_accounts_own_unless_it_is_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HUSHBID_CLAIMS")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert account.account() == tmp_path / "hushbid" / "claims"
+    assert claim_store.account() == tmp_path / "hushbid" / "claims"
     for unset in ("", "relative"):
         monkeypatch.setenv("XDG_STATE_HOME", unset)
         monkeypatch.setenv("HOME", "/home/somebody")
-        assert account.account() == Path("/home/somebody/.local/state/hushbid/claims")
+        assert claim_store.account() == Path("/home/somebody/.local/state/hushbid/claims")
 
 
 def test_a_mark_of_somebody_who_died_before_drawing_is_in_nobodys_way(home: Path, store: Path) -> None:
