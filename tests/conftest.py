@@ -88,6 +88,10 @@ _STORES = tempfile.TemporaryDirectory(prefix="hushbid-claims-")
 _number = itertools.count()
 os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / "session")
 
+# Nobody outside this machine is asked anything, so no client needs to read the certificates of the whole world.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = _STORES.name
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:

@@ -51,7 +51,7 @@ def nodes(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(values: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    """The same values but for one, with a hash that fits."""
+    """A copy of the values with one changed, and a hash that fits."""
     content = copy.deepcopy({name: kept for name, kept in values.items() if name != "hash"})
     place = content
     for name in path[:-1]:

@@ -38,7 +38,7 @@ def content_hash(content: Mapping[str, Any]) -> str:
 
 
 def hash_of(written: bytes) -> str:
-    """The same of what is in canonical form already."""
+    """SHA-256 of what is in canonical form already, as hexadecimal text."""
     return hashlib.sha256(written).hexdigest()
 
 
@@ -302,6 +302,7 @@ class Fields:
         inner = Fields(self._values[name], f"{self._what}: {name}", types)
         read: dict[str, float | int | None] = {}
         for label, expected in types.items():
+            # a union's members, or the type itself
             choices = get_args(expected) or (expected,)
             if self._values[name][label] is None and type(None) in choices:
                 read[label] = None

@@ -64,6 +64,7 @@ class Staging:
             if kind is None:
                 self._publish()
         finally:
+            # whatever happened, nothing temporary stays
             for room in self._rooms:
                 room.clear()
             for waiting in self._waiting:
@@ -76,6 +77,7 @@ class Staging:
         """Write a file under a temporary name; a private one can be read by its owner only."""
         final = Path(path)
         with _telling_what_failed(final):
+            # made and noted together, so that an interrupt leaves no file behind that nobody knows
             with _stops_held_back():
                 self._make_folder(final.parent)
                 descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}.", suffix=".tmp")
@@ -97,6 +99,7 @@ class Staging:
                 self._rooms.append(room)
             made = room.folder / final.name
             write(made)
+            # what a library wrote is private and durable before it gets its name
             for one in [*(made.rglob("*") if made.is_dir() else ()), made]:
                 one.chmod(0o700 if one.is_dir() else 0o600)
                 _sync(one)
@@ -204,6 +207,7 @@ def refuse_clashes(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) 
         for one in read:
             if place == one or _is_same_file(place, one) or one in place.parents or place in one.parents:
                 raise InputError(f"{path} cannot be written: {one} is what this command reads.")
+        # as a file system that ignores capitals and composition would see it
         folded = unicodedata.normalize("NFC", str(place)).casefold()
         if folded in taken:
             raise InputError(f"{path} cannot be written: {taken[folded]} names the same file, so one would be lost.")
@@ -260,6 +264,7 @@ def _stops_held_back() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        # once is enough to stop
         for number in caught[:1]:
             signal.raise_signal(number)
 

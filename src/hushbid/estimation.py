@@ -86,6 +86,7 @@ def near_optimal_weights(privacy_loss: ArrayLike, *, setting: Setting, variance:
     """
     allowed, spread = as_losses(privacy_loss), _as_variance(variance, np.size(privacy_loss))
     if is_central(setting):
+        # k*: the last place at which the loss exceeds 1/√place
         descending = np.sort(allowed)[::-1]
         caps = 1.0 / np.sqrt(np.arange(1, allowed.size + 1))
         above = np.flatnonzero(descending > caps)
@@ -105,6 +106,7 @@ def minimax_bounds(privacy_loss: ArrayLike, setting: Setting) -> MinimaxBounds:
     allowed = as_losses(privacy_loss, some_positive=False)
     counted = np.sort(np.minimum(allowed, 1.0))
     if is_central(setting):
+        # B for every k: the k smallest losses, and the other n − k people
         fewer = np.concatenate([[0.0], np.cumsum(counted)])
         others = np.arange(allowed.size, -1, -1)
         lower = _le_cam(float(np.min(4.0 * fewer + np.sqrt(1.5 * others))))
@@ -129,6 +131,7 @@ def mse_of(weights: ArrayLike, privacy_loss: ArrayLike, *, setting: Setting, var
         return _local_mse(shares, allowed, spread)
     used = shares > 0
     with np.errstate(over="ignore"):
+        # the largest S with w·S ≤ ε for everybody
         strength = float(np.min(allowed[used] / shares[used]))
     noise = math.inf if strength == 0 else (math.sqrt(2.0) / strength) * (math.sqrt(2.0) / strength)
     return noise + float(np.sum(spread * np.square(shares)))
@@ -167,12 +170,14 @@ def _capped(allowed: FloatArray, spread: FloatArray) -> FloatArray:
         return allowed
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         relative = allowed / scale  # losses from 1e-300 to 1e300 without overflow in their squares
+        # by V·ε: whoever is below the cap comes first
         order = np.argsort(spread * relative, kind="stable")
         sorted_losses, sorted_products = relative[order], (spread * relative)[order]
         uncapped = finite[order]
         losses = np.cumsum(np.where(uncapped, sorted_losses, 0.0))
         squares = np.cumsum(np.where(uncapped, sorted_losses * sorted_products, 0.0))
         caps = 2.0 / (scale * losses) / scale + squares / losses  # κ/scale if exactly the first k are below it
+        # the k for which the cap lies between the k-th and the next
         following = np.append(sorted_products[1:], math.inf)
         cap = scale * float(caps[np.argmax((losses > 0) & (caps <= following))])
         limits = np.divide(cap, spread, where=spread > 0, out=np.full_like(spread, math.inf))

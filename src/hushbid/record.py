@@ -139,7 +139,7 @@ class Record:
         return cls._made(content, outcome=outcome, money=money, release=release)
 
     def with_release(self, release: Release, *, stamps: Iterable[str] = ()) -> "Record":
-        """The same record with the release that was drawn later, and more stamps; a record has one release at most."""
+        """This record with the release that was drawn later, and more stamps; a record has one release at most."""
         if self.release is not None:
             raise RecordError("A record holds one release, and this one has it already.")
         stamped = _texts([*self.stamps, *stamps], "stamps", None)
@@ -309,6 +309,7 @@ def fields_of(content: Mapping[str, Any], known: Mapping[str, Any] | None = None
         raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.")
     people = Fields(content["people"], "people", ("ids", "groups"))
     groups = people.listed_texts("groups", n)
+    # labels may be stated once, in the prior
     if groups is None and isinstance(outcome.market.prior, Grouped):
         groups = list(outcome.market.prior.labels)
     ids = people.listed_texts("ids", n)
@@ -341,6 +342,7 @@ def _outcome(values: Any) -> Outcome:
     if values["tie_order"] is not None and sorted(given.integers("tie_order")) != list(range(sizes[0])):
         raise RecordError(f"outcome: tie_order must hold every place from 0 to {sizes[0] - 1} once.")
     outcome = Outcome.from_dict(values)
+    # what is read must be written again exactly as it stands
     if not _same(values, outcome.to_dict()):
         raise RecordError("outcome: every field must be there, and in the form in which it is written.")
     return outcome

@@ -631,7 +631,7 @@ def test_other_people_with_ids_may_answer_alike(tmp_path: Path) -> None:
 
 
 def without_ids(home: Path) -> tuple[str, ...]:
-    """The same reports and data with no ids, priced into r.json; the market is the campaign's."""
+    """The campaign's reports and data with no ids, priced into r.json in its market."""
     (home / "noid.csv").write_text("sensitivity\n" + "".join(f"{price!r}\n" for price in PRICES))
     (home / "datanoid.csv").write_text("value\n" + "".join(f"{value!r}\n" for value in SLEEP))
     market = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")

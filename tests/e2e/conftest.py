@@ -38,7 +38,7 @@ group = "shift"
 file = "data.csv"
 """
 MARKET = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
-"""The same market as options."""
+"""The campaign's market as options."""
 
 FINAL_FILES = ["decisions.csv", "estimate.json", "payments.csv", "record.json", "report.html"]
 

@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def modules() -> Iterator[str]:
         yield from re.findall(r"^(?:>>> )?(?:from|import) (\w+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
+@cache
 def imported() -> set[str]:
     """The packages that are imported, by the name under which they are installed."""
     found = set(modules())

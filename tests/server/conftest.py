@@ -40,7 +40,7 @@ def postgres_template(postgres: Postgres) -> str:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a file."""
+    """A SQLite file with all tables and nothing in them, to be copied."""
     path = tmp_path_factory.mktemp("template") / "hushbid.sqlite3"
     database = Database.sqlite(path)
     try:

@@ -142,7 +142,7 @@ class Play:
         return self.service.wait(self.service.release(self.who, self.id, **options), timeout=300)
 
     def on(self, service: Service) -> "Play":
-        """The same campaign on a server that was started again."""
+        """This campaign on a server that was started again."""
         return replace(self, service=service)
 
 

@@ -132,7 +132,7 @@ def calculator(browser: Browser, site: Site) -> Iterator[Page]:
 
 @pytest.fixture
 def page(calculator: Page, site: Site) -> Page:
-    """The same page in a browser that has forgotten everything."""
+    """The shared page in a browser that has forgotten everything."""
     calculator.goto(site.url)
     calculator.evaluate("() => new Promise((done) => { indexedDB.deleteDatabase('hushbid').onsuccess = done; })")
     return calculator

@@ -59,7 +59,7 @@ def test_what_was_refused_is_not_stored(service: Service) -> None:
 
 
 def test_a_request_that_is_refused_because_it_was_just_carried_out_gets_its_answer(service: Service) -> None:
-    """The same request arrives twice at once, and the second finds the campaign open before it finds the answer."""
+    """One request arrives twice at once, and the second finds the campaign open before it finds the answer."""
     play = drafted(service, 2)
 
     def twice() -> Any:

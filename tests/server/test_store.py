@@ -169,7 +169,7 @@ class _Nobody:
 
 
 def test_the_servers_chain_is_the_one_that_the_record_defines() -> None:
-    """The same events by the store and by `next_event`: the same hashes, also when the clock was set back."""
+    """Events told to the store and to `next_event` get the same hashes, also when the clock was set back."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     told = [("opened", {"people": 3}), ("reported", {"participant": "p1"}), ("closed", {"unpaid": None})]
     memory, chain = Memory(), list[Event]()

@@ -208,7 +208,7 @@ def numbers(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any
 
 
 def put(content: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    """The same plain values but for one."""
+    """A copy of plain values with one changed."""
     found = copy.deepcopy(content)
     place = found
     for name in path[:-1]:

@@ -119,9 +119,11 @@ def best_of_pieces(base: float, offset: FloatArray, mass: FloatArray | None = No
     sums = Sums.of(base, offset, mass)
     last = offset.size - 1
     falling = sums.falling()
+    # pieces where h falls at the left end and rises at the right; the last has no right end
     pieces: list[int] = (falling[:-1] > falling[1:]).nonzero()[0].tolist()
     if falling[last] and not closed:
         pieces.append(last)
+    # the best of them, of a = 0 and of the humps
     value, count, with_noise = math.inf, 0, True
     if base == 0.0:  # a = 0: no noise, everything on the people whose privacy costs nothing
         count, with_noise = int(np.searchsorted(offset, 0.0, side="right")), False
@@ -142,7 +144,7 @@ def best_of_pieces(base: float, offset: FloatArray, mass: FloatArray | None = No
 
 
 def _best_of_few(base: float, offset: FloatArray) -> Optimum | None:
-    """The same in plain numbers, if the first few people settle it, as they do in most calls of a simulation.
+    """The global minimum of ``h`` in plain numbers if the first few people settle it, as in most calls of a simulation.
 
     A piece that starts beyond ``κ·G = 3·√(h/κ)``, for an attained ``h``, holds nothing better. Before that, pieces at
     whose ends ``h`` rises hold nothing either if ``a`` is already past a quarter of their largest mean.
@@ -150,8 +152,10 @@ def _best_of_few(base: float, offset: FloatArray) -> Optimum | None:
     first = second = leftmost = 0.0
     value, stop, falling = math.inf, math.inf, True
     some = offset[:_FEW].tolist()
+    # a last cost that compares with nothing ends the last piece
     some.append(math.nan)
     for count, x in enumerate(some):
+        # G and a·G at the cost of the next person, who adds nothing to either
         gain = count * x - first
         if gain > stop:
             break
@@ -173,8 +177,10 @@ def _best_of_few(base: float, offset: FloatArray) -> Optimum | None:
     else:
         if offset.size > _FEW:
             return None
+    # a hump may hide something better: leave it to `best_of_pieces`
     if leftmost < 0.25 * (base + first / count) or not value < math.inf:
         return None
+    # the spread cancelled: centre the moments in a second pass
     if not exact:
         return _polished(offset[:active], None, base, with_noise=True)
     return Optimum(value, base, float(active), *best)
@@ -229,10 +235,12 @@ class Sums:
     def humps(self, falling: NDArray[np.bool_], start: int, end: int, closed: bool) -> list[int]:
         """Pieces with ``h`` rising at both ends that still hold a minimum: ``m/4`` inside, and the hump high enough."""
         end = min(end, self.offset.size - 1 if closed else self.offset.size)
+        # the first a is already past a quarter of the largest mean
         if start >= end or self.lowest(start) >= 0.25 * (self.base + float(self.first[end - 1] / self.total[end - 1])):
             return []
         part = slice(start, end)
         first, total, gain = self.first[part], self.total[part], self.gain[part]
+        # a hump needs a = m/4 inside its piece
         quarter = 0.25 * (self.base + first / total)
         left = np.zeros_like(gain)
         before = slice(start - 1, end - 1)
@@ -241,6 +249,7 @@ class Sums:
         low = (left < quarter) & ~falling[part]
         if not low.any():
             return []
+        # and h falling there: (m − a)·a^{1/3} > κQ/3
         spread = np.maximum(self.second[part] - first * first / total, 0.0)
         right = np.append(left[1:], np.inf)
         low &= (3.0 * quarter * np.cbrt(quarter) > KAPPA * spread / 3.0) & (quarter < right)
@@ -259,7 +268,7 @@ def _inside(mean: float, spread: float, mass: float) -> tuple[float, float]:
             cube = b * b * b
             slope = 4.0 * cube - mean
             if slope <= 0.0:
-                b = lowest
+                b = lowest  # no root, or a double one missed by rounding: where the quartic is least
                 break
             step = (b * (cube - mean) + constant) / slope
             b -= step
@@ -346,19 +355,23 @@ def contenders(
     if costs.size <= _SELECT_ABOVE:
         return None, _sort_and_solve(costs, mass, scale)
     finite = costs.size if costs.max() < math.inf else int(np.count_nonzero(costs < math.inf))
+    # the sampling error that is left even if everybody is bought from
     floor = 1.0 / (finite if mass is None else float(mass[costs < math.inf].sum()))
     cut = _proposed_cut(costs, mass, scale)
     while True:
+        # solve for those below the cut
         rows = np.flatnonzero(costs <= cut)
         picked, weight = costs[rows], None if mass is None else mass[rows]
         best = _sort_and_solve(picked, weight, scale)
         if rows.size == finite:
             return rows, best
+        # check: is G at the cut too large for any optimum?
         worst_root = math.sqrt(max(best.value - floor, 0.0) / KAPPA)
         below = cut / scale - picked / scale
         gain = float(below.sum() if weight is None else weight.dot(below))
         if KAPPA * gain >= 3.0 * worst_root:
             return rows, best
+        # no: from their mass and mean, a cut that passes
         total = float(rows.size if weight is None else weight.sum())
         level = cut / scale - gain / total + 3.0 * worst_root / (KAPPA * total)
         cut = max(level * scale * (1.0 + 1e-12), math.nextafter(cut, math.inf))
@@ -373,11 +386,13 @@ def _proposed_cut(costs: FloatArray, mass: FloatArray | None, scale: float) -> f
     ordered = ordered[: int(np.searchsorted(ordered, math.inf))]
     if ordered.size == 0:
         return float(costs[costs < math.inf].max())
+    # each of the sample stands for `heavier` people, so its variance is that much smaller
     lighter_unit = scale * heavier**-1.5
     if not TINY <= ordered[0] / lighter_unit <= HUGE:
         return float(ordered[-1])
     hint = _sort_and_solve(ordered, None, lighter_unit)
     count = int(np.searchsorted(ordered, (hint.base + hint.level) * lighter_unit))
+    # four standard deviations of the sample's count, and some, to spare
     spare = count + int(4.0 * math.sqrt(count)) + 16
     return float(ordered[min(spare, ordered.size - 1)])
 
@@ -445,11 +460,14 @@ def _solve_with_certain(problem: Problem, variance: FloatArray) -> Allocation:
     scale = problem.scale(unit)
     mass, below, end = unit / variance[ordinary], costs[ordinary] / scale, price / scale
     if ordinary.size:
+        # leave out those above every level that matters, the certain person perhaps too
         level = _highest_level(below, mass)
         within = below <= level
         ordinary, mass, below, end = ordinary[within], mass[within], below[within], end if end <= level else math.inf
+    # the extra piece, at τ = ψ_0
     value, root, share = _anchored(below, mass, end)
     if ordinary.size:
+        # the usual pieces, up to ψ_0
         order = np.argsort(below, kind="stable")
         ended = np.append(below[order], end) if end < math.inf else below[order]
         base = float(ended[0])
@@ -458,6 +476,7 @@ def _solve_with_certain(problem: Problem, variance: FloatArray) -> Allocation:
             value, root, share = best.value, best.root, best.weights(below - best.base, mass)
     weights = np.zeros(costs.size)
     weights[ordinary] = share
+    # the certain person takes the remainder; less than rounding is none
     rest = 1.0 - float(share.sum())
     if value < math.inf and rest > 1e-12:
         weights[problem.first(np.flatnonzero(certain & (costs == price)), 1)] = rest
@@ -486,6 +505,7 @@ def _anchored(costs: FloatArray, mass: FloatArray, price: float) -> tuple[float,
         return KAPPA * price ** (2.0 / 3.0), price ** (1.0 / 3.0), nobody
     root, value = _inside(price, spread, math.inf)
     share = mass * below * (KAPPA / (3.0 * root))
+    # outside the piece, or no root: no candidate
     if share.sum() > 1.0 or 3.0 * (price / 4.0) ** (4.0 / 3.0) < KAPPA * spread / 3.0:
         return math.inf, 0.0, nobody
     return value, root, share

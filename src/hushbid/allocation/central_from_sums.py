@@ -73,12 +73,14 @@ class Levels:
 
     def with_steps(self) -> "Levels":
         """With more levels where nobody is between two that are far apart, so that the tests there are sharp."""
+        # gaps where nobody lives, in factors of _STEP
         t = self.level - self.origin
         empty = np.full(t.size - 1, True) if self.on_levels else self.mass[1:] == self.mass[:-1]
         start = np.maximum(t[:-1], t[1:] * 2.0**-40)
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = np.where(empty & (self.mass[:-1] > 0.0), np.log(t[1:] / start) / math.log(_STEP), 0.0)
         extra = np.where(steps > 1.0, np.nan_to_num(steps), 0.0).astype(np.intp)
+        # a geometric run of levels inside each, with the sums of its left end
         which = np.repeat(np.arange(extra.size), extra)
         number = np.arange(which.size) - np.repeat(np.cumsum(extra) - extra, extra)
         level = self.origin + start[which] * _STEP ** (number + (t[:-1][which] > 0.0))
@@ -125,14 +127,17 @@ def bracket(
     at = levels.with_end().with_steps()
     low = at.origin
     t = at.level - low
+    # G at most, and at least, as the sums are rounded
     largest_gain = (at.mass * t - at.first) * (1.0 + _SLACK)
     gain = largest_gain - at.mass * t * (2.0 * _SLACK) - at.rounding
     least_gain = np.maximum(gain - t, 0.0)  # without any one person
+    # a·G, and by how much rounding and one person's move can change it
     inner = at.first * t - at.second + low * (at.mass * t - at.first)
     blur = at.level * at.rounding + at.level * np.minimum(0.25 * at.level, t) + _SLACK * at.mass * t * at.level
     with np.errstate(divide="ignore", invalid="ignore"):
         a_low = np.nan_to_num((inner - blur) / largest_gain, nan=low, posinf=low, neginf=low)
         a_high = np.where(least_gain > 0.0, (inner + blur) / least_gain, np.inf)
+    # a rises with the level: a bound at one level holds for all above, or all below
     a_low = np.maximum.accumulate(np.maximum(a_low, low))
     a_high = np.minimum.accumulate(np.minimum(a_high, at.level)[::-1])[::-1]
     best = _attained(at, gain, least_gain, a_high, variance_ratio)
@@ -144,11 +149,16 @@ def bracket(
         return Bracket(
             low=0.0, high=top, below_low=0.0, below_high=float(at.mass[end]), one_basin=False, parts=((0.0, top),)
         )
+    # Q at most, one person moved
     spread = at.second + 2.0 * t * at.rounding - np.divide(at.first**2, np.maximum(at.mass, 1.0)) + t * t
+    # test 1: h falls throughout
     falling = KAPPA * largest_gain[1:] < 3.0 * np.cbrt(a_low[:-1])
+    # test 2: h rises throughout
     rising = KAPPA * least_gain[:-1] > 3.0 * np.cbrt(a_high[1:])
+    # test 3: hopeless, more than is attained elsewhere
     with np.errstate(divide="ignore"):
         hopeless = 1.0 / at.mass[1:] + KAPPA * np.cbrt(a_low[:-1]) ** 2 > best
+    # test 4: F increases throughout, and is below zero at the right end or above it at the left
     increasing = KAPPA * np.cbrt(a_low[:-1]) ** 2 * least_gain[:-1] ** 2 > spread[1:]
     below = KAPPA * largest_gain[1:] < 3.0 * np.cbrt(a_low[1:])
     above = KAPPA * least_gain[:-1] > 3.0 * np.cbrt(a_high[:-1])
@@ -162,6 +172,7 @@ def bracket(
             low=ends[0], high=ends[1], below_low=0.0, below_high=float(at.mass[-1]), one_basin=False, parts=(ends,)
         )
     first, last = int(kept[0]), int(kept[-1]) + 1
+    # runs of neighbouring intervals become one part
     starts = kept[np.append(True, np.diff(kept) > 1)]
     stops = kept[np.append(np.diff(kept) > 1, True)] + 1
     return Bracket(
@@ -177,6 +188,7 @@ def bracket(
 def _attained(at: Levels, gain: FloatArray, least_gain: FloatArray, a_high: FloatArray, variance_ratio: float) -> float:
     """A value that the population attains without any one person, by sharing her weight among the others."""
     t = at.level - at.origin
+    # Σ (τ − ψ)², with room for rounding; over G² it is g
     squares = at.mass * t * t - 2.0 * t * at.first + at.second + t * t * 1e-12 * at.mass
     with np.errstate(divide="ignore", invalid="ignore"):
         value = squares / (variance_ratio * least_gain**2) + KAPPA * np.cbrt(a_high) ** 2
@@ -223,7 +235,7 @@ class SummedPopulation:
         self.bought_from, self.optimum = self._best()
 
     def with_error_weight(self, error_weight: float) -> "SummedPopulation":
-        """The same people, with another error weight."""
+        """These people once more, with another error weight."""
         return SummedPopulation(
             self._prefix,
             self._window,
@@ -290,14 +302,17 @@ class SummedPopulation:
     def _best(self) -> tuple[ExactSums, Optimum]:
         """The best minimum among the window's pieces, and the exact sums over the active people it is made from."""
         sums = self._sums
+        # a minimum lies where h falls at a piece's left end and no more at its right
         falling = sums.falling()
         ends = np.append(~falling[1:], True)
         pieces: NDArray[np.intp] = np.flatnonzero(falling & ends)
         if pieces.size == 0 or self._prefix.count + self._window.size == 0:
             return ExactSums({}), Optimum(math.inf, sums.base, math.inf, 0.0, 0.0, 0.0)
         best = min(pieces.tolist(), key=sums.best_inside)
+        # entries 0 and 1 are not the window's: piece k has its first k − 1 people
         below = slice(0, max(best - 1, 0))
         active = self._prefix + ExactSums.of(self._window[below], self._people[below])
+        # once more from exact sums: floating ones chose the piece, they do not make the answer
         first, second = active.about(self._lowest)
         total = active.count
         mean = float(first / total) / self.scale

@@ -30,6 +30,7 @@ def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_w
         return _noise_alone(float(costs.min()), error_weight)
     price, mass, unit = math.inf, None, variance
     if not isinstance(unit, float):
+        # somebody without variance: nobody dearer than the cheapest of those matters
         certain = unit == 0.0
         if certain.any():
             price = float(costs[certain].min())
@@ -45,6 +46,7 @@ def central_lower_bound(costs: FloatArray, variance: float | FloatArray, error_w
     with np.errstate(over="ignore"):  # what overflows is above every level that matters
         costs = costs / scale
     tail, price = math.inf, price / scale
+    # leave out who is above every optimum, with the bound that proves it
     if mass is None and costs.size > _EXACT_UP_TO:
         costs, tail = _without_hopeless(costs)
     else:
@@ -64,6 +66,7 @@ def central_lower_bound_of_pieces(
     some = total > 0.0
     offset, total, first, second = offset[some], total[some], first[some], second[some]
     level = Below(level=offset, mass=total, first=first, second=second, origin=base).curve()[0]
+    # a piece lasts from one person's cost to the next one's
     left, right, total, first = level[:-1], level[1:], total[:-1], first[:-1]
     spread = np.maximum(second[:-1] - first * first / total, 0.0)
     pieces = _Pieces(left, np.maximum(right, left), 1.0 / total, base + first / total, spread)
@@ -81,17 +84,20 @@ def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -
     # Nobody is active for P < 2√2·ψ_1, where the bound rises; supply meets demand P^{-1/2} somewhere above.
     low = max(2.0 * math.sqrt(2.0) * float(costs.min()), 1.0 / costs.size**2)
     high = 2.0 * low
+    # double until supply meets demand
     while True:
         people = np.unique(costs[costs <= high * _WORTHWHILE], return_counts=True)
         if _responses(*people, high)[0] >= high**-0.5:
             break
         low, high = high, 2.0 * high
+    # then halve
     while high - low > 1e-12 * high:
         middle = 0.5 * (low + high)
         if _responses(*people, middle)[0] > middle**-0.5:
             high = middle
         else:
             low = middle
+    # the bound holds at every P, so at both ends
     best = max(2.0 * math.sqrt(p) + _responses(*people, p)[1] for p in (low, high))
     return max(error_weight * variance * best * (1.0 - _ROUNDING), noise)
 
@@ -142,12 +148,14 @@ def _without_hopeless(costs: FloatArray) -> tuple[FloatArray, float]:
     buckets = Buckets.spanning(float(finite.min()), float(finite.max()))
     below = Moments.of(finite, buckets).below_edges()
     level, squares = below.curve()
+    # attained by the rounded population; the bound past a level exceeds it by more than rounding
     best = float((squares + _KAPPA * level ** (2.0 / 3.0))[below.mass > 0].min())
     enough = np.flatnonzero(1.0 / finite.size + _KAPPA * level ** (2.0 / 3.0) >= best * (1.0 + 1e-6))
     if enough.size == 0:
         return finite, math.inf
     cut = float(buckets.edges[int(enough[0]) + 1])
     kept = finite[finite < cut]
+    # the bound at the cut, now from the people themselves
     gain = cut - kept
     a = float(kept.dot(gain) / gain.sum())
     return kept, 1.0 / finite.size + _KAPPA * a ** (2.0 / 3.0)
@@ -172,6 +180,7 @@ class _Pieces:
 
 def _pieces(costs: FloatArray, mass: FloatArray | None, price: float) -> _Pieces:
     """All pieces, for costs in any order; ``price`` is what the cheapest person without variance costs."""
+    # sums in extended precision, about the smallest cost
     order = np.argsort(costs, kind="stable") if mass is not None else None
     ordered = np.sort(costs) if order is None else costs[order]
     base = float(ordered[0])
@@ -185,6 +194,7 @@ def _pieces(costs: FloatArray, mass: FloatArray | None, price: float) -> _Pieces
     floor = (1.0 / total).astype(np.float64)
     end = mean[-1]
     if price < math.inf:
+        # one more piece, up to the price of the person without variance
         gap = price - base
         gain = float(total[-1] * gap - first[-1])
         end = base + float(gap * first[-1] - second[-1]) / gain
@@ -201,14 +211,17 @@ def _bound_over(pieces: _Pieces, kappa: float) -> float:
     best, settled = math.inf, math.inf
     for _ in range(400):
         left, right = pieces.left, pieces.right
+        # the concave term's chord, and where the quadratic plus the chord is least
         low, high = kappa * np.cbrt(left) ** 2, kappa * np.cbrt(right) ** 2
         slope = np.zeros_like(left)
         np.divide(high - low, right - left, out=slope, where=right > left)
         a = np.clip(pieces.mean - 0.5 * slope * pieces.spread, left, right)
         bound = pieces.squares(a) + low + slope * (a - left)
+        # attained values: the best so far
         ends = np.minimum(pieces.squares(left) + low, pieces.squares(right) + high)
         best = min(best, float(np.minimum(ends, pieces.squares(a) + kappa * np.cbrt(a) ** 2).min()))
         middle = 0.5 * (left + right)
+        # parts that could hold something better are halved, the others settled
         open_ = (bound < best * (1.0 - _TIGHT)) & (left < middle) & (middle < right)
         settled = min(settled, float(bound[~open_].min(initial=math.inf)))
         if not open_.any():

@@ -39,6 +39,7 @@ class ExactSums:
             bits = np.ascontiguousarray(costs[start : start + _BLOCK]).view(np.int64)
             exponent = bits >> 52
             low, high = int(exponent.min()), int(exponent.max())
+            # one power of two at a time
             for one in range(low, high + 1):
                 part = bits if low == high else bits[exponent == one]
                 if part.size:
@@ -68,6 +69,7 @@ class ExactSums:
         """The sums of the distances from ``base``, and of their squares."""
         first, second, origin = Fraction(0), Fraction(0), Fraction(base)
         for exponent, (count, offsets, squares) in self.octaves.items():
+            # numbers below the least power have no leading one: exponent bits 0
             unit = Fraction(2) ** (max(exponent, 1) - 1075)
             left = (unit * 2**52 if exponent else Fraction(0)) - origin
             first += count * left + offsets * unit
@@ -86,7 +88,7 @@ def _repeated(costs: FloatArray, times: NDArray[np.int64]) -> dict[int, Octave]:
 
 
 def _octave(offsets: NDArray[np.int64]) -> Octave:
-    limbs = np.ones((4, offsets.size))
+    limbs = np.ones((4, offsets.size))  # a row of ones for the first sums, then the limbs
     for row, (shift, width) in enumerate(_LIMBS, start=1):
         limbs[row] = (offsets >> shift) & ((1 << width) - 1)
     products = limbs @ limbs.T

@@ -89,6 +89,7 @@ def solve_local(problem: Problem) -> Allocation:
         return _allocation(problem, variance, best, rows[: best.count])
     ordered = _cheap_ones(problem.costs, scale)
     best = best_count(_normal(ordered, scale))
+    # the best count is at the end of what was selected: take more
     while best.count + 1 >= ordered.size < problem.costs.size:
         more = min(8 * ordered.size, problem.costs.size) - 1
         ordered = np.sort(np.partition(problem.costs, more)[: more + 1])
@@ -115,6 +116,7 @@ def best_count(costs: FloatArray) -> Balance:
         count = min(max(count, fewest), most)
         if count in solved:
             break
+        # the next to the best so far only counts if it is better
         neighbour = best.count > 1 and abs(best.count - count) == 1
         here = balance(costs, count, price, few, beat=best.value if neighbour else math.inf)
         if here is None and neighbour:  # J is convex in k
@@ -126,11 +128,13 @@ def best_count(costs: FloatArray) -> Balance:
         price = here.price
         if here.value < best.value:
             best = here
+        # the test of the docstring: who is worthwhile at this price?
         worthwhile = bisect_right(few, price * WORTHWHILE)
         if worthwhile == _FEW:
             worthwhile = int(costs.searchsorted(price * WORTHWHILE, side="right"))
         if worthwhile == count:
             break
+        # it also says on which side the best count lies
         if worthwhile > count:
             fewest = count
         else:
@@ -139,6 +143,7 @@ def best_count(costs: FloatArray) -> Balance:
         gap = worthwhile - count
         near = count + (gap // 2 if abs(gap) > _FEW else (gap > 0) - (gap < 0))
         before, count = count, near if fewest <= near <= most and near not in solved else (fewest + most + 1) // 2
+        # two neighbours left: the one not solved yet
         if fewest + 1 >= most:
             count = most if fewest in solved else fewest
         if abs(count - before) == 1:  # about half of one person's supply comes or goes
@@ -157,6 +162,7 @@ def _first_guess(costs: FloatArray, few: list[float]) -> tuple[int, float]:
                 return count, _likely_price(count, powers, squares, few[count - 1])
         powers += power
         squares += power * power
+    # many people: one power is a good enough guess
     power = np.cbrt(costs)
     power *= power
     supply = np.arange(1.0, costs.size + 1.0)
@@ -188,10 +194,12 @@ def balance(
     last = float(costs[count - 1])
     if last == math.inf:
         return None
+    # whoever costs nothing supplies 1 at an infinite loss
     free = int(np.searchsorted(costs[:count], 0.0, side="right")) if cheapest[0] == 0.0 else 0
     if free == count:
         return Balance(count, 1.0 / count, 1.0 / (count * count), [math.inf] * count)
     paid, few = costs[free:count], cheapest[free:count] if count <= _FEW else None
+    # below this price the dearest has no root
     least = last / STEEPEST * (1.0 + 1e-14)
     price = max(guess, least)
     low, high = 0.0, math.inf
@@ -201,9 +209,11 @@ def balance(
         supply += free
         target = price**-0.5
         excess = supply - target
+        # the lower bound at this price; at balance it is J_k
         value = 2.0 / target + spent - price * supply
         if value >= beat:
             return None
+        # keep a bracket; too much supply even at the least price means that there is no balance
         if excess <= 0.0:
             low = price
         elif price > least:
@@ -214,6 +224,7 @@ def balance(
         move = math.log(target / supply) / (slope / supply + 0.5)
         if abs(move) < _CLOSE and abs(excess) < _CLOSE * target:  # where q' peaks a small move is no sign of balance
             break
+        # Newton where it stays in the bracket, else halve it in the logarithm
         proposed = max(price * math.exp(min(max(move, -3.0), 3.0)), least)
         price = proposed if low < proposed < high else math.sqrt(low * high)
     # One more move: the bound, whose slope in P is the excess, is then right to third order, and y to second.
@@ -235,7 +246,7 @@ def _replies(costs: FloatArray, price: float) -> tuple[float, float, float, Floa
 
 
 def _replies_of_few(costs: Sequence[float], price: float) -> tuple[float, float, float, list[float]]:
-    """The same in scalars: for a handful of people quicker than arrays."""
+    """What `_replies` gives, in scalars: for a handful of people quicker than arrays."""
     acosh, cosh, sqrt = math.acosh, math.cosh, math.sqrt
     supply = spent = slope = 0.0
     losses = []
@@ -274,6 +285,7 @@ def _cheap_ones(costs: FloatArray, scale: float) -> FloatArray:
     sample = np.sort(costs[::step])
     # Each of the sample stands for `step` people: Λ grows by that factor, so the error weight shrinks by its square.
     count = best_count(_normal(sample, scale / step**2)).count if sample[0] < HUGE * scale / step**2 else 1
+    # four standard deviations of the sample's count, and some, to spare
     spare = min(count + int(4.0 * math.sqrt(count)) + 8, sample.size - 1)
     return np.sort(costs[costs <= sample[spare]])
 

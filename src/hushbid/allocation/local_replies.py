@@ -36,6 +36,7 @@ class LocalReplies:
         costs = self._lifted(costs)
         self._costs, self._precedence = costs, precedence
         finite = costs.size if costs.max() < np.inf else int(np.count_nonzero(costs < np.inf))
+        # twice the active and some: one person's move changes their number by little
         size = min(finite, 256)
         while True:
             order = np.flatnonzero(costs <= np.partition(costs, size - 1)[size - 1])  # all of the last equals
@@ -74,6 +75,7 @@ class LocalReplies:
         place, own = self._place[rows], self._normal(self._costs[rows])
         rank = self._rank(rows, costs)
         rank -= (place < rank).astype(rank.dtype)
+        # candidate: one seller; then counts from the present one on, by steps of one
         value, loss, root_price = self._alone(place, moved, rank)
         others = self._sorted.size - (place < self._sorted.size)
         pending = np.flatnonzero(others + (moved < np.inf) >= 2)
@@ -86,15 +88,18 @@ class LocalReplies:
             x, p = moved[pending], place[pending]
             active = rank[pending] < count
             found, price, y = self._balance(count, p, own[pending], x, active, price)
+            # keep the best count so far of each pair
             better = found < value[pending]
             which = pending[better]
             value[which], root_price[which] = found[better], np.sqrt(price[better])
             loss[which] = np.where(active[better], y[better], 0.0)
+            # how many are worthwhile at this price, her own cost out and the moved one in
             worthwhile = self._sorted.searchsorted(price * WORTHWHILE, side="right")
             worthwhile = worthwhile - (own[pending] <= price * WORTHWHILE) * (p < self._sorted.size)
             worthwhile = worthwhile + (x <= price * WORTHWHILE)
             step = np.sign(worthwhile - count)
-            step[found == np.inf] = -1
+            step[found == np.inf] = -1  # no balance: fewer
+            # stop at agreement, when turning back, and at the ends
             going = (step != 0) & (step != -before) & (count + step >= 2)
             going &= count + step <= (others + (moved < np.inf))[pending]
             price = np.where(found < np.inf, price, self._price)  # where nothing balances the price says nothing
@@ -113,6 +118,7 @@ class LocalReplies:
         tied = np.flatnonzero(first < end)
         who = rows[tied]
         low, high, own = first[tied], end[tied], who if self._precedence is None else self._precedence[who]
+        # among equals, bisection by precedence
         while (low < high).any():
             middle = (low + high) // 2
             earlier = (low < high) & (self._sorted_precedence[np.minimum(middle, self._sorted.size - 1)] < own)
@@ -141,11 +147,13 @@ class LocalReplies:
         guess: FloatArray,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Value, price and the person's ``y`` with ``count`` active; the value is infinite if no price balances."""
+        # the others: the first so many, less herself if she is one of them
         wanted = count - active
         without = place < wanted
         prefix = wanted + without
         last = self._sorted[np.maximum(np.where(place == prefix - 1, prefix - 2, prefix - 1), 0)]
         last = np.where(wanted > 0, last, 0.0)
+        # below this price the dearest of them has no root
         least = np.maximum(last, np.where(active, moved, 0.0)) / STEEPEST * (1.0 + 1e-14)
         price = np.maximum(guess, least)
         low, high = np.full(price.size, 1e-300), np.full(price.size, np.inf)
@@ -153,6 +161,7 @@ class LocalReplies:
         out, into = np.where(without, own, 0.0), np.where(active, moved, 0.0)
         for _ in range(100):
             supply, spent, slope = self._sums.at(prefix, price)
+            # the shared sums, her term at her own cost out and at the moved one in
             for sign, who, cost in ((-1.0, without, out), (1.0, active, into)):
                 q, spends, change, _ = _reply(cost / price)
                 supply = supply + sign * np.where(who, q, 0.0)
@@ -160,16 +169,19 @@ class LocalReplies:
                 slope = slope + sign * np.where(who, change, 0.0)
             target = price**-0.5
             excess = supply - target
+            # supply too large at the least price: no balance
             possible &= ~((excess > 0.0) & (price <= least))
             low, high = np.where(excess <= 0.0, price, low), np.where(excess > 0.0, price, high)
             move = np.log(target / supply) / (slope / supply + 0.5)
             unfinished = possible & (np.abs(move) > 1e-8)
             if not unfinished.any():
                 break
+            # Newton for the logarithms where it stays in the bracket, else halve it
             ahead = np.maximum(price * np.exp(np.clip(move, -60.0, 60.0)), least)
             inside = (low < ahead) & (ahead < high)
             between = np.sqrt(np.maximum(low, least)) * np.sqrt(np.minimum(high, 1e300))
             price = np.where(unfinished, np.where(inside, ahead, between), price)
+        # the last move is small: supply need not be computed again for the value
         move = np.where(possible, move, 0.0)
         price = price * np.exp(move)
         value = 2.0 * np.sqrt(price) + spent - price * supply
@@ -191,6 +203,7 @@ class _PrefixSums:
             if count == 0:
                 continue
             which = np.flatnonzero(counts == count)
+            # near the present price by interpolation, elsewhere directly, in blocks that fit in memory
             place = (np.log(prices[which]) - self._middle) / self._half
             near = np.abs(place) <= 1.0
             if self._many and near.any():

@@ -78,12 +78,14 @@ class Moments:
         second = np.zeros(buckets.count, dtype=object)
         for start in range(0, costs.size, BATCH):
             batch = np.ascontiguousarray(costs[start : start + BATCH])
+            # bucket and place in it are bits of the cost itself
             place = (batch.view(np.int64) - buckets.origin) >> buckets.grain
             index = place >> OFFSET_BITS
             inside = index < buckets.count
             if not inside.all():
                 place, index = place[inside], index[inside]
             offset = (place & ((1 << OFFSET_BITS) - 1)).astype(np.float64)
+            # exact: a batch's sums stay below 2**53
             count += np.bincount(index, minlength=buckets.count)
             first += np.bincount(index, offset, minlength=buckets.count).astype(np.int64)
             second += np.bincount(index, offset * offset, minlength=buckets.count).astype(np.int64)
@@ -98,6 +100,7 @@ class Moments:
         """Mass and moments, about the lowest edge, of everybody below each upper edge."""
         edges = self.buckets.edges
         origin = edges[0]
+        # a cost is its bucket's left edge plus offset times grain
         left = edges[:-1] - origin
         grain = np.diff(edges) / (1 << OFFSET_BITS)
         count, first, second = self.count.astype(float), self.first.astype(float), self.second.astype(float)

@@ -90,6 +90,7 @@ class Problem:
         """The lower bound of this problem, to be computed later: large arrays are not copied but watched."""
         if self.costs.size <= _COPIED_UP_TO:
             return partial(bound, self.costs, self.variance, self.error_weight)
+        # some 4096 entries stand for all: enough to notice that the array was reused
         watched = slice(None, None, self.costs.size // 4096)
         return partial(_bound_if_unchanged, self, bound, watched, self.costs[watched].copy())
 
@@ -135,7 +136,7 @@ def as_problem(
         raise InputError(f"variance must be nonnegative and finite, got {spread}.")
     if cheapest == 0.0:
         costs = costs + 0.0  # -0.0 becomes 0.0
-    elif costs is virtual_costs and n <= _COPIED_UP_TO:
+    elif costs is virtual_costs and n <= _COPIED_UP_TO:  # the caller's own array, which may change
         costs = costs.copy()
     return Problem(costs, spread, weight, None if tie_key is None else as_keys(tie_key, n), cheapest)
 

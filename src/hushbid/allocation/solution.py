@@ -48,6 +48,7 @@ class Allocation:
         then: do not change the array in between.
         """
         if self._certified is None:
+            # frozen to the outside; the bound is remembered
             object.__setattr__(self, "_certified", self._certify())
         assert self._certified is not None
         return self._certified

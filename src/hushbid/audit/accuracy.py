@@ -76,9 +76,11 @@ def check_accuracy(
     if (deviation > plan.width / 2.0 * (1 + 1e-12)).any():
         raise InputError("variance must not exceed the square of half the range: no data have such a variance.")
     low, high = plan.bounds
+    # two points, each as likely: exactly the declared variance, and mean in the middle
     mean = low + (high - low) / 2.0
     needed = plan.delivered > 0
     present = needed & (rng.random(plan.people) >= drop_out)
+    # somebody must deliver: the one with the largest loss
     if not present.any():
         present = needed & (np.arange(plan.people) == int(np.argmax(plan.delivered)))
     signs = rng.choice([-1.0, 1.0], size=(repetitions, plan.people))

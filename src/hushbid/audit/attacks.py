@@ -93,6 +93,7 @@ def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points
     best: Outcome = honest
     weights = np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)
 
+    # what they have together, at their true sensitivities
     def surplus(outcome: Outcome) -> float:
         return sum(_worth(outcome, row, float(truth[row]), float(weights[row])) for row in who)
 
@@ -107,6 +108,7 @@ def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points
         return found
 
     tried = _search(worth, [_range(market, row) for row in who], truth[who], points)
+    # over staying out, where each lives with the error outside
     outside = float(sum(weights[row] * honest.outside_error[row] for row in who))
     return Collusion(
         rows=tuple(who),
@@ -131,6 +133,7 @@ def several_identities(
         raise InputError(f"row must be from 0 to {truth.size - 1}, got {row}.")
     if identities < 2:
         raise InputError(f"identities must be at least 2, got {identities}.")
+    # the market as it sees her: more people, all of them real
     crowd = _with_copies(market, truth.size, row, identities - 1)
     mine = [row, *range(truth.size, truth.size + identities - 1)]
     everybody = np.append(truth, np.full(identities - 1, truth[row]))
@@ -147,6 +150,7 @@ def several_identities(
         changed[row] = stated[0]
         outcome = crowd.acquire(changed)
         paid = float(outcome.payments[mine].sum())
+        # her losses add up; the error is that of one datum counted several times
         found = paid - _burden(cost, float(outcome.privacy_loss[mine].sum())) - weight * _true_error(outcome, mine)
         if found > best[0]:
             best = (found, outcome)
@@ -212,12 +216,14 @@ def _search(
     place, best, tried = truth.copy(), worth(truth), 1
     bottom, top = low.copy(), high.copy()
     for _ in range(_ROUNDS):
+        # the best point so far is on every grid, so a round never loses it
         axes = [np.unique(np.append(np.linspace(a, b, points), c)) for a, b, c in zip(low, high, place, strict=True)]
         for stated in np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, truth.size):
             found = worth(stated)
             tried += 1
             if found > best:
                 best, place = found, stated
+        # one step around the best, within the support
         step = (high - low) / (points - 1)
         low, high = np.maximum(place - step, bottom), np.minimum(place + step, top)
     return tried

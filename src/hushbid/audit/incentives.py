@@ -167,7 +167,7 @@ def check_incentives(
     truth = np.atleast_1d(to_floats(reports, "reports", ReportError))
     tested = _tested(truth.size, people, rows, rng)
     base = decide(truth)
-    scale = 1.0 + float(np.abs(base.payments).max())
+    scale = 1.0 + float(np.abs(base.payments).max())  # what rounding is relative to
     findings = []
     for number, row in enumerate(tested):
         findings.append(_Person(world, decide, truth, row).finding(points, tolerance))
@@ -211,6 +211,7 @@ class _Person:
 
     def finding(self, points: int, tolerance: float | None) -> PersonFinding:
         top = _top(self.prior, self.report, self.run)
+        # run the mechanism at every report, then at ever closer ones around jumps
         for tried in _reports_to_try(self.prior, self.truth, self.row, top, points):
             self.run(tried)
         _close_in(self.table, self.run)
@@ -218,12 +219,14 @@ class _Person:
         columns = np.array([self.table[value] for value in z.tolist()])
         loss, paid, error, own_error = (columns[:, k] for k in range(4))
         own = int(np.searchsorted(z, self.report))
+        # row: a true type; column: a report
         worth = paid[None, :] - _burden(z, loss) - self.weight * np.where(np.isfinite(error), error, 0.0)[None, :]
         gains = worth - np.diagonal(worth)[:, None]  # type by report
         gains[~np.isfinite(loss)] = 0.0  # a type who loses everything at no cost: no number to compare
         stated = own_error[:, None] + own_error[None, :] if tolerance is None else tolerance
         outside = _outside(self.market, self.truth, self.row) if self.weight > 0.0 else 0.0
         slack = np.diagonal(worth) + self.weight * outside
+        # her rent against lower and upper sums of losses
         low, high = self._integral(z, loss, own)
         rent = paid[own] - self.weight * (error[own] - outside) - _burden(z[own : own + 1], loss[own : own + 1])[0, 0]
         comparable = math.isfinite(loss[own])
@@ -329,17 +332,21 @@ def _outside(market: Market, truth: FloatArray, row: int) -> float:
 def _judged(findings: list[PersonFinding], stated: float, allowed: float, scale: float) -> IncentiveReport:
     violations = []
     rounding = 1e-9 * scale
+    # claim 1: no misreport gains, for any type that was tried
     gain = max(findings, key=lambda f: f.excess)
     if gain.excess > rounding:
         violations.append(
             f"A misreport gains {gain.gain_of_any_type:.3g} for the person in row {gain.row} or a type like hers."
         )
+    # claim 2: joining is never worse than staying out
     slack = min(findings, key=lambda f: f.slack)
     if slack.slack < -allowed - rounding:
         violations.append(f"Joining costs {-slack.slack:.3g} more than staying out in row {slack.row}.")
+    # claim 3: the loss never rises with the report
     rise = max(findings, key=lambda f: f.rise)
     if rise.rise > rounding:
         violations.append(f"Raising the report in row {rise.row} raises the privacy loss by {rise.rise:.3g}.")
+    # claim 4: the payment is its integral
     error = max(findings, key=lambda f: f.payment_error)
     if error.payment_error > allowed + rounding:
         violations.append(

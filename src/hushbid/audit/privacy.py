@@ -120,6 +120,7 @@ def check_privacy(
     if samples < 100 or not 0.5 <= confidence < 1.0:
         raise InputError(f"samples must be at least 100 and confidence in [0.5, 1), got {samples} and {confidence}.")
     outputs = {}
+    # the worst data sets we know: everybody at the low end, her datum anywhere
     far = _FAR * (high - low)
     for place, datum in {"low": low, "high": high, "far below": low - far, "far above": high + far}.items():
         data = np.full(losses.size, low)
@@ -156,7 +157,7 @@ def _check_plan(plan: ReleasePlan, *, user: int, samples: int, confidence: float
     return check_privacy(
         central if is_sum else message,
         user=user,
-        privacy_loss=plan.promised,
+        privacy_loss=plan.promised,  # attacked is what was promised, not what is used of it
         bounds=plan.bounds,
         noise_scale=plan.width / float(losses.sum() if is_sum else losses[user]),
         samples=samples,
@@ -186,6 +187,7 @@ def _lower_bound(outputs: dict[str, FloatArray], doubt: float) -> tuple[float, s
 
 def _attack(first: FloatArray, second: FloatArray, doubt: float) -> tuple[float, str]:
     """Choose an event on one half of the outputs, then bound its log likelihood ratio on the other half."""
+    # on the first half: the event with the best bound
     half = first.size // 2
     best, choice = -math.inf, ("output", 0.0, True)
     for feature in ("output", "granularity"):
@@ -200,6 +202,7 @@ def _attack(first: FloatArray, second: FloatArray, doubt: float) -> tuple[float,
                 best, choice = float(scores[place]), (feature, float(thresholds[place]), above)
     feature, threshold, above = choice
     limit = np.array([threshold])
+    # on the second half, which did not choose it: the bound that counts
     hits = _counts(_feature(first[half:], feature), limit, above)
     others = _counts(_feature(second[half:], feature), limit, above)
     bound = float(_log_ratio_bound(hits, others, first.size - half, doubt)[0])

@@ -166,6 +166,7 @@ def compare(
     """
     drawn = _populations(market, reports, people, rng, populations)
     n = drawn[0].size
+    # refused before anything is run
     common_variance(market)
     ours = _measure(Optimal.best(market, n), drawn)
     if not math.isfinite(ours.mse):
@@ -234,12 +235,14 @@ def _compared(kind: type[Rival], market: Market, populations: list[FloatArray], 
     except MarketError as problem:
         return _row(kind, market, None, note=str(problem))
     found = _measure(rival, populations)
+    # whoever need not pay people has no family to move along
     if not kind.voluntary:
         row = _row(kind, market, found, note="Nobody who minds would join.")
         reached = found.mse <= ours.mse
         return replace(
             row, payment_for_same_error=found.payment if reached else math.inf, error_for_same_payment=found.mse
         )
+    # question 1, then question 2
     cheaper = _at_same_error(kind, market, populations, ours.mse)
     richer = _at_same_payment(kind, market, populations, ours.payment)
     nothing = isinstance(rival, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
@@ -311,12 +314,14 @@ def _solve(
     value = missing(family(start))
     if abs(value) <= _CLOSE:
         return _Found(family(start), value)
+    # step 1: weights on either side
     ends = _bracket(family, missing, start, value, least, reach)
     if ends is None:
         return _Found(None, value)
     low, high = ends
     if low == high:
         return _Found(family(low), missing(family(low)))
+    # step 2: where nothing is missing, or where it jumps over zero
     weight = math.exp(
         brentq(lambda x: missing(family(math.exp(x))), math.log(low), math.log(high), xtol=1e-9, rtol=1e-12)
     )
@@ -325,6 +330,7 @@ def _solve(
     while isinstance(rival, PostedPrice) and rival.loss == 0.0 and step < 1.0:  # offers something above this weight
         rival, step = family(weight * (1.0 + step)), 2.0 * step
     value = missing(rival)
+    # step 3, over a jump: scale the common loss, if there is one
     if abs(value) > _CLOSE and isinstance(rival, (FixedAccuracy, PostedPrice, UniformLoss)):
         common = rival
         if missing(common.scaled(1e-3)) > 0 > missing(common.scaled(1e3)):
@@ -332,6 +338,7 @@ def _solve(
             rival = common.scaled(math.exp(factor))
             value = missing(rival)
     step = 4e-9
+    # step 4, if that is not possible: to the side that was asked for
     while abs(value) > _CLOSE and (value > 0) == enough and step < 1.0:
         rival = family(weight * (1.0 + step if enough else 1.0 - step))
         value, step = missing(rival), 2.0 * step
@@ -349,12 +356,14 @@ def _bracket(
     """Two error weights, with too little and with too much bought; twice the least if that buys too much already."""
     floor = max(least, start * _REACH**-_STEPS)
     low = high = start
+    # too much is bought: less weight, down to the least
     if value < 0:
         while missing(family(low)) < 0:
             if low <= floor:
                 return low, low
             low, high = max(low / _REACH, floor), low
         return low, high
+    # too little: more weight
     for _ in range(_STEPS if reach == _REACH else _CLOSE_STEPS):
         low, high = high, high * reach
         if missing(family(high)) <= 0:

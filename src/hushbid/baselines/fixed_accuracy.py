@@ -54,6 +54,7 @@ class FixedAccuracy(Rival):
         weight = unit_error_weight(market, people, error_weight)
         pool, variance = Pool.of(market), common_variance(market)
         central = market.setting == "central"
+        # without a reserve, somebody must be left to set the price
         most = people if pool.top < np.inf else people - 1
         if most < 1:
             raise MarketError(
@@ -67,6 +68,7 @@ class FixedAccuracy(Rival):
             loss = np.minimum(loss, np.inf if market.max_privacy_loss is None else market.max_privacy_loss)
             return weight * (2.0 * noise / loss**2 + variance / sellers) + expense * loss, expense
 
+        # coarse over all numbers of sellers, then ever finer around the best
         tried = np.unique(np.geomspace(1, most, _CANDIDATES).astype(np.int64))
         while True:
             place = int(np.argmin(costs(tried)[0]))
@@ -92,7 +94,7 @@ class FixedAccuracy(Rival):
         return Decision(privacy_loss=losses, rent=step_rents(reports, losses, threshold), mse=self.error_of(losses))
 
     def scaled(self, factor: float) -> Self:
-        """The same rival buying ``factor`` times the loss from each seller."""
+        """This rival, but buying ``factor`` times the loss from each seller."""
         return replace(self, loss=self.loss * factor)
 
 

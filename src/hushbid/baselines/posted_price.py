@@ -84,6 +84,7 @@ class PostedPrice(Rival):
                 costs[j] = weight * error + expense * loss
                 if costs[j] < best:
                     best, found = costs[j], cls(market=market, people=people, price=price, loss=loss)
+            # closer around the best price
             levels, place = np.linspace(low, high, _POINTS), int(np.argmin(costs))
             low, high = float(levels[max(place - 1, 0)]), float(levels[min(place + 1, _POINTS - 1)])
         return found
@@ -93,7 +94,7 @@ class PostedPrice(Rival):
         return Decision(privacy_loss=losses, rent=step_rents(reports, losses, self.price), mse=self.error_of(losses))
 
     def scaled(self, factor: float) -> Self:
-        """The same rival buying ``factor`` times the loss from each seller."""
+        """This rival, but buying ``factor`` times the loss from each seller."""
         return replace(self, loss=self.loss * factor)
 
 
@@ -120,5 +121,5 @@ def expected_sales(people: int, chance: float) -> Sales:
     log_chance += xlogy(number, chance) + xlog1py(people - number, -chance)
     weight = np.exp(log_chance)
     none = float(np.exp(xlog1py(float(people), -chance)))
-    weight *= (1.0 - none) / weight.sum()
+    weight *= (1.0 - none) / weight.sum()  # what was cut off, and rounding
     return Sales(none, float((weight / number).sum()), float((weight / number**2).sum()))

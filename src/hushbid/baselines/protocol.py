@@ -80,6 +80,7 @@ def read_problem(virtual_costs: ArrayLike, *, variance: float, error_weight: flo
     weight = float(costs.size + 1) if error_weight is None else float(error_weight)
     if not (np.isfinite(weight) and weight > 0):
         raise InputError(f"error_weight must be positive and finite, got error_weight={error_weight!r}.")
+    # step "sort" of both algorithms, without people who are never bought from
     rows = np.argsort(costs, kind="stable")
     rows = rows[np.isfinite(costs[rows])]
     if rows.size == 0:
@@ -110,7 +111,7 @@ def score(
         weights[used] = loss / total
         mse = 2.0 / total**2 + variance * float(np.sum(weights**2))
     else:
-        precision = 1.0 / (variance + 2.0 / loss**2)
+        precision = 1.0 / (variance + 2.0 / loss**2)  # q(y), written so that a large loss does not overflow
         weights[used] = precision / precision.sum()
         mse = 1.0 / float(precision.sum())
     weight = costs.size + 1.0 if error_weight is None else error_weight

@@ -1,4 +1,4 @@
-"""The same privacy loss for everybody, with truthful payments.
+"""One privacy loss for everybody, with truthful payments.
 
 Nobody's report changes her loss, so the only truthful payment that everybody accepts is the highest price anybody could
 name, ``ε·c̄``, c̄ the top of the prior's support. The common loss minimises ``A·MSE + ε·Σ c̄_i``:
@@ -51,7 +51,7 @@ class UniformLoss(Rival):
         return Decision(privacy_loss=losses, rent=step_rents(reports, losses, tops), mse=self.error_of(losses))
 
     def scaled(self, factor: float) -> Self:
-        """The same rival buying ``factor`` times the loss."""
+        """This rival, but buying ``factor`` times the loss."""
         return replace(self, loss=self.loss * factor)
 
 

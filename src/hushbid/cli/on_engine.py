@@ -124,7 +124,7 @@ class Decided:
         }
 
     def text(self) -> str:
-        """The same in sentences."""
+        """What was decided, in sentences."""
         from hushbid.cli.purchase import decided_text
 
         return decided_text(self.facts(), self.currency)

@@ -74,7 +74,7 @@ class Purchase:
         }
 
     def text(self) -> str:
-        """The same in sentences."""
+        """What was decided, in sentences."""
         return decided_text(self.facts(), self.currency)
 
 
@@ -178,7 +178,7 @@ def refuse_above_ceiling(purchase: Purchase, ceiling: float | None) -> None:
 
 
 def roughly(market: Market) -> Market:
-    """The same market with payments to three digits, enough for a forecast and much quicker."""
+    """A copy of the market with payments to three digits, enough for a forecast and much quicker."""
     return replace(market, tolerance=max(market.tolerance, _FORECAST_TOLERANCE))
 
 

@@ -146,6 +146,7 @@ class AnalystClient:
             if found.state not in MOVING:
                 return found
             jobs = self.jobs(campaign)
+            # it will not move by itself
             if jobs and jobs[-1].state == "failed":
                 raise ServerFailed(f"The {jobs[-1].kind} failed: {jobs[-1].problem or 'no reason was given.'}")
             if progress is not None and jobs:

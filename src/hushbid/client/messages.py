@@ -130,7 +130,7 @@ class MessageFolder:
                 file.flush()
                 os.fsync(file.fileno())
             if first:
-                os.link(draft, path)
+                os.link(draft, path)  # fails if the name is taken
             else:
                 draft.replace(path)
         finally:

@@ -149,7 +149,7 @@ class ParticipantClient:
 
 
 class AsyncParticipantClient:
-    """The same, waiting for nobody; many share one `AsyncTransport`, which whoever made it closes."""
+    """A `ParticipantClient` that waits for nobody; many share one `AsyncTransport`, which whoever made it closes."""
 
     def __init__(self, transport: AsyncTransport, token: str, *, keeper: Keeper | None = None) -> None:
         self._talk = _Participant(transport.url, token, keeper)
@@ -268,6 +268,7 @@ class _Participant:
         number = _datum(value)
         place = yield from self._place(view)
         message = yield Work(lambda: self._keeper.message(place, number, loss, agreed.bounds))
+        # the delivery's name follows from her secret: every attempt has the same
         name = hashlib.sha256(f"hushbid delivery\n{(yield from self._entered())}".encode()).hexdigest()
         content = {
             "message": message.to_dict(),
@@ -349,6 +350,7 @@ class _Participant:
         if not view.promised:
             raise NotAllowed("No data of yours are wanted, or it is not decided yet: nothing was sent.")
         place = yield from self._place(view)
+        # what she agreed to, from her own device
         kept = yield Work(lambda: self._keeper.terms(place))
         if kept is None:
             if at_most is None or bounds is None:
@@ -357,14 +359,17 @@ class _Participant:
                     " the largest privacy loss you were shown, and bounds, the range of the data. Nothing was sent."
                 )
             kept = Terms(setting=setting, bounds=_range(bounds), largest_loss=at_most, price=view.report)
+        # the campaign must not have changed since
         if kept.setting != setting:
             raise NotAllowed(f"You reported to a {kept.setting} campaign, and now it is {setting}: nothing was sent.")
         if view.bounds != kept.bounds:
             raise NotAllowed("The campaign names another range of the data than you agreed to: nothing was sent.")
         _require_currency(view, kept)
+        # nor cost more privacy than she was shown
         most = kept.largest_loss if at_most is None else min(kept.largest_loss, at_most)
         if not view.promised <= most:
             raise NotAllowed(f"The campaign would cost you a privacy loss above {most:g}: nothing was sent.")
+        # nor pay less than she said it costs her
         price = kept.price
         if price is None or view.payment is None or view.payment < (1.0 - _ROUNDING) * view.cost(price):
             raise NotAllowed("The offer does not cover what you said your privacy costs you: nothing was sent.")
@@ -376,6 +381,7 @@ def _terms(view: Participation, kept: Terms | None, price: float, at_most: float
     if kept is not None and (kept.setting, kept.bounds) != (view.setting, view.bounds):
         raise NotAllowed("The campaign names another setting or range than when you first reported: nothing was sent.")
     _require_currency(view, kept)
+    # the least of what is shown, what she names, and what she agreed to before
     limits = [limit for limit in (view.max_privacy_loss, at_most) if limit is not None]
     if kept is not None and at_most is None:
         limits.append(kept.largest_loss)

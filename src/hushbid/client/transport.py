@@ -82,6 +82,7 @@ class Transport:
                     raise _unreachable(self.url, problem) from None
                 self._sleep(_pause(attempt))
                 continue
+            # an answer, unless the server asks for patience
             if last or not busy(response.status_code):
                 return answer(call, response.status_code, response.content, attempt=attempt)
             self._sleep(_pause(attempt, response.headers.get("retry-after")))
@@ -89,7 +90,7 @@ class Transport:
 
 
 class AsyncTransport:
-    """The same for programs that hold many conversations at once, over shared connections."""
+    """A `Transport` for programs that hold many conversations at once, over shared connections."""
 
     def __init__(
         self,
@@ -151,6 +152,7 @@ class AsyncTransport:
         httpx = _httpx()
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
+            # held for the request only, not for the pause after it
             client = await self._idle.get()
             try:
                 response = await client.request(call.method, call.path, **_parts(call, {}))

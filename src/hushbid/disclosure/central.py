@@ -124,6 +124,7 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
         ).weights
         scale = 0.0
     else:
+        # relative to the largest, so that tiny losses do not vanish in the sum
         largest = losses.max()
         weights = losses / largest / np.sum(losses / largest)
         scale = plan.width * float(weights.max() / largest)
@@ -135,6 +136,7 @@ def _noiseless(plan: ReleasePlan, unlimited: NDArray[np.bool_]) -> Sum:
     if (plan.promised[unlimited] < math.inf).any():
         raise ReleaseError("An infinite privacy loss was planned for somebody who was promised a finite one.")
     losses = np.where(unlimited, math.inf, 0.0)
+    # no noise to be exact about: shares rounded down to a fine grid
     shares = best_weights(losses, setting="central", variance=plan.unit_variance).weights
     weights = np.floor(np.ldexp(shares, _NOISELESS_BITS)).astype(np.int64)
     check = PromiseCheck(people=plan.people, people_in_fractions=0, people_mapped=0, largest_share=1.0)

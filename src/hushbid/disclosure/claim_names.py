@@ -38,19 +38,19 @@ class Tally:
     """The sum of ε/(1 + ε) over everybody, 1 for an infinite ε."""
 
     marked: float = 0.0
-    """The same, each times a number in [0, 1) that her id decides; equal to ``losses`` without ids."""
+    """The terms of ``losses``, each times a number in [0, 1) that her id decides; equal to ``losses`` without ids."""
 
     variances: float = 0.0
     """The sum of log(1 + variance) over everybody."""
 
     marked_variances: float = 0.0
-    """The same, each times the number that her id decides."""
+    """The terms of ``variances``, each times the number that her id decides."""
 
     data: int = 0
     """The sum of a hash of each id and datum, over those who were asked and delivered."""
 
     answers: int = 0
-    """The same without the ids, so that data are recognised when these are left out; equal to ``data`` without ids."""
+    """As ``data``, of data alone, so that these are recognised when ids are left out; equal to ``data`` without ids."""
 
     delivered: int = 0
     """How many these were."""
@@ -128,7 +128,9 @@ def tallied(
     answers = _total(_digests((datum for _, datum in there), _DATUM))
     named = (names[32 * row : 32 * row + 32] + datum for row, datum in there)
     spreads = np.broadcast_to(np.log1p(variance), losses.shape)
+    # ε/(1 + ε): bounded, so that one huge loss does not hide the others in a sum
     sizes = np.where(np.isinf(losses), 1.0, losses / (1.0 + np.where(np.isinf(losses), 0.0, losses)))
+    # a number in [0, 1) from the hash of the id
     shares = np.ones(sizes.size) if people is None else people[:, 0] / 2.0**64
     return Tally(
         people=0 if people is None else _total(people),

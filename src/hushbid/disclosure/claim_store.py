@@ -202,6 +202,7 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
     ours, drawn = Marks.of(ask, key), False
     claim = stored(folder, ours.name)
     if claim is None:
+        # before anything is drawn: these data or people under another name
         _refuse_neighbours(folder, ours)
         _mark_data(folder, ours)
 
@@ -221,6 +222,7 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
 
         claim = drawn_once(folder, ours.name, first)
     _refuse_no_claim(folder, ours.name, claim)
+    # asked before: only the same promises get the same answer
     if not drawn and not ours.promised_alike(claim["promise"]):
         raise AlreadyReleased(
             "This was asked of these people before, under other promises (setting, bounds, variance or privacy"
@@ -243,8 +245,10 @@ def refuse_neighbour(ours: Marks, name: str, data: Mapping[str, Any], promise: M
     """Refuse to draw if another claim shows that these very data, or people who may be these, were drawn from."""
     people, question, wave = name.rsplit("-", 2)
     nameless = ours.nameless or _is_nameless(people)
+    # these very data, with ids or without
     if data["print"] == ours.data or (nameless and data["answers"] == ours.answers):
         raise _same_data()
+    # the same question to people who may be the same
     if nameless and (question, wave) == (ours.question, str(ours.wave)) and ours.might_be(promise):
         raise AlreadyReleased(
             "The same was asked of people who were promised the same, and answered from other data; an estimate is"
@@ -266,10 +270,12 @@ def _same_data() -> AlreadyReleased:
 
 
 def _refuse_neighbours(folder: Path, ours: Marks) -> None:
+    # by the data alone, where ids are missing on either side
     for mark in folder.glob(f"{_ALIKE}{ours.answers}-*"):
         name = mark.name.removeprefix(f"{_ALIKE}{ours.answers}-")
         if name != ours.name and (ours.nameless or _is_nameless(name)) and was_drawn(folder, name):
             raise _same_data()
+    # by question and wave, where ids are missing on either side
     whose = "*" if ours.nameless else "data-*"
     for path in sorted(folder.glob(f"{whose}-{ours.question}-{ours.wave}.claim")):
         claim = None if path.stem == ours.name else drawing_of(folder, path.stem)
@@ -299,6 +305,7 @@ def _mark_data(folder: Path, ours: Marks) -> None:
     """Note which claim draws from these data, before it does; refuse if another one has. The lock is held."""
     mark, alike = folder / f"{_SEEN}{ours.data}", folder / f"{_ALIKE}{ours.answers}-{ours.name}"
     name = mark.read_text(encoding="ascii", errors="replace") if mark.exists() else None
+    # data belong to the claim that was drawn from them first
     if name is not None and name != ours.name:
         if not re.fullmatch(_NAME, name) or was_drawn(folder, name):
             raise _same_data()
@@ -327,6 +334,7 @@ def _key(folder: Path) -> bytes:
     try:
         key = path.read_bytes()
     except FileNotFoundError:
+        # a new key would not recognise what was drawn under the old one
         if any(True for pattern in _CLAIMS for _ in folder.glob(pattern)):
             raise ReleaseError(
                 f"{folder} holds claims but has lost {_KEY}, without which nobody can tell what they are about: nothing"

@@ -78,7 +78,7 @@ class ErrorModel:
         return unit * self._relative(unit)._quantile((1.0 - level) / 2.0) + self.rounding
 
     def _relative(self, unit: float) -> "ErrorModel":
-        """The same model with ``unit`` as the unit of length."""
+        """This model with ``unit`` as the unit of length."""
         return ErrorModel(
             sampling_variance=self.sampling_variance / unit / unit,
             squared_steps=self.squared_steps / unit / unit,
@@ -94,10 +94,12 @@ class ErrorModel:
         rates, cumulants = self._cumulants()
         if rates.size == 0:  # nothing but the one Laplace term
             return self.largest_noise * max(0.0, math.log(0.5 / tail))
+        # past this the rest's tail is negligible, by Chernoff at the best rate
         reach = float(np.min((cumulants - math.log(tail * _NEGLIGIBLE)) / rates))
         cells = np.linspace(0.0, reach, _CELLS + 1)
         rest = self._tail_of_rest(cells)
         low, high = 0.0, reach + self.largest_noise * math.log(1.0 / tail) + 1.0
+        # the bound falls with s: bisection, from the safe side
         for _ in range(60):
             middle = (low + high) / 2.0
             low, high = (low, middle) if self._tail(middle, cells, rest) <= tail else (middle, high)
@@ -107,6 +109,7 @@ class ErrorModel:
         if self.largest_noise == 0.0:
             return float(self._tail_of_rest(np.array([s]))[0])
         below = _laplace_cdf((s - cells) / self.largest_noise)  # decreasing; P(L < s − u_k)
+        # over each cell of u, the mass of L times the tail of the rest at its left end
         cell_mass = below[:-1] - below[1:]
         return float((1.0 - below[0]) + rest[:-1] @ cell_mass + rest[-1] * below[-1])
 
@@ -123,6 +126,7 @@ class ErrorModel:
         spread = self.sampling_variance + 2.0 * self.other_noise_squared
         if spread == 0.0:
             return np.empty(0), np.empty(0)
+        # rates up to where the bound is below any tail of interest, and K still finite
         fastest = 60.0 / math.sqrt(spread)
         if self.next_noise > 0.0:
             fastest = min(fastest, 0.999 / self.next_noise)
@@ -130,11 +134,13 @@ class ErrorModel:
         slack = 1.0 - rates * self.largest_step / 3.0
         with np.errstate(divide="ignore"):
             bernstein = np.where(slack > 0, rates**2 * self.sampling_variance / (2.0 * slack), math.inf)
+        # the data: Hoeffding or Bernstein, whichever is smaller
         data = (
             np.minimum(rates**2 * self.squared_steps / 8.0, bernstein) if self.sampling_variance > 0.0 else 0.0 * rates
         )
         if self.next_noise == 0.0:
             return rates, data
+        # the other noise, as if so many terms of the next scale
         count = self.other_noise_squared / self.next_noise / self.next_noise
         return rates, data - count * np.log1p(-np.square(rates * self.next_noise))
 
@@ -196,6 +202,7 @@ def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: f
     >>> [published_half_width(planned=noise(80), delivered=noise(rest), width=1.0, level=0.95) for rest in (80, 41, 39)]
     [0.076, 0.076, 0.152]
     """
+    # planned figures only, but for how often they are doubled
     first, real = 2.0 * rounded_up(planned.half_width(level)), delivered.half_width(level)
     if not 0.0 < first < math.inf:
         return real if first == real == 0.0 else math.inf
@@ -210,5 +217,5 @@ def rounded_up(value: float) -> float:
     """To two digits."""
     if not 0.0 < value < math.inf:
         return value
-    digits = 1 - math.floor(math.log10(value))
+    digits = 1 - math.floor(math.log10(value))  # decimals that leave two digits
     return float(f"{math.ceil(round(value * 10.0**digits, 9)) / 10.0**digits:.3g}")

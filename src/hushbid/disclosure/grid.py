@@ -83,9 +83,10 @@ def to_data_units(share: Fraction, bounds: tuple[float, float]) -> float:
 
 
 def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, float]) -> float:
-    """The same of a ratio that need not be in lowest terms: simulations have many."""
+    """What `to_data_units` gives, of a ratio that need not be in lowest terms: simulations have many."""
     low, high = bounds
     steps, rest = divmod(numerator << ESTIMATE_BITS, denominator)
+    # to the nearest, half to even
     if 2 * rest > denominator or (2 * rest == denominator and steps % 2):
         steps += 1
     return low + (high - low) * (steps / (1 << ESTIMATE_BITS))
@@ -94,6 +95,7 @@ def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, f
 def integer_weights(losses: FloatArray) -> tuple[IntArray, int]:
     """``W_i = floor(ε_i·2**t)``, exactly, and the exponent t. Losses are finite, one of them positive."""
     largest = float(losses.max())
+    # the sum rounded up, so that the integers' sum surely fits
     total_in_largest = float(np.sum(losses / largest)) * (1 + 1e-9)
     exponent = _TOTAL_BITS - math.frexp(largest)[1] - math.frexp(total_in_largest)[1]
     exponent = min(exponent, LARGEST_EXPONENT)
@@ -118,10 +120,12 @@ def exact_sum(weights: IntArray, values: IntArray) -> int:
 
 def check_promises(weights: IntArray, exponent: int, promised: FloatArray) -> PromiseCheck:
     """Verify ``W_i/2**t ≤ promised_i`` for everybody, exactly and in independent ways; refuse otherwise."""
+    # check 1, for everybody: by shifting significands
     broken = ~_kept_in_integers(weights, exponent, promised)
     if broken.any():
         raise ReleaseError(f"The noise would not keep the promise made to {rows_text(broken)}; nothing was drawn.")
     people = weights.size
+    # check 2, for all of few or some of many: in rational numbers
     rows = range(people) if people <= ALL_EXACT else random.SystemRandom().sample(range(people), ALL_EXACT)
     scale = math.ldexp(1.0, exponent)
     if not _kept_in_fractions(weights, scale, promised, rows):
@@ -129,6 +133,7 @@ def check_promises(weights: IntArray, exponent: int, promised: FloatArray) -> Pr
     with np.errstate(under="ignore", divide="ignore", invalid="ignore"):
         shares = np.ldexp(weights.astype(np.float64), -exponent) / promised
     used = np.flatnonzero(weights)
+    # check 3, for those closest to their promise: OpenDP's own bound
     closest = used[np.argpartition(-shares[used], _MAPPED)[:_MAPPED]] if used.size > _MAPPED else used
     bounds = noise.loss_bounds(weights[closest].tolist(), scale=scale)
     if not (np.array(bounds) <= promised[closest]).all():

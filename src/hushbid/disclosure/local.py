@@ -55,6 +55,7 @@ def privatize(
     path = Path(store)
     if not path.name:
         raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.")
+    # what a stored message must have been made with
     terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
     kept = claims.stored(path.parent, path.name)
     if kept is None:
@@ -130,6 +131,7 @@ def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | Non
     messages: list[PrivatizedValue | None] = [None] * len(rows)
     for row in np.flatnonzero(plan.delivered > 0):
         messages[row] = _read_message(rows[row], int(row))
+    # promised to the last bit: a message of another loss is another promise
     wrong = np.array(
         [
             m is not None and m.epsilon != as_ratio(loss)
@@ -147,6 +149,7 @@ def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combin
     present = [message for message in messages if message is not None]
     losses, variance = plan.delivered[rows], plan.unit_variance[rows]
     weights = best_weights(losses, setting="local", variance=variance).weights
+    # each message as a share of the range; noise may carry it outside
     shares = [message.value / (1 << message.grid_bits) for message in present]
     share = math.fsum(weight * value for weight, value in zip(weights.tolist(), shares, strict=True))
     privacy_loss = np.zeros(plan.people)

@@ -67,8 +67,10 @@ def release_once(
     people are known by their data, and what was drawn from these with ids is not drawn again without. Without
     ``claims`` the process remembers, and asking again is refused.
     """
+    # all that can be refused is refused before anything is drawn
     prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)
     people, forms = _as_people(ids, plan.people), prepared.forms()
+    # stored in an order of its own: the order of rows does not make another question
     order = canonical_order(people, plan.promised, forms)
     ask = Ask(
         question=as_question(question),
@@ -80,6 +82,7 @@ def release_once(
         exact=np.stack([plan.promised, plan.delivered, plan.variance])[:, order].astype("<f8").tobytes(),
     )
     if claims is None:
+        # no folder: the process remembers, and asks no second time
         release = _remembered(ask, prepared.draw, None)
         return Answer(release=release, before=False, late=(), waves_before=0)
     folder = Path(claims).resolve()
@@ -87,11 +90,13 @@ def release_once(
     def draw(name: str) -> dict[str, object]:
         return _listed(_remembered(ask, prepared.draw, folder), order).to_dict()
 
+    # drawn now, or found
     settled = settle(folder, ask, draw)
     if settled.release.get("format") != FORMAT:
         raise AlreadyReleased(
             "The estimate was drawn by an engine, which kept no figures of single people: ask again on an engine."
         )
+    # back to the caller's order
     kept = _listed(_of_people(settled, plan.people), np.argsort(order))
     late = () if settled.same_data else _late(kept, people, plan, forms, settled)
     _shown(ask)
@@ -142,6 +147,7 @@ def _late(
     kept: Release, people: Digests | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
 ) -> tuple[int, ...]:
     """Whose data came after the drawing; if these are not all that is new, the data are other ones."""
+    # new data are those of people who had not delivered; without them all must be as it was
     late = tuple(row for row in kept.dropped_out if forms[row] is not None)
     rest = list(forms)
     for row in late:
@@ -152,7 +158,7 @@ def _late(
 
 
 def _listed(release: Release, order: NDArray[np.intp]) -> Release:
-    """The same release with its people in another order."""
+    """A release with its people in another order."""
     place = np.argsort(order)
     rows = sorted(int(place[row]) for row in release.dropped_out)
     return replace(release, privacy_loss=release.privacy_loss[order], dropped_out=tuple(rows))
@@ -165,6 +171,7 @@ def _remembered(ask: Ask, draw: Callable[[], Release], folder: Path | None) -> R
     """Draw, unless this process has asked the same, or has drawn from the same data."""
     ours = Marks.of(ask, _process_key)
     with _asked_lock:
+        # the same people or data under another name
         for name, other in _asked.items():
             if name != ours.name:
                 refuse_neighbour(ours, name, other.data_prints(), other.promises())
@@ -172,6 +179,7 @@ def _remembered(ask: Ask, draw: Callable[[], Release], folder: Path | None) -> R
     try:
         return draw_first(ours.name, draw, folder)
     except BaseException:
+        # a drawing that failed was shown to nobody
         if not known:
             with _asked_lock:
                 _asked.pop(ours.name, None)

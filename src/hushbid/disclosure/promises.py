@@ -72,6 +72,7 @@ class ReleasePlan:
         if (used > allowed).any():
             raise InputError(f"delivered must not exceed promised, but does in {rows_text(used > allowed)}.")
         spread = _as_variance(variance, bounds, allowed.size)
+        # promises do not change any more
         for array in (allowed, used, spread):
             array.setflags(write=False)
         if key is None:
@@ -165,6 +166,7 @@ def _from_objects(data: Any, needed: NDArray[np.bool_]) -> FloatArray:
         raise DataError(_wrong_length(needed.size, len(values)))
     column = np.full(len(values), math.nan)
     bad = np.zeros(len(values), dtype=np.bool_)
+    # nobody else's datum is even looked at
     for row in np.flatnonzero(needed):
         try:
             column[row] = _as_number(values[row])

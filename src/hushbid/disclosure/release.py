@@ -53,7 +53,7 @@ class Release:
     """How far the estimate may lie from the mean, given who delivered."""
 
     planned_error: ErrorModel
-    """The same, had everybody delivered."""
+    """How far the estimate might have lain from the mean, had everybody delivered."""
 
     grid: Grid
     """The integers it was computed in."""

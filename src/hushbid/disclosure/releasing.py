@@ -57,6 +57,7 @@ def release_plan(
     """
     if claims is None:
         return draw_first(plan.key, prepare(plan, data, accept_infinite_loss).draw)
+    # a stored one is returned before data are looked at
     found = stored(Path(claims), plan.key)
     if found is None:
         folder, draw = Path(claims).resolve(), prepare(plan, data, accept_infinite_loss).draw
@@ -82,6 +83,7 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     rows = np.flatnonzero(present)
     losses, values = plan.delivered[rows], column[rows]
     weights = best_weights(losses, setting="local", variance=plan.unit_variance[rows]).weights
+    # many repetitions per call, as many as fit
     at_once = max(1, _BLOCK // rows.size)
     estimates = []
     for start in range(0, repetitions, at_once):
@@ -98,6 +100,7 @@ def prepare(
 
     ``simulated`` data are numbers in the local setting too, to which the noise of a device is added when drawing.
     """
+    # without any noise only if somebody says so
     unlimited = plan.delivered == math.inf
     if unlimited.any() and not accept_infinite_loss:
         raise InfiniteLoss(
@@ -210,6 +213,7 @@ def draw_first(key: str, draw: Callable[[], Release], folder: Path | None = None
     One that could not be stored may be repeated for the same folder only, where its draft may still be found.
     """
     with _drawn_lock:
+        # noted before drawing: of two threads one draws
         known = key in _drawn
         if known and (folder is None or _drawn[key] != folder):
             raise AlreadyReleased(

@@ -53,14 +53,17 @@ def fit(function: Callable[[FloatArray], FloatArray], breaks: Sequence[float], *
     worst = 0.0
     for halving in range(_HALVINGS + 1) if low.size else ():
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        # fit at the nodes, check between them
         points = np.concatenate([_NODES, _CHECKS])
         values = function((middle[:, None] + half[:, None] * points).ravel()).reshape(low.size, points.size)
         coefficients = values[:, : _NODES.size] @ _FIT.T
         error = np.abs(coefficients @ _AT_CHECKS.T - values[:, _NODES.size :]).max(axis=1)
         good = error <= allowed
+        # a jump: a piece with so few numbers in it that each gets one of its own
         short = ~good & (high.view(np.int64) - low.view(np.int64) <= _NUMBERS)
         if short.any():
             done.append(_single(function, _numbers_in(low[short], high[short])))
+        # no further: keep what there is, and say how good it is
         if halving == _HALVINGS or low.size > _MOST_PIECES:
             good = ~short
         done.append((high[good], coefficients[good]))

@@ -105,6 +105,7 @@ class LookupKernel:
             self.gather.ties(batch, rows, which),
             self.salt,
         )
+        # sorted keys: where it would stand, and whether it does
         place = np.minimum(self.keys.searchsorted(keys), self.keys.size - 1)
         hit = self.keys[place] == keys
         return which[hit], place[hit]
@@ -163,6 +164,7 @@ class FormulaKernel:
         loss, weight = np.zeros(payment.size), np.zeros(payment.size)
         which = np.flatnonzero(rows.costs < self.level)
         reports = rows.reports[which]
+        # the loss by formula
         share = self.optimum.weights(rows.costs[which] / self.scale - self.optimum.base, 1.0)
         losses = share * self.loss_per_weight
         if self.cap < np.inf:
@@ -170,8 +172,10 @@ class FormulaKernel:
             share = losses * self.weight_per_loss
         loss[which], weight[which] = losses, share
         groups = None if rows.groups is None else rows.groups[which]
+        # price and rent, the latter read off a curve
         payment[which] += reports * losses + np.where(share > 0.0, _evaluate(self.rents, reports, groups), 0.0)
         if self.outside is not None:
+            # the estimate without her, where she would have mattered
             near = np.flatnonzero(rows.costs < self.outside_level)
             groups = None if rows.groups is None else rows.groups[near]
             payment[near] -= self.idle.user_weight * _evaluate(self.outside, rows.reports[near], groups)
@@ -187,6 +191,7 @@ def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:
     good = rows.good
     if good is None:
         return [pa.array(values) for values in decided]
+    # a row that cannot be priced stays, with nulls
     columns = []
     for values in decided:
         column = np.zeros(good.size, dtype=values.dtype)

@@ -55,6 +55,7 @@ class DuckDBEngine:
             type="arrow",
             null_handling="special",
         )
+        # the kernel as a function of one struct, whose result is unpacked again
         packed = ", ".join(f"{_quoted(column)} := {_quoted(column)}" for column in kernel.columns)
         decided = self._relation.project(f"*, {name}(struct_pack({packed})) AS {name}")
         kept = f"* EXCLUDE ({name})" if keep is None else ", ".join(map(_quoted, keep))

@@ -46,6 +46,7 @@ class Histogram:
         """The histogram of one array of finite costs."""
         found = cls.empty(shift)
         for start in range(0, costs.size, _BLOCK):
+            # the leading bits are the bucket, the next ones the place in it
             place = np.ascontiguousarray(costs[start : start + _BLOCK]).view(np.int64) >> (shift - OFFSET_BITS)
             index = place >> OFFSET_BITS
             lowest = int(index.min())
@@ -104,12 +105,14 @@ class Histogram:
         left, right = self._edges(0) / scale, self._edges(1) / scale
         before, grain = left - origin, (right - left) / (1 << OFFSET_BITS)
         count, first, second = (x.astype(float) for x in (self.count, self.first, self.second))
+        # a cost is its bucket's left edge, plus place times grain, plus at most one grain
         terms = (
             count,
             count * before + grain * first,
             count * before**2 + 2.0 * before * grain * first + grain**2 * second,
             count * grain,
         )
+        # edges, and where known people end; nothing lies below the origin
         starts = np.array([start for start, _ in below]) / scale
         level = np.unique(np.maximum(np.concatenate([left, right, starts, np.array(ends) / scale]), origin))
         at = np.searchsorted(right, level, side="right")

@@ -20,6 +20,7 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
         raise InputError(f"engine must be one of {', '.join(NAMES)}, or spark: with a master URL, got {engine!r}.")
     if isinstance(population, str | Path):
         return _open_path(population, engine)
+    # by the name of its module: none of the libraries is imported to find out
     kind = type(population).__module__.partition(".")[0]
     if kind not in ("pyarrow", "polars", "duckdb", "_duckdb", "pyspark"):
         raise InputError(
@@ -75,6 +76,7 @@ def _naming_the_extra(engine: str) -> Iterator[None]:
 
 def _open_file(path: Path, engine: str) -> Engine:
     """All engines read the same files in the same order; folders called ``name=value`` are a column."""
+    # whichever engine reads them, Arrow lists the files
     opened = ArrowEngine(path)
     files = opened.files
     if engine == "auto":

@@ -93,10 +93,12 @@ class CensusKernel:
         costs = rows.costs
         problems: dict[int, int] = {}
         examples: tuple[tuple[int, str], ...] = ()
+        # bad rows: how many of each kind, and the first few
         if rows.problem is not None:
             codes, counts = np.unique(rows.problem[rows.problem > 0], return_counts=True)
             problems = dict(zip((codes - 1).tolist(), counts.tolist(), strict=True))
             examples = self._examples(rows.problem, start)
+        # reports above the support cannot be sold and are in no bucket
         finite = costs < np.inf
         infinite = costs.size - int(np.count_nonzero(finite))
         if infinite:
@@ -198,11 +200,13 @@ class RefineKernel:
         cls, people: People, intervals: Sequence[tuple[float, float]], *, buckets: int = 1 << 12
     ) -> "RefineKernel":
         """Over some intervals, a little widened, with about so many buckets in all."""
+        # as fine as so many buckets allow
         shift, ends = 16, [(low * (1.0 - 1e-9), high * (1.0 + 1e-9)) for low, high in intervals]
         while sum(_bits(high, shift) - _bits(low, shift) + 1 for low, high in ends) > max(buckets, 2 * len(ends)):
             shift += 1
         parts: list[tuple[float, float]] = []
         for low, high in ends:
+            # whole buckets; intervals that touch become one
             first, last = _edge(_bits(low, shift), shift), _edge(_bits(high, shift) + 1, shift)
             if parts and first <= parts[-1][1]:
                 first = parts.pop()[0]
@@ -221,6 +225,7 @@ class RefineKernel:
             within = costs >= self.parts[0][0]
             below: tuple[ExactSums, ...] = (ExactSums.of(costs[~within]),)
         else:
+            # odd places are inside an interval, even ones below the next
             place = np.searchsorted(np.array(self.parts).ravel(), costs, side="right")
             within = place % 2 == 1
             below = tuple(ExactSums.of(costs[place == 2 * part]) for part in range(len(self.parts)))
@@ -258,6 +263,7 @@ class Window:
             people=np.concatenate([self.people, other.people]),
             different=max(self.different, other.different),
         )
+        # equal costs are put together only now and then: sorting takes longer than adding
         return both.settled() if both.costs.size > max(2 * both.different, _MANY) else both
 
     def settled(self) -> "Window":
@@ -286,7 +292,7 @@ class WindowKernel:
         return self.of(self.people.read(batch).costs)
 
     def of(self, costs: FloatArray) -> Window:
-        """The same from costs."""
+        """The window's people and the exact sums below it, from costs that were read already."""
         costs = costs[(costs >= self.start) & (costs <= self.high)]
         within = costs >= self.low
         inside, people = np.unique(costs[within], return_counts=True)
@@ -356,6 +362,7 @@ class Gathered:
         both = Gathered(
             most=self.most, **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _GATHERED}
         )
+        # cut back only at twice too many, so that each row is sorted a few times at most
         return both.settled() if both.costs.size > 2 * self.most else both
 
     def settled(self) -> "Gathered":
@@ -396,6 +403,7 @@ class GatherKernel:
         """The tie keys of some rows, if identity matters."""
         if not self.by_identity or self.people.id is None:
             return None
+        # rows that could not be priced are in the batch, but not in `rows`
         places = which if rows.good is None else np.flatnonzero(rows.good)[which]
         return self.people.tie_keys(batch.column(self.people.id).take(_indices(places)))
 

@@ -145,6 +145,7 @@ def checked(path: str | Path, priced: Priced) -> Paid:
     has_losses = "privacy_loss" in found.names
     paid = found.reduce(PaidKernel(has_losses), Paid())
     summary = priced.summary
+    # read back from the disk: what counts is what is there
     if paid.rows != summary.people:
         raise MarketError(
             f"{paid.rows} rows were written for {summary.people} people: the table changed while it was priced, or the"

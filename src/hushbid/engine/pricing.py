@@ -101,6 +101,7 @@ class Priced:
 
     def total_payment(self) -> float:
         """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
+        # payments in whole steps of 2**-50 of the largest: integers add up the same in any order
         step = 2.0 ** (math.frexp(max(self._kernel.largest_payment, 1e-290))[1] - 50)
         total = self._engine.reduce(TallyKernel(self._kernel, step), Tally(0))
         return total.steps * step
@@ -209,12 +210,14 @@ def price(
     opened = open_engine(population, engine, connection=connection)
     people = _people(market, opened, report=report, id=id, group=group, variance=variance, tie_seed=tie_seed)
     run = Run(engine=opened, people=people, window=window, tell=progress)
+    # pass 1: what is wrong, and between which costs the optimum lies
     census = run.reduce("counting and bounding", CensusKernel(people), Census())
     _refuse(run, census, on_bad_rows)
     if market.outside_option == "estimate" and census.people == 1:
         raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
+    # the solving passes; the writing pass comes when the frame is read
     kernel, summary = _decide(run, market, census, gather)
     frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
@@ -232,14 +235,17 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
     if census.histogram.people == 0:
         nobody = price_nobody(run, market)
         return nobody.kernel, _summary_of_nobody(census)
+    # local: the cheapest few √n
     if market.setting == "local":
         cut, most = cheapest_few(market, census)
         return _gathered(run, market, census, cut, most)
     smallest, largest = census.variance
     if run.people.variance is None:
         smallest = largest = float(market.stated_variance)
+    # central, somebody without variance: one by one
     if smallest == 0.0 or not smallest / market.width**2 > 0.0:
         return _gathered(run, market, census, math.inf, MOST)
+    # central: by sums if many are below the bracket's top, else one by one
     scale = normal_scale(market, census.people, smallest / market.width**2)
     found = first_bracket(census, scale, variance_ratio=smallest / largest)
     if run.people.variance is None and found.below_high > gather and census.lowest > 0.0:
@@ -270,6 +276,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
 
 def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
     histogram = census.histogram
+    # whole buckets, so at least as many as there are
     below = int(histogram.count[histogram._edges(0) <= cut].sum())
     if market.setting == "central" and below > MOST:
         raise MarketError(
@@ -342,7 +349,7 @@ def _people(
 ) -> People:
     names = engine.names
     if id is not None and id not in names and id == "id":
-        id = None
+        id = None  # the usual name, and no such column: there are no ids
     missing = [name for name in (report, id, group, variance) if name is not None and name not in names]
     if missing:
         raise InputError(f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}.")

@@ -48,7 +48,7 @@ class TableRelease:
     """How far the estimate may lie from the mean, given who delivered."""
 
     planned_error: ErrorModel
-    """The same, had everybody delivered."""
+    """How far the estimate might have lain from the mean, had everybody delivered."""
 
     delivered: int
     """How many people's data were used."""
@@ -93,7 +93,7 @@ class Sums:
     """Of the squares of weights relative to the largest possible one, each rounded up to ``2**-52``."""
 
     spreads: int = 0
-    """The same, each times the person's variance relative to the largest one."""
+    """Of these squares, each times the person's variance relative to the largest one."""
 
     heaviest: int = 0
     delivered: int = 0
@@ -132,12 +132,15 @@ class SumsKernel:
         values = floats_of(batch.column(self.data), self.data)
         values = values if rows.good is None else values[rows.good]
         asked, present = losses > 0.0, ~np.isnan(values)
+        # bought from, and delivered; nobody else's datum is read any further
         used = asked & present
         scaled = np.floor(np.ldexp(losses[used], self.exponent))
         if (np.ldexp(scaled, -self.exponent) > losses[used]).any():  # both are doubles, and exact
             raise ReleaseError("The noise would not keep a promise; nothing was drawn.")
+        # integers from here on, so that sums do not depend on batches
         weights, data = scaled.astype(np.int64), values[used]
         low, high = self.bounds
+        # for the error only: shares of the largest possible weight, rounded up below
         squares = np.square(np.ldexp(scaled, -self.weight_bits))
         spread = 1.0 if rows.variance is None or self.widest == 0.0 else rows.variance[used] / self.widest
         return Sums(
@@ -178,6 +181,7 @@ class MessagesKernel:
     def __call__(self, batch: Batch, start: int | None) -> Messages:
         rows = self.kernel.people.read(batch)
         which, place = self.kernel.found(batch, rows)
+        # of those who were bought from
         needed = self.kernel.loss[place] > 0.0
         which, place = which[needed], place[needed]
         places = which if rows.good is None else np.flatnonzero(rows.good)[which]
@@ -212,12 +216,14 @@ def release(priced: Priced, data: str, *, claims: str | Path, question: str = ""
 
 
 def answer(priced: Priced, data: str, *, claims: str | Path, question: str, wave: int) -> TableAnswer:
-    """The same, and how it came about."""
+    """The release of an estimate, and how it came about: drawn now, or kept from before."""
     draw = _prepared(priced, data)
+    # what makes this question this one: the people, promises and data, as sums
     ask = asked_of(priced, data, question=question, wave=wave)
     settled = settle(Path(claims).resolve(), ask, lambda name: {"format": _FORMAT, **asdict(draw(name))})
     if not settled.same_data:
         raise other_data(", or came after it was drawn, which an engine cannot tell apart (--engine memory can)")
+    # the claim may hold what memory drew
     if settled.release.get("format") == RELEASE_FORMAT:
         found = _of_memory(Release.from_dict(settled.release), data, settled.delivered, settled.name)
     else:
@@ -259,6 +265,7 @@ def _of_memory(release: Release, data: str, delivered: int, name: str) -> TableR
 
 def _central(priced: Priced, data: str) -> Callable[[str], TableRelease]:
     market, summary, people = priced.market, priced.summary, priced._kernel.people
+    # the grid: weights floor(ε·2**t), as fine as their sum allows, from what was promised to all
     exponent = _TOTAL_BITS - math.frexp(summary.total_privacy_loss * (1.0 + 1e-9))[1]
     exponent = min(exponent, LARGEST_EXPONENT)
     spread = float(np.max(np.asarray(market.stated_variance)))
@@ -270,12 +277,14 @@ def _central(priced: Priced, data: str) -> Callable[[str], TableRelease]:
         weight_bits=max(math.frexp(summary.largest_privacy_loss)[1] + exponent, 0),
         widest=spread if people.variance is None else priced._kernel.idle.largest_outside,
     )
+    # exact integers over those who delivered
     sums = priced._engine.reduce(kernel, Sums())
     if sums.delivered == 0:
         raise NothingDelivered(f"None of the {summary.active} people with a positive privacy loss delivered data.")
     if not 0 < sums.weight <= 1 << _TOTAL_BITS:
         raise ReleaseError("The privacy losses of those who delivered are too small to release anything.")
     scale, width = math.ldexp(1.0, exponent), market.width
+    # the error that these weights have
     unit = Fraction(1 << (2 * kernel.weight_bits), (1 << _TERM_BITS) * sums.weight**2)
     error = ErrorModel(
         sampling_variance=kernel.widest * float(sums.spreads * unit),
@@ -288,6 +297,7 @@ def _central(priced: Priced, data: str) -> Callable[[str], TableRelease]:
     )
 
     def draw(name: str) -> TableRelease:
+        # shortened before the noise: one datum still moves the floor by at most W_i
         noisy = noise.draw_many([sums.weighted >> DATA_BITS], scale=scale)[0]
         return TableRelease(
             data=data,
@@ -330,6 +340,7 @@ def _local(priced: Priced, data: str) -> Callable[[str], TableRelease]:
         bounds=market.bounds,
         variance=float(market.stated_variance),
     )
+    # the plan is that of the active only: the others have no message
     read = local.read_messages(plan, [messages.get(place) for place in active.tolist()])
     delivered = sum(message is not None for message in read)
     if delivered == 0:

@@ -84,6 +84,7 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
     variance = float(market.stated_variance) / market.width**2
     scale = normal_scale(market, n, variance)
     below, start, clips = ExactSums({}), 0.0, None
+    # pass 2, if too many people are left for the driver
     if found.below_high - found.below_low > run.window:
         finer = RefineKernel.over(run.people, found.parts)
         refined = run.reduce("placing finer buckets", finer, finer.nobody)
@@ -94,8 +95,10 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
         found = _in_costs(found, scale)
         if refined.histogram.most_different(found.low, found.high) > MOST_IN_WINDOW:
             return None
+    # wider than the bracket: without any one person the level moves a little
     spare = _SPARE * (found.high - census.lowest) / max(found.below_high, 1.0) + 1e-9 * found.high
     low, high = max(found.low - spare, start, 0.0), found.high + spare
+    # last pass: exact sums below the window and everybody in it; perhaps a second window
     kernel, clipped = WindowKernel(run.people, start, low, high), None
     if clips is None:
         window = run.reduce("adding up exactly", kernel, Window.nobody()).settled()
@@ -121,6 +124,7 @@ def _decide(
     width, user_weight = market.width, float(market.user_weight)  # type: ignore[arg-type]
     cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
     bought = _capped(run, market, population, cap, clipped)
+    # the error outside: one's own datum, or the estimate made without her
     outside_population, outside_idle = None, float(market.stated_variance)
     if market.outside_option == "estimate" and user_weight > 0.0:
         if cap < math.inf:
@@ -133,6 +137,7 @@ def _decide(
             return None
         outside_idle = outside_population.mse * width**2
     rent_curves, outside_curves = [], []
+    # by how much the rounding of losses can change a payment
     slack = max(
         rounding(
             "central",
@@ -146,6 +151,7 @@ def _decide(
         )
         for prior in run.people.prior_list
     )
+    # one curve of rents per group, and one of errors outside
     curve_error = rent_error = largest = 0.0
     for code, prior in enumerate(run.people.prior_list):
         lowest, tolerance = census.lowest_report.get(code, math.inf), min(_RENT_TOLERANCE, market.tolerance)
@@ -160,7 +166,7 @@ def _decide(
         idle=Idle(user_weight=user_weight, mse=bought.mse, outside=outside_idle, largest_outside=outside_idle),
         scale=population.scale,
         optimum=population.optimum,
-        level=population.level * (1.0 + 1e-12),
+        level=population.level * (1.0 + 1e-12),  # rounding must not leave out who is at the margin
         loss_per_weight=population.loss_per_weight,
         cap=cap,
         weight_per_loss=1.0 / bought.total_loss,
@@ -199,6 +205,7 @@ class _Pricing:
         breaks = self._breaks(self._population.level)
         if breaks is None:
             return None
+        # the lowest report is paid most: what errors are measured by
         few = self._rents_at(np.array([breaks[0]]))
         self.largest = float(few.estimate[0] + breaks[0] * self._losses(np.array([breaks[0]]))[0])
         return fit(lambda reports: self._rents_at(reports).estimate, breaks, allowed=_CURVE_TOLERANCE * self.largest)
@@ -243,6 +250,7 @@ class _Pricing:
         low, prior = self._lowest, self._prior
         if low == math.inf or not float(prior.virtual_cost(low)) < level:
             return None
+        # the last report that is bought from, and the ends of flat parts on the way
         high = max(float(prior.virtual_cost_inverse(level)), low)
         inner = [end for part in prior.flat_parts for end in part[:2] if low < end < high]
         return [low, *inner, high]
@@ -272,12 +280,14 @@ def _clips(levels: Levels, found: Bracket, scale: float, market: Market, census:
     if market.max_privacy_loss is None:
         return None
     gain = levels.mass * (levels.level - levels.origin) - levels.first
+    # G at both ends of the bracket
     first = max(int(np.searchsorted(levels.level, found.low, side="right")) - 1, 0)
     last = min(int(np.searchsorted(levels.level, found.high)), levels.level.size - 1)
     least, largest = max(gain[first] - levels.rounding[first], 0.0), gain[last]
     reach = (
         market.max_privacy_loss * math.sqrt(float(market.stated_variance)) / market.width * KAPPA / (3.0 * CUBE_ROOT_4)
     )
+    # so far below the level the loss reaches the cap
     low, high = found.low - reach * largest**2, found.high - reach * least**2
     spare = 1e-9 * found.high
     low, high = max(low - spare, 0.0) * scale, (high + spare) * scale
@@ -297,6 +307,7 @@ def _capped(
     """
     best, total = population.optimum, population.loss_per_weight
     highest = float(best.weights(np.zeros(1), 1.0)[0]) * total
+    # the cap binds nobody
     if highest <= cap:
         return Bought(
             mse=population.mse * market.width**2,
@@ -306,11 +317,13 @@ def _capped(
         )
     slope = total * KAPPA / (3.0 * best.root) / population.scale
     level = population.level
+    # clipped are those below this cost
     clip = max(level - cap / slope, 0.0)
     clipped = None if known is None else known.below(clip)
     if clipped is None:
         kernel = WindowKernel(run.people, 0.0, clip, clip)
         clipped = run.reduce("adding up the clipped", kernel, Window.nobody()).below
+    # about zero for the clipped, about the level for the others: no difference of large numbers
     count, costs = clipped.count, float(clipped.about(0.0)[0])
     first, second = (float(moment) for moment in population.bought_from.without(clipped).about(level))
     losses = cap * count - slope * first

@@ -35,17 +35,20 @@ class Priced:
 
 def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most: int = MOST) -> Priced:
     """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them."""
+    # ids are read only where they decide
     by_identity = market.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
         raise InputError("id must name a column: who is bought from among equals is decided by identity.")
     enough = min(_AT_LEAST, census.histogram.people)
     kernel = GatherKernel(run.people, max(cut, census.histogram.cut_after(enough)), max(most, enough), by_identity)
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
+    # the few are a market of their own, in which the buyer carries the others' weight
     small = _market_of(run, market, census, people)
     outcome = small.acquire(people.reports, tie_key=people.ties if by_identity else None)
     user_weight = float(market.user_weight)  # type: ignore[arg-type]
     outside = _outside_of_idle(run, small, outcome, census)
     salt, keys = _told_apart(run, people, by_identity)
+    # decisions sorted by key, for the writing pass to look up
     order = np.argsort(keys, kind="stable")
     return Priced(
         outcome=outcome,
@@ -79,6 +82,7 @@ def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Key
             salt,
         )
         order = np.argsort(keys, kind="stable")
+        # equal keys of people who differ: try another salt
         twins = np.flatnonzero(keys[order][1:] == keys[order][:-1])
         same = np.all([column[order[twins]] == column[order[twins + 1]] for column in alike], axis=0)
         if by_identity and same.any():
@@ -119,6 +123,7 @@ def cheapest_few(market: Market, census: Census) -> tuple[float, int]:
     if census.lowest > 0.0 and variance > 0.0:
         few = 4.0 * math.sqrt(WORTHWHILE * scale / census.lowest) + 2.0
     most = int(min(4.0 * few + _AT_LEAST, MOST))
+    # the bound exceeds what the driver takes, and so many are there
     if 2.0 * few > most and census.histogram.people > most and variance > 0.0:
         raise MarketError(
             f"More than {MOST} of the cheapest people could matter: the error weight is too large, or the smallest"

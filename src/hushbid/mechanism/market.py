@@ -179,7 +179,7 @@ class Market:
         self.check_people(stated.size)
         try:
             return self._decide(stated, costs, tie_key)
-        except NobodyToBuyFrom:
+        except NobodyToBuyFrom:  # an outcome too, unless somebody has to live with the error
             if np.any(np.asarray(self.user_weight) > 0):
                 raise
             return Outcome.nothing_bought(self, stated, costs)
@@ -221,7 +221,7 @@ class Market:
         allocation = self.allocation(costs)
         loss, _, mse = self.capped(allocation.privacy_loss, allocation)
         mse *= self.width**2
-        used = (loss > 0.0) & (costs > 0.0)
+        used = (loss > 0.0) & (costs > 0.0)  # an infinite loss that costs nothing is free
         paid = float(costs[used].dot(loss[used]))
         if np.any(self.user_weight):
             weight = np.broadcast_to(np.asarray(self.user_weight, dtype=float), costs.shape)
@@ -313,23 +313,27 @@ class Market:
         self._refuse_divergence(costs)
         allocation = self.allocation(costs, tie_key)
         cap = math.inf if self.max_privacy_loss is None else self.max_privacy_loss
+        # clipped at the cap: still monotone in one's report, so still truthful
         loss, weights, mse = self.capped(allocation.privacy_loss, allocation)
         objective = allocation.objective
         if mse != allocation.mse:
             used = loss > 0.0
             objective = allocation.error_weight * mse + float(costs[used].dot(loss[used]))
+        # c·ε; zero times infinity is nothing
         price = np.zeros(reports.size)
         bought = np.flatnonzero(loss > 0.0)
         refuse_unreleasable(float(loss[bought].max() if self.setting == "central" else loss[bought].min()))
         paying = bought[reports[bought] > 0.0]
         price[paying] = reports[paying] * loss[paying]
         mse *= self.width**2
+        # β·(MSE − outside): what the estimate is worth to her
         outside = self._outside_errors(costs, allocation)
         share, care = np.zeros(()), 0.0
         if np.any(self.user_weight):
             share = np.asarray(self.user_weight) * (mse - outside)
             care = float((np.asarray(self.user_weight) * (mse + outside)).max())
         slack = max(self._rounding(allocation, prior.support[1], cap, care) for prior, _ in self._groups(reports.size))
+        # the integral
         rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, slack)
         payments = price + rent.estimate + share
         largest = float(np.abs(payments).max())
@@ -414,6 +418,7 @@ class Market:
                 paid_besides=price[rows],
                 tolerance=tolerance,
             )
+            # the enclosure, wider by what losses are rounded by
             found = replace(found, lower=found.lower - slack, upper=found.upper + slack)
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
             evaluations += found.evaluations
@@ -435,6 +440,7 @@ class Market:
                     f"outside_option='estimate' needs somebody else who cares about the error, but one person's weight"
                     f" {value:g} is all of the error weight."
                 )
+            # without her nobody weighs the error for her
             outside[rows] = self._errors_without(rows, costs, total - value)
         return outside
 
@@ -469,6 +475,7 @@ class Market:
             raise MarketError("outside_option='estimate' is undefined: without the only person there is no estimate.")
         base = allocate(costs, setting=self.setting, variance=spread, error_weight=weight)
         if self.max_privacy_loss is not None:
+            # the error of clipped losses needs everybody's: solve again without each
             errors = np.full(rows.size, self.capped(base.privacy_loss, base)[2])
             for j in np.flatnonzero(base.privacy_loss[rows] > 0.0).tolist():
                 without = costs.copy()

@@ -118,9 +118,11 @@ class _Search:
         self.seed = int(rng.integers(2**62))
 
     def for_weight(self, n: int) -> Plan:
+        # common draws for every weight: the means are then monotone in it
         campaigns = list(self._draw(n, self.seed))
         self._refuse_impossible(n, campaigns)
         if np.any(np.asarray(self.market.user_weight) > 0.0) and self.kind == "mse":
+            # the people's own weights reach the error already
             careless = replace(self.market, buyer_weight=0.0)
             if float(self._figure(careless, campaigns).mean()) <= self.value:
                 nothing = Estimate(value=0.0, low=0.0, high=0.0)
@@ -134,7 +136,9 @@ class _Search:
             middle = 0.5 * (low + high)
             too_small = (float(figure(middle).mean()) > self.value) == (self.kind == "mse")
             low, high = (middle, high) if too_small else (low, middle)
+        # on the side that meets the target
         best = high if self.kind == "mse" else low
+        # how far the answer moves if the mean is off by its standard error
         slope = (float(figure(best + 0.1).mean()) - float(figure(best - 0.1).mean())) / 0.2
         answer = _interval(math.exp(best), standard_error(figure(best)), slope)
         return self._result(replace(self.market, buyer_weight=math.exp(best)), n, "buyer_weight", answer)
@@ -151,6 +155,7 @@ class _Search:
 
         self._refuse_whatever_the_number()
         low, high = 0, 2 if self.market.outside_option == "estimate" else 1
+        # double, then halve
         while float(figure(high).mean()) > self.value:
             low, high = high, 2 * high
             if high > _MOST_PEOPLE:
@@ -161,6 +166,7 @@ class _Search:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if float(figure(middle).mean()) > self.value else (low, middle)
+        # the slope in log n, from a fifth more people
         more = math.ceil(1.2 * high)
         at_best = figure(high)
         slope = float(figure(more).mean() - at_best.mean()) / math.log(more / high)
@@ -224,7 +230,7 @@ class _Search:
     def _refuse_impossible(self, n: int, campaigns: list[FloatArray]) -> None:
         """Some errors cannot be had from ``n`` people at any price; some payments are due whatever the buyer wants."""
         market = self.market
-        market.virtual_figures(campaigns[0])
+        market.virtual_figures(campaigns[0])  # whatever else is wrong with the market, once
         if self.kind == "mse":
             cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
             spread = np.asarray(market.stated_variance, dtype=float) / market.width**2
@@ -242,7 +248,7 @@ class _Search:
                 )
 
     def _result(self, market: "Market", n: int, solved_for: Literal["buyer_weight", "n"], answer: Estimate) -> Plan:
-        fresh = self._draw(n, int(self.rng.integers(2**62)))
+        fresh = self._draw(n, int(self.rng.integers(2**62)))  # not those that chose the answer
         figures = np.array([market.virtual_figures(costs) for costs in fresh])
         return Plan(
             market=market,

@@ -116,6 +116,7 @@ def common_schedule(outcome: Outcome) -> Schedule:
     ):
         raise MarketError("One schedule prices everybody only with a common prior, variance and user weight.")
     low, high = market.prior.support
+    # equals have equal losses, but for ties: the first stands for them
     reports, first = np.unique(outcome.reports, return_index=True)
     inside = reports <= high
     reports, first = reports[inside], first[inside]
@@ -141,11 +142,13 @@ def expected_menu(market: "Market", n: int, *, rng: np.random.Generator, repetit
     points = as_count(points, "points", least=2)
     market.check_people(n)
     prior = market.prior
+    # reports at even quantiles, short of an unbounded prior's end
     z = np.asarray(
         prior.quantile(np.linspace(0.0, 1.0 - 0.5 / points if math.isinf(prior.support[1]) else 1.0, points))
     )
     losses, payments = np.empty((repetitions, points)), np.empty((repetitions, points))
     for k in range(repetitions):
+        # person 0 asks; her own draw is replaced by every z
         reports = prior.sample(n, rng=rng)
         losses[k], payments[k] = _curve(market, np.asarray(prior.virtual_cost(reports)), 0, prior, z)
     root = math.sqrt(repetitions)
@@ -175,11 +178,13 @@ def _curve(
     cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
     rows = np.full(z.size, row)
     moved = np.asarray(prior.virtual_cost(z))
+    # the loss at each report
     found = rule.at(rows, moved)
     loss = np.minimum(found.loss, cap)
     price = np.zeros(z.size)
     some = (loss > 0.0) & (z > 0.0)
     price[some] = z[some] * loss[some]
+    # the payment: price, rent, and what the estimate is worth to her
     bought = np.flatnonzero(loss > 0.0)
     rent = np.zeros(z.size)
     if bought.size:

@@ -140,12 +140,13 @@ def simulate(
     rows = np.empty((repetitions, 7))
     for k in range(repetitions):
         types = people.sample(n, rng=rng)
-        rows[k, :5] = _campaign(market, np.maximum(types, lowest))
+        rows[k, :5] = _campaign(market, np.maximum(types, lowest))  # below the support: the lowest report
         rows[k, 5:] = np.mean(types < lowest), np.mean(types > top)
         if progress is not None:
             progress(k + 1, repetitions)
     columns = [column.copy() for column in rows.T]
     beyond = bool(np.any(np.asarray(people.support[1]) > top))
+    # campaigns that chance would hardly draw
     extremes = [_campaign(market, reports)[1] for reports in _extreme_reports(market.prior, n)]
     return Simulation(
         n=n,
@@ -189,6 +190,7 @@ def _quantile_of(values: FloatArray, level: float) -> Estimate:
 
     ordered, size = np.sort(values), values.size
     below = bdtr(np.arange(size), size, level)  # at most so many values below the quantile
+    # how many values lie below the quantile is binomial
     first = int(np.searchsorted(below, 0.025))
     last = int(np.searchsorted(below, 0.975)) + 1
     return Estimate(
@@ -216,6 +218,7 @@ def _lowest_reports(prior: Prior | Grouped) -> float | FloatArray:
 def _extreme_reports(prior: Prior | Grouped, n: int) -> list[FloatArray]:
     """Everybody at the same quantile, and one person or half of the people at the lowest with the rest at the top."""
     top = np.asarray(prior.quantile(np.ones(n)))
+    # the top itself, where there is one that can be bought at
     highest = 1.0 if np.all(top < math.inf) and np.all(np.asarray(prior.virtual_cost(top)) < math.inf) else 0.999
     levels = [np.full(n, level) for level in (0.0, 0.25, 0.5, 0.75, highest)]
     for count in {1, n // 2} - {0, n}:

@@ -39,6 +39,7 @@ def worst_payment(market: "Market", n: int, *, above_support: bool = False) -> f
     """
     groups = _groups(market.prior, n)
     highest = _largest_objective(market, _costs(groups, n, 1.0), one_is_enough=above_support)
+    # three bounds, each best somewhere
     for_data = min(
         _factor(market) * highest,
         _with_a_tail(market, groups, n),
@@ -55,6 +56,7 @@ def sole_rent_diverges(prior: Prior) -> bool:
     """
     if prior.support[1] < math.inf:
         return False
+    # the power that ψ grows with, far out
     far = float(prior.quantile(0.5)) * 2.0 ** np.arange(10.0, 30.0)
     cost = np.asarray(prior.virtual_cost(far))
     growth = np.diff(np.log2(cost[np.isfinite(cost)]))
@@ -65,6 +67,7 @@ def _with_a_tail(market: "Market", groups: list[tuple[Prior, NDArray[np.intp]]],
     """The second bound."""
     sole = [rows.size * _sole_payments(market, prior, n, np.asarray(prior.quantile(_LEVELS))) for prior, rows in groups]
     beyond = np.sum(sole, axis=0)
+    # up to each level by the objective, beyond it everybody as the only seller
     bounds = [
         _factor(market) * _largest_objective(market, _costs(groups, n, level), one_is_enough=True) + rest
         for level, rest in zip(_LEVELS.tolist(), beyond.tolist(), strict=True)
@@ -79,12 +82,14 @@ def _with_all_losses(market: "Market", groups: list[tuple[Prior, NDArray[np.intp
     cheapest = min(float(prior.virtual_cost(prior.support[0])) for prior, _ in groups)
     total = math.inf
     if cheapest > 0.0:
+        # one seller's loss at the smallest cost; locally several may lose more together
         total = (4.0 * weight / cheapest) ** (1.0 / 3.0)
         if market.setting == "local":
             spread = float(np.max(market.stated_variance)) / market.width**2
             total = max(total, _LOCAL * spread**0.25 * math.sqrt(weight / cheapest))
     paid = 0.0
     for prior, rows in groups:
+        # even shares: as payments are concave in the loss, nothing pays more
         each = min(total / rows.size, math.inf if market.max_privacy_loss is None else market.max_privacy_loss)
         report = float(prior.virtual_cost_inverse(4.0 * weight / each**3 if each < math.inf else 0.0))
         share = float(_sole_payments(market, prior, n, np.array([report]))[0])
@@ -108,6 +113,7 @@ def _for_the_error(market: "Market", n: int, weights: FloatArray, highest: float
     error = highest / market.error_weight(n)
     if market.max_privacy_loss is not None:  # a clipped estimate is as good as one person's at the cap, or optimal
         error = max(error, float(variance.max()) + 2.0 * (market.width / market.max_privacy_loss) ** 2)
+    # outside errors may be as small as zero, but one's own datum is known
     outside = float(weights @ variance) if market.outside_option == "own_data" else 0.0
     return float(weights.sum()) * error - outside
 
@@ -119,6 +125,7 @@ def _largest_objective(market: "Market", costs: FloatArray, *, one_is_enough: bo
     if not one_is_enough:
         return market.allocation(costs).objective
     variance = np.broadcast_to(np.asarray(market.stated_variance, dtype=float), costs.shape)
+    # each kind of person alone, once
     _, kinds = np.unique(np.stack([costs, variance]), axis=1, return_index=True)
     alone = np.full((kinds.size, costs.size), math.inf)
     alone[np.arange(kinds.size), kinds] = costs[kinds]

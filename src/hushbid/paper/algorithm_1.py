@@ -117,6 +117,7 @@ def _pieces(problem: RivalProblem, *, sums: _Sums) -> list[_Piece]:
     pieces = []
     for i in range(costs.size):
         left, right = costs[i], right_ends[i]
+        # the ends, and where the derivative vanishes
         candidates = [left, right, *_stationary_points(i, problem, sums)]
         inside = np.array([lam for lam in candidates if left <= lam <= right and np.isfinite(lam)])
         inverse_total = inside * sums.count[i] - sums.first[i]

@@ -112,11 +112,13 @@ def stationary_losses(level: ArrayLike, *, variance: float) -> StationaryLosses:
     """
     ratio = np.asarray(level, dtype=np.float64) * np.sqrt(variance / 2.0)
     ratio = np.where(ratio <= _LARGEST_RATIO, ratio, np.nan)
+    # Cardano for the cubic, then the quadratic with real roots
     half = (1.0 / (8.0 * ratio**2) - 16.0 / 27.0) / 2.0
     outer = np.cbrt(half + np.sqrt(np.maximum(half**2 - (4.0 / 9.0) ** 3, 0.0)))
     cubic_root = outer + (4.0 / 9.0) / outer - 2.0 / 3.0
     alpha = np.sqrt(2.0 * cubic_root)
     product = 2.0 / (2.0 + alpha**2 + 1.0 / (ratio * alpha))
+    # the larger root by addition; the smaller is their product over it
     high = (alpha + np.sqrt(np.maximum(alpha**2 - 4.0 * product, 0.0))) / 2.0
     unit = np.sqrt(2.0 / variance)
     return StationaryLosses(low=unit * product / high, high=unit * high)

@@ -35,7 +35,7 @@ def central_threshold(n: int, cost: float, variance: float) -> float:
 
 
 def drop_threshold(n: int, cost: float, *, setting: str, variance: float) -> float:
-    """The same distance found by bisection on the optimum itself; 0 if anybody dearer at all is dropped."""
+    """How much dearer than n − 1 equals a person is when the optimum drops her, by bisection; 0 if any dearer."""
     low, high = cost * 1e-12, cost * 1e9
     if not _bought(n, cost, low, setting, variance):
         return 0.0

@@ -91,8 +91,11 @@ def mesh_payments(
     rents = np.zeros(chosen.size)
     allocations = 1
     for at, row in enumerate(chosen):
+        # person by person: one allocation for every node of her mesh
         own = _OwnLoss(int(row), virtual_costs, prior, rule)
+        # half 1: where the tail is small enough
         top = _top_of_mesh(own, accuracy)
+        # half 2: the mesh up to there
         rents[at] = _rent(own, float(sensitivities[row]), top, float(truthful.privacy_loss[row]), accuracy)
         allocations += own.calls
     loss = truthful.privacy_loss[chosen]

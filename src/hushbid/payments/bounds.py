@@ -58,6 +58,7 @@ class Enclosures:
     def run(self, besides: FloatArray, tolerance: float) -> None:
         """Enclose everybody's rent, to the tolerance relative to the largest payment where the table allows it."""
         start = self._start()
+        # an estimate lies about two thirds of the way: at a width of 1.5 its error is the tolerance
         self.allowed = 1.5 * max(tolerance, _FINEST) * self._largest(start, besides)
         self._settle_all(start)
 
@@ -77,6 +78,7 @@ class Enclosures:
 
     def _settle_all(self, start: _Parts) -> None:
         size = self.rows.size
+        # a person's two intervals side by side, then people in blocks
         order = np.argsort(start.who, kind="stable")
         ends = start.who[order].searchsorted(np.arange(0, size + _PEOPLE, _PEOPLE))
         for first, begin, end in zip(range(0, size, _PEOPLE), ends[:-1], ends[1:], strict=True):
@@ -93,6 +95,7 @@ class Enclosures:
             least, most = (float(besides[who] + bound) for bound in sums[:2, 0])
             if most <= 1.5 * least:
                 break
+            # the guess was far too high: aim lower
             goal = min(0.1 * goal, most)
         return least
 
@@ -102,6 +105,7 @@ class Enclosures:
         for round_ in range(41):
             who = parts.who - first
             low, high, best, slack = self._enclose(parts)
+            # whose gap is too wide, and which of her intervals are worth splitting
             totals = [np.bincount(who, low, size), np.bincount(who, high, size)]
             wide = totals[1] - totals[0] > allowed
             split = np.flatnonzero(wide[who]) if round_ < 40 and wide.any() else np.zeros(0, dtype=np.intp)
@@ -111,6 +115,7 @@ class Enclosures:
             if split.size == 0:
                 sums += [*totals, np.bincount(who, best, size)]
                 return
+            # intervals that stay whole are added up now, the others go round again
             done = np.ones(who.size, dtype=bool)
             done[split] = False
             for row, bound in zip(sums, (low, high, best), strict=True):
@@ -141,6 +146,7 @@ class Enclosures:
         who = np.arange(self.rows.size)
         node = np.minimum(ladder.z.searchsorted(self.reports, side="left"), ladder.z.size - 1)
         end = np.full(who.size, ladder.z.size - 1)
+        # ψ does not fall from her report to the node, whatever rounding says
         x = np.maximum(ladder.x[node], self.costs)
         (e0, v0), (e1, v1), (e2, v2) = (self._at(who, costs) for costs in (self.costs, x, ladder.x[end]))
         own, z = np.maximum(node - 1, 0), ladder.z[node]
@@ -149,12 +155,15 @@ class Enclosures:
 
     def _split(self, parts: _Parts, pieces: Rows) -> _Parts:
         """Each interval cut at evenly spaced nodes into so many pieces."""
+        # step 1: the inner nodes of every interval, one after the other
         inner = pieces - 1
         which = np.repeat(np.arange(pieces.size), inner)
         number = np.arange(which.size) - np.repeat(np.cumsum(inner) - inner, inner) + 1
         node = parts.first[which] + (parts.last - parts.first)[which] * number // pieces[which]
+        # step 2: the rule there, the only evaluations
         x = self.ladder.x[node]
         loss, value = self._at(parts.who[which], x)
+        # step 3: where each interval's first and last piece are among all pieces
         ends = np.cumsum(pieces) - 1
         starts = ends - inner
         inside = np.ones(int(pieces.sum()), dtype=bool)
@@ -169,6 +178,7 @@ class Enclosures:
             right[ends] = last
             return left, right
 
+        # step 4: every column strung together
         nodes = strung(parts.first, node, parts.last)
         ends_of = [
             strung(first, middle, last)
@@ -186,9 +196,11 @@ class Enclosures:
         dz, dx = part.z1 - part.z0, part.x1 - part.x0
         endless = np.isinf(part.e0)
         convex, excess = self.ladder.shape(part.first, part.last)
+        # where the shape of ψ is known and ε falls: the second-order enclosure
         usable = (excess < 0.25) & (part.e0 > part.e1) & (dx > 0.0)
         if usable.all() and not endless.any():
             return self._enclose_by_shape(part, dz, dx, convex, excess)
+        # elsewhere lower and upper sums: all that monotonicity gives
         some = dz > 0.0
         low, high = np.where(some, part.e1, 0.0) * dz, np.where(some, part.e0, 0.0) * dz
         best, slack = 0.5 * (low + np.minimum(high, 1e300)), np.zeros(dz.size)
@@ -197,6 +209,7 @@ class Enclosures:
         if k.size:
             found = self._enclose_by_shape(part.take(k), dz[k], dx[k], convex[k], excess[k])
             low[k], high[k], best[k], slack[k] = found
+        # where ε starts at infinity: by parts
         k = np.flatnonzero(endless & (dx > 0.0))
         if k.size:
             low[k], high[k], best[k] = _from_zero(part.take(k), convex[k], excess[k])
@@ -210,18 +223,22 @@ class Enclosures:
         convex: NDArray[np.bool_],
         excess: FloatArray,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """The same where ε falls from a finite value and ψ is nearly convex or nearly concave."""
+        """What `_enclose` gives, where ε falls from a finite value and ψ is nearly convex or nearly concave."""
         area, drop = np.maximum(part.v1 - part.v0, 0.0), part.e0 - part.e1
         slope = dz / dx
+        # one bound: Chebyshev's inequality
         chebyshev = area * slope
+        # the other: the two-step function with the same ends and the same ∫ε dx, which turns here
         turn = part.x0 + (area - part.e1 * dx) / drop
         np.maximum(turn, part.x0, out=turn)
         np.minimum(turn, part.x1, out=turn)
         chord, beyond = self.ladder.inverse(turn)
+        # its turn in reports, on the safe side of what the table knows of the inverse
         bend = np.where(convex, np.maximum(chord, beyond), np.minimum(chord, beyond))
         np.maximum(bend, part.z0, out=bend)
         np.minimum(bend, part.z1, out=bend)
         step = part.e0 * (bend - part.z0) + part.e1 * (part.z1 - bend)
+        # room for rounded values, for ψ's error, and for ψ not quite convex or concave
         slack = (ROUNDING * np.abs(part.v1) + PSI_ERROR * area * part.x1 / dx) * slope
         low = np.maximum(np.minimum(chebyshev, step) * (1.0 - 2.0 * excess) - slack, part.e1 * dz)
         high = np.minimum(np.maximum(chebyshev, step) * (1.0 + 4.0 * excess) + slack, part.e0 * dz)

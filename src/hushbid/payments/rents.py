@@ -38,9 +38,11 @@ def rents(
         return Rents(lower=np.zeros(0), upper=np.zeros(0), estimate=np.zeros(0), evaluations=0)
     top = prior.support[1]
     steps = prior.flat_parts
+    # ψ a step function: a finite sum
     if steps and steps[0][0] <= prior.support[0] and _contiguous(steps, top):
         return _finite_sum(rule, steps, rows, reports, cap, alike)
     besides = np.zeros(rows.size) if paid_besides is None else paid_besides
+    # else by integration, once for all who have the same report and face the same rule
     one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(reports, alike)
     if one.size < rows.size:
         found = _by_integration(rule, prior, rows[one], reports[one], cap, besides[one], tolerance)
@@ -83,6 +85,7 @@ def _by_integration(
     if cap < np.inf:
         return _capped(rule, prior, rows, reports, cap, besides, tolerance)
     top = prior.support[1]
+    # uniform and the like: two optimal values
     if prior.is_linear:
         return _closed_form(rule, rows, prior.virtual_cost(reports), float(prior.virtual_cost(top)), prior.slope or 1.0)
     ladder, costs = Ladder.reaching(rule, prior, rows, reports), prior.virtual_cost(reports)
@@ -116,6 +119,7 @@ def rent_of_rule(
     """
     if not report <= top < np.inf:
         raise MarketError(f"the rule must stop buying by a finite report, got top={top} for a report at or above it.")
+    # both sides of every jump that is known
     inner = np.unique(np.clip(np.asarray([] if breaks is None else breaks, dtype=float), report, top))
     z = np.unique(np.concatenate([np.linspace(report, top, 65), inner, np.nextafter(inner, np.inf)]))
     z = z[z <= top]
@@ -123,6 +127,7 @@ def rent_of_rule(
     while True:
         gap = (e[:-1] - e[1:]) * np.diff(z)
         lower, upper = float((e[1:] * np.diff(z)).sum()), float((e[:-1] * np.diff(z)).sum())
+        # halve whatever has more than its share of the allowed gap
         wide = gap > max(tolerance * (lower + upper), 0.0) / gap.size
         middle = 0.5 * (z[:-1] + z[1:])[wide]
         middle = middle[(middle > z[:-1][wide]) & (middle < z[1:][wide])]
@@ -206,12 +211,12 @@ def _crossing(
         left, width = low[todo, None], (high - low)[todo, None]
         inner = left + width * (np.arange(1, parts) / parts)[None, :]
         still = clipped(np.repeat(todo, parts - 1), inner.ravel()).reshape(inner.shape)
-        count = still.cumprod(axis=1).sum(axis=1)
+        count = still.cumprod(axis=1).sum(axis=1)  # inner points before the first that is not clipped
         edges = np.concatenate([left, inner, high[todo, None]], axis=1)
         here = np.arange(todo.size)
         before = high[todo] - low[todo]
         low[todo], high[todo] = edges[here, count], edges[here, count + 1]
-        todo = todo[high[todo] - low[todo] < 0.9 * before]
+        todo = todo[high[todo] - low[todo] < 0.9 * before]  # until no number lies between
     return low, high, evaluations
 
 
@@ -232,16 +237,19 @@ def _finite_sum(
     ends, levels = np.array([right for _, right, _ in steps]), np.array([level for _, _, level in steps])
     own = np.minimum(ends.searchsorted(reports, side="left"), ends.size - 1)
     widths = np.diff(ends)
+    # one of each: those on the same step who face the same rule have the same later steps
     kind = np.zeros(rows.size) if alike is None else np.unique(alike, return_inverse=True)[1].astype(float)
     groups, which = np.unique(np.stack([own.astype(float), kind]), axis=1, return_inverse=True)
     which = which.reshape(-1)
     one = np.zeros(groups.shape[1], dtype=np.intp)
     one[which] = np.arange(rows.size)
+    # the rest of one's own step is bought at one's own loss
     here = np.minimum(rule.at(rows[one], levels[own[one]]).loss, cap)
     later, evaluations = np.zeros(one.size), one.size
     level = own[one] + 1
     alive = np.flatnonzero((level < ends.size) & (here > 0.0))
     while alive.size:
+        # the next few steps of all who still sell, in one call
         block = max(1, min(64, (1 << 16) // alive.size))
         ahead = level[alive, None] + np.arange(block)[None, :]
         inside = ahead < ends.size
@@ -251,8 +259,10 @@ def _finite_sum(
         later[alive] += (loss * widths[at - 1]).sum(axis=1)
         evaluations += loss.size
         level[alive] += block
+        # losses fall with the step: after a zero there is nothing more
         alive = alive[(loss[:, -1] > 0.0) & (level[alive] < ends.size)]
     rest = np.maximum(ends[own] - reports, 0.0)
+    # an infinite loss times no width is nothing
     own_part = np.where(rest > 0.0, rest * np.where(rest > 0.0, here[which], 0.0), 0.0)
     estimate = own_part + later[which]
     slack = ROUNDING * estimate

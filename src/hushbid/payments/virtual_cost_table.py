@@ -47,6 +47,7 @@ class Ladder:
     def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> "Ladder":
         """From the smallest report to where nothing is bought from any of the people any more."""
         low, high = float(reports.min()), _end_of_buying(rule, prior, rows, reports)
+        # even steps; geometric ones too if reports span orders of magnitude
         z = np.linspace(low, high, _NODES + 1)
         if high - low > 1e3 * max(low, 1e-12 * high):
             near = 1e-9 if low > 0.0 else _NEAR_ZERO
@@ -56,11 +57,13 @@ class Ladder:
         if most > 1e20 * least:  # one person who sells at every report: even steps in the logarithm of the cost
             even = np.geomspace([least, 1e8 * least], [1e8 * least, most], 4 * _NODES)
             z = np.concatenate([z, np.asarray(prior.virtual_cost_inverse(even.ravel()))])
+        # close to both ends of every flat part, unless there are very many
         edges = np.array([end for part in prior.flat_parts for end in part[:2] if low < end < high])
         close = (high - low) * 2.0 ** -np.arange(2.0, 46.0 if edges.size < _EDGES else 2.0)
         around = (edges[:, None] + np.concatenate([-close, [0.0], close])[None, :]).ravel()
         z = np.concatenate([z, around])
         z = np.unique(np.append(z[(z > low) & (z < high)], [low, high]))
+        # ψ is nondecreasing; rounding must not say otherwise
         x = np.maximum.accumulate(prior.virtual_cost(z))
         for _ in range(40):  # where ψ jumps, close in on the jump
             steep = np.flatnonzero(
@@ -87,6 +90,7 @@ class Ladder:
         flat = dx <= 0.0
         slope = np.divide(dz, dx, out=np.zeros_like(dz), where=~flat)
         change, end = np.zeros(z.size), np.zeros(z.size, dtype=bool)
+        # at the end of a flat part the slope says nothing
         end[1:-1] = flat[1:] | flat[:-1]
         change[1:-1] = np.diff(np.log(np.where(flat, 1.0, slope)))
         change[end] = 0.0
@@ -101,6 +105,7 @@ class Ladder:
         """
         if self.flats[-1] == 0 and min(self.rises[-1], self.falls[-1]) == 0.0:  # the same shape throughout
             return np.asarray(self.rises[-1] == 0.0), np.zeros(())
+        # bends against the trend, summed from the table, are what is not convex or concave
         before, last = np.maximum(first - 1, 0), np.minimum(last, self.z.size - 1)
         rise, fall = self.rises[last] - self.rises[before], self.falls[last] - self.falls[before]
         some = self.flats[last] > self.flats[before]
@@ -113,6 +118,7 @@ class Ladder:
         """
         cell = np.clip(self.x.searchsorted(x, side="right") - 1, 0, self.z.size - 2)
         chord = self.z[cell] + self.slope[cell] * (x - self.x[cell])
+        # extended from the left, and from the right; the first and last cell have one neighbour only
         before, after = np.maximum(cell - 1, 0), np.minimum(cell + 1, self.z.size - 2)
         from_left = self.z[cell] + self.slope[before] * (x - self.x[cell])
         from_right = self.z[cell + 1] - self.slope[after] * (self.x[cell + 1] - x)
@@ -128,10 +134,10 @@ def _without_noise(z: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray
     for round_ in range(24):
         dx = np.diff(x)
         close, fixed = np.append(False, (dx > 0.0) & (dx < _APART * x[1:])), np.zeros(z.size, dtype=bool)
-        fixed[:-1] |= dx <= 0.0
+        fixed[:-1] |= dx <= 0.0  # both ends of flat parts
         fixed[1:] |= dx <= 0.0
         fixed[[0, -1]] = True
-        close[:-1] |= close[1:] & fixed[1:]
+        close[:-1] |= close[1:] & fixed[1:]  # of a pair whose second must stay, the first goes
         drop = close & ~fixed
         if not drop.any():
             break
@@ -149,6 +155,7 @@ def tail_of(rule: RuleWithPotential, rows: Rows, ladder: "Ladder", top: float) -
     if end >= top:
         return np.zeros(rows.size)
     loss = rule.at(rows, np.full(rows.size, ladder.x[-1])).loss
+    # the power, from the last doubling of z
     before = int(ladder.z.searchsorted(0.5 * end))
     length = top - end
     if (loss > 0.0).any() and length == np.inf:
@@ -173,6 +180,7 @@ def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: F
         sold[near] = (loss.reshape(near.size, who.size) > 0.0).any(axis=1)
         return sold
 
+    # a few people stand for all; everybody is asked at the end
     few = np.union1d(np.linspace(0, rows.size - 1, 16).astype(np.intp), [reports.argmin(), reports.argmax()])
     reach = max(1e-3 * (highest - float(reports.min())), 1e-6 * highest, 1e-9 * float(prior.quantile(0.5)))
     low, end, sold = highest, highest, 1
@@ -183,8 +191,10 @@ def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: F
         reach, sold = 2.0**8 * reach, sold == 8
     z = np.linspace(low, end, 9)[1:]  # then evenly between two of them
     end = float(z[min(int(np.argmin(np.append(bought(few, z), False))), 7)])
+    # now everybody, doubling the reach while anybody sells
     while end < top and bought(np.arange(rows.size), np.array([end]))[0]:
         end = min(highest + 2.0 * (end - highest), top)
+    # the only seller: the last report with a virtual cost within reach
     if prior.virtual_cost(end) > _FAR:
         nearby = np.maximum(end - (end - highest) * 2.0 ** -np.arange(50.0, -1.0, -1.0), highest)
         end = float(nearby[np.argmax(np.asarray(prior.virtual_cost(nearby)) <= _FAR)])

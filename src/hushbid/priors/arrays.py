@@ -77,6 +77,7 @@ def to_reports(values: object, low: FloatArray | float, support_of: Callable[[in
     if np.any(below):
         row = int(np.argmax(np.ravel(below)))
         ends = support_of(row)
+        # where reports below the support are allowed, only negative ones are refused
         limit = "0" if np.broadcast_to(low, reports.shape).flat[row] < ends[0] else "the prior's support"
         raise ReportError(
             f"reports must not lie below {limit}, but {rows_text(below)} does: the support is {interval_text(*ends)}"
@@ -161,7 +162,7 @@ def coarse(x: FloatArray, bits: int = 5) -> FloatArray:
     with a coarser argument, the true increment always exceeds that noise, and what is increasing in exact arithmetic
     stays nondecreasing in floats. With the default of 5 bits the argument moves by less than 2e-15 of itself.
     """
-    half = np.int64(1) << (bits - 1)
+    half = np.int64(1) << (bits - 1)  # to the nearest, in the bits of the float
     return ((np.ascontiguousarray(x).view(np.int64) + half) & ~((half << 1) - 1)).view(np.float64)
 
 

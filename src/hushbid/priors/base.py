@@ -251,6 +251,7 @@ class ContinuousPrior(Prior):
         return np.where(above, np.inf, np.maximum(self._ironed.table(inside), inside))
 
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
+        # regular priors too: their table is made when first asked for
         table = self._ironed.table
         return np.where(x >= table.costs[-1], self.support[1], table.inverse(x))
 

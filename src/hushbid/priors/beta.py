@@ -99,6 +99,7 @@ class Beta(ParametricPrior):
         for _ in range(_POLISHING_STEPS):
             z = np.exp(log_z)
             excess = np.log(beta_mass(z, 1.0 - z, self.a, self.b)) - np.log(q)
+            # d log F / d log z = z·f/F
             step = excess * beta_markup(z, 1.0 - z, self.a, self.b, scale=1.0) / z
             log_z -= np.where(np.isfinite(step), step, 0.0)
         return np.exp(log_z)
@@ -108,6 +109,7 @@ class Beta(ParametricPrior):
 
     def _markup(self, c: FloatArray) -> FloatArray:
         z, y = coarse(self._from_low(c), bits=6), coarse(self._from_high(c), bits=6)
+        # the smaller distance is the one with all its digits
         lower = z < 0.5
         z, y = np.where(lower, z, 1.0 - y), np.where(lower, 1.0 - z, y)
         return beta_markup(z, y, self.a, self.b, scale=self._width)

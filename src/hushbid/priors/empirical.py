@@ -53,6 +53,7 @@ class Empirical(Prior):
         values, masses = values[masses > 0.0], masses[masses > 0.0]
         if values.size == 0:
             raise PriorError("samples must hold at least one value with a positive weight, got none")
+        # equal values are one step
         self._values, place = np.unique(values, return_inverse=True)
         self._weights = np.bincount(place, weights=masses).astype(np.float64)
         if not np.isfinite(np.sum(self._weights)):
@@ -136,6 +137,7 @@ class Empirical(Prior):
     def _levels(self) -> FloatArray:
         """The cumulative probabilities, each the float nearest to its exact value."""
         total = np.cumsum(self._weights)
+        # counts add up exactly; other weights are added as integers of any size
         if total[-1] < 2.0**53 and np.all(self._weights == np.floor(self._weights)):
             return np.asarray(total / total[-1])
         exact = list(accumulate(_exact_integers(self._weights)))
@@ -160,6 +162,7 @@ class Empirical(Prior):
         costs = self._slopes(ends)
         if np.all(costs[1:] * (1.0 - _TOO_CLOSE) > costs[:-1]):
             return ends
+        # a block ends where the next one's cost is clearly above its own
         kept, first = [], float(costs[0])
         for end, after in zip(ends[:-1].tolist(), costs[1:].tolist(), strict=True):
             if after * (1.0 - _TOO_CLOSE) > first:
@@ -211,6 +214,7 @@ def _step(costs: FloatArray, place: NDArray[np.intp]) -> FloatArray:
 
 def _slopes(values: FloatArray, weights: FloatArray, cumulative: FloatArray, ends: NDArray[np.intp]) -> FloatArray:
     """Slopes of the polygon through the origin and the points (W, W·v) at ``ends``."""
+    # (W₂v₂ − W₁v₁)/(W₂ − W₁), written so that nothing cancels
     masses = np.add.reduceat(weights, np.concatenate([[0], ends[:-1] + 1]))
     before = np.concatenate([[0.0], cumulative[ends[:-1]]])
     rises = np.diff(values[ends], prepend=0.0)
@@ -245,6 +249,7 @@ def _exact_vertices(values: list[int], cumulative: list[int], candidates: NDArra
         x, y = cumulative[j], cumulative[j] * values[j]
         while len(hull) > 1:
             (x0, y0), (x1, y1) = hull[-2:]
+            # the last vertex stays if the polygon turns upwards there
             if (y1 - y0) * (x - x1) < (y - y1) * (x1 - x0):
                 break
             hull.pop()
@@ -258,6 +263,7 @@ def _exact_integers(array: FloatArray) -> list[int]:
     """The floats times one power of two that makes integers of them all."""
     mantissas, exponents = np.frexp(array)
     integers = np.ldexp(mantissas, 53).astype(np.int64)
+    # relative to the smallest exponent of a number that is not zero
     shifts = np.where(integers == 0, 0, exponents - np.min(exponents[integers != 0], initial=2000))
     return [value << shift for value, shift in zip(integers.tolist(), shifts.tolist(), strict=True)]
 

@@ -40,14 +40,17 @@ def grid_points(prior: Curve, *, every: int = 1) -> FloatArray:
     """
     low, high = prior.support
     with np.errstate(all="ignore"):
+        # even quantiles, finer in both tails
         body = prior._quantile(_LEVELS[::every])
         body = np.unique(body[(body > low) & (body < high) & np.isfinite(body)])
         if body.size == 0:
             body = np.array([low + 0.5 * (high - low) if high < np.inf else 2.0 * low + 1.0])
         first, last = float(body[0]), float(body[-1])
+        # even steps too, for densities with gaps, and halvings towards the low end
         pieces = [np.array([low]), body, first + (last - first) * _STRAIGHT, low + (first - low) * _HALVINGS]
         if low == 0.0 and first > _SMALLEST:
             pieces.append(np.geomspace(_SMALLEST, first, 64))
+        # to the high end, or to where the virtual cost overflows
         if high < np.inf:
             pieces += [np.array([high]), high - (high - last) * _HALVINGS, last + (high - last) * _STRAIGHT]
         else:
@@ -60,6 +63,7 @@ def grid_points(prior: Curve, *, every: int = 1) -> FloatArray:
 def _tail(prior: Curve, low: float, last: float) -> FloatArray:
     """From the last quantile that floats can name to where the virtual cost overflows, in growing steps."""
     start = max(last - low, _SMALLEST)
+    # doubling, to find the end
     reach = start * 2.0 ** np.arange(1.0, 1100.0)
     reach = reach[low + reach < _LARGEST]
     infinite = prior._raw_virtual_cost(low + reach) == np.inf

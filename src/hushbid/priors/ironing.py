@@ -64,7 +64,9 @@ class Ironed:
 def iron(prior: Distribution, points: FloatArray) -> Ironed:
     """The ironed virtual cost of a prior, looked at first in ``points`` (ascending, over the whole support)."""
     with np.errstate(all="ignore"):
+        # step 1: branches on which ψ rises
         branches = _branches(prior, *_without_end(prior, *_refined(prior, points)))
+        # steps 2 and 3: the branches on the upper envelope of profits
         chosen, levels = _envelope(prior, branches)
         return _assembled(prior, chosen, levels)
 
@@ -80,6 +82,7 @@ def _refined(prior: Distribution, points: FloatArray) -> tuple[FloatArray, Float
         turns = np.flatnonzero(falling[1:] != falling[:-1])
         # F/f grows where the slope exceeds one, so only a dip below one can hide a fall between two points
         dips = 1 + np.flatnonzero((slopes[1:-1] < 1.0) & (slopes[1:-1] < slopes[:-2]) & (slopes[1:-1] <= slopes[2:]))
+        # the deepest dips and the sharpest turns, with a cell to either side, cut in eight
         dips = dips[np.argsort(slopes[dips])[:_MOST_REFINED]]
         turns = turns[np.argsort(-np.abs(slopes[turns + 1] - slopes[turns]))[:_MOST_REFINED]]
         cells = np.unique(np.concatenate([turns, turns + 1, dips - 1, dips, dips + 1]))
@@ -99,6 +102,7 @@ def _small_steps(points: FloatArray, costs: FloatArray) -> FloatArray:
     """Points that split every step by which the point or its virtual cost grows by more than a quarter."""
     steps = np.maximum(np.diff(np.log(points)), np.abs(np.diff(np.log(costs))))
     cells = np.flatnonzero((steps > _LARGEST_STEP) & (steps < np.inf))
+    # so many parts of each step, evenly in the logarithm
     counts = np.minimum(np.ceil(steps[cells] / _LARGEST_STEP), _MOST_PARTS).astype(np.intp)
     which = np.repeat(cells, counts)
     part = np.arange(which.size) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -118,6 +122,7 @@ def _merged(
 def _branches(prior: Distribution, points: FloatArray, costs: FloatArray) -> list[IncreasingTable]:
     """The stretches on which the virtual cost rises, falls that may be mere rounding ignored."""
     noise, spans = _NOISE, _rising_spans(costs.tolist(), _NOISE, prior._noise)
+    # so many turns are rounding: call larger ones noise, up to a limit
     while len(spans) > _MOST_BRANCHES and noise < _LARGEST_NOISE:
         noise *= 10.0
         spans = _rising_spans(costs.tolist(), noise, prior._noise)
@@ -137,12 +142,12 @@ def _rising_spans(values: list[float], relative: float, absolute: float) -> list
         if rising and value >= values[extreme]:
             extreme = i
         elif rising and value < values[extreme] * (1.0 - relative) - absolute:
-            spans.append((start, extreme))
+            spans.append((start, extreme))  # a fall: the rise ended at the extreme
             extreme, rising = i, False
         elif not rising and value <= values[extreme]:
             extreme = i
         elif not rising and value > values[extreme] * (1.0 + relative) + absolute:
-            start, extreme, rising = extreme, i, True
+            start, extreme, rising = extreme, i, True  # a rise: it began at the extreme
     spans.append((start if rising else extreme, len(values) - 1))
     return spans
 
@@ -152,6 +157,7 @@ def _envelope(prior: Distribution, branches: list[IncreasingTable]) -> tuple[lis
     chosen, levels = branches[:1], [-math.inf]
     for branch in branches[1:]:
         level = _crossing(prior, chosen[-1], branch)
+        # the last one is overtaken before it leads: it is not on the envelope
         while level <= levels[-1]:
             chosen.pop()
             levels.pop()
@@ -166,6 +172,7 @@ def _crossing(prior: Distribution, lower: IncreasingTable, upper: IncreasingTabl
     smallest, largest = 0.0, math.inf
     level = max(float(upper.costs[0]), float(np.finfo(np.float64).tiny))
     for _ in range(_CROSSING_STEPS):
+        # Newton's step is the chord of H between the two best prices
         chord = _chord(prior, _price(lower, level), _price(upper, level))
         if level < chord:
             smallest = level
@@ -173,6 +180,7 @@ def _crossing(prior: Distribution, lower: IncreasingTable, upper: IncreasingTabl
             largest = level
         if abs(chord - level) <= 2.0 * _ULP * level or largest - smallest <= 2.0 * _ULP * level:
             return min(chord, largest)
+        # outside the bracket: double or halve
         if smallest < chord < largest:
             level = chord
         else:
@@ -188,18 +196,21 @@ def _chord(prior: Distribution, left: float, right: float) -> float:
     """The slope of the chord of H between two prices; infinite if nobody's sensitivity lies between them."""
     ends = np.array([left, right])
     below, above = prior._cdf(ends), prior._survival(ends)
+    # the mass between, from whichever tail keeps its digits
     between = above[0] - above[1] if below[0] > 0.5 else below[1] - below[0]
     return math.inf if between <= 0.0 else float(right + (right - left) * (below[0] / between))
 
 
 def _assembled(prior: Distribution, chosen: list[IncreasingTable], levels: list[float]) -> Ironed:
     """One table for all branches on the envelope, with a constant stretch between each and the next."""
+    # where each branch gives way to the next, and where the next begins: flat between
     rights = [*map(_price, chosen, levels), float(chosen[-1].points[-1])]
     lefts = [float(chosen[0].points[0]), *map(_price, chosen[1:], levels)]
     pieces = [
         _piece(prior, *piece)
         for piece in zip(chosen, lefts, rights, [-math.inf, *levels], [*levels, math.inf], strict=True)
     ]
+    # one table; rounding must not let it fall
     points, first = np.unique(np.concatenate([points for points, _ in pieces]), return_index=True)
     costs = np.maximum.accumulate(np.concatenate([costs for _, costs in pieces])[first])
     flat_parts = tuple(zip(rights[:-1], lefts[1:], levels, strict=True))

@@ -121,6 +121,7 @@ class Mixture(ContinuousPrior):
         for log, share, component in zip(logs, self._shares, self._components, strict=True):
             low, high = component.support
             mass = component._cdf_everywhere(c)
+            # F/f is the components' F_k/f_k averaged with weights w_k f_k/f, or Σ w_k F_k over f
             averaged = np.exp(log - total) * component._markup(np.clip(c, low, min(high, np.finfo(np.float64).max)))
             # far up, the component's markup may overflow where its weight in the average vanishes
             below = np.where(mass > 0.0, np.exp(np.log(share * mass) - total), 0.0)
@@ -128,6 +129,7 @@ class Mixture(ContinuousPrior):
         return np.where((c <= self.support[0]) | (total == np.inf), 0.0, markup)
 
     def _grid(self) -> FloatArray:
+        # densities jump where components begin and end
         edges = np.array([end for component in self._components for end in component.support if end < np.inf])
         points = [component._grid() for component in self._components]
         points += [edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)]
@@ -137,6 +139,7 @@ class Mixture(ContinuousPrior):
 
     def _quantile(self, q: FloatArray) -> FloatArray:
         """A root between the smallest and the largest of the components' quantiles, sought on the smaller tail."""
+        # the answer lies between the components' own quantiles
         quantiles = np.array([component._quantile(q) for component in self._components])
         quantiles = np.clip(quantiles, *self.support)
         left, right = np.min(quantiles, axis=0), np.max(quantiles, axis=0)

@@ -46,6 +46,7 @@ def solve_increasing(
             answer[rows[done]] = found[done]
         if np.all(done):
             return answer
+        # at least an ulp from either end, so that the bracket shrinks
         margin = np.minimum(0.5, tolerance / width)
         fraction = np.clip(fraction, margin, 1.0 - margin)[~done]
         rows, state = rows[~done], state[:, ~done]
@@ -77,6 +78,7 @@ def _next_fraction(
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """How far to go from a towards b, and whether interpolation says so (else halving does)."""
     xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+    # Chandrupatla's test: is the function nearly a parabola on its side?
     trusted = (phi * phi < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
     inverse_quadratic = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
     trusted &= (inverse_quadratic >= 0.0) & (inverse_quadratic <= 1.0)
@@ -106,6 +108,7 @@ def solve_quantile(
         level = q[rows]
         return np.where(level < 0.5, np.log(cdf(c)) - np.log(level), np.log1p(-level) - np.log(survival(c)))
 
+    # levels 0 and 1, and brackets that are a point, need no search
     answer = np.where(q <= 0.0, left, right)
     rows = np.flatnonzero((left < right) & (q > 0.0) & (q < 1.0))
     if rows.size:

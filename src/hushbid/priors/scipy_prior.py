@@ -59,6 +59,7 @@ def from_scipy(frozen: Any) -> ContinuousPrior:
     low, high = _support(frozen, scale)
     if not 0.0 <= low < high:
         raise PriorError(f"the support must lie in [0, inf), got [{low:.12g}, {high:.12g}] for {frozen.dist.name}")
+    # a family of ours is more accurate in the tails
     known = _closed_form(frozen, shapes, loc, scale)
     if known is not None:
         return known
@@ -107,6 +108,7 @@ def _refuse_slow(frozen: Any, low: float, high: float) -> None:
     """A prior is evaluated thousands of times; a distribution that integrates for every value would take minutes."""
     point = np.array([low + (0.5 * (high - low) if high < np.inf else 1.0)])
     least = math.inf
+    # the quickest of three: the first call may compile or import
     for _ in range(3):
         start = time.thread_time()
         _quietly(frozen.cdf, point)
@@ -119,7 +121,7 @@ def _refuse_slow(frozen: Any, low: float, high: float) -> None:
 
 
 def _closed_form(frozen: Any, shapes: tuple[float, ...], loc: float, scale: float) -> ContinuousPrior | None:
-    """The same distribution in a family of ours, if there is one."""
+    """The distribution as one of our own families, which have closed forms; None if it is none of them."""
     from scipy import stats
 
     kind = type(frozen.dist)
@@ -220,6 +222,7 @@ class ScipyPrior(ContinuousPrior):
             result[~lower] = _quietly(self._frozen.isf, 1.0 - q[~lower])
             return result
         low, high = self.support
+        # powers of two from the low end bracket every level, then one search for all
         ladder = np.append(low, np.clip(low + self._typical * _LADDER, low, min(high, _LARGEST)))
         rung = np.where(
             lower,
@@ -250,6 +253,7 @@ class ScipyPrior(ContinuousPrior):
     def _markup(self, c: FloatArray) -> FloatArray:
         low = self.support[0]
         raised = np.maximum(c, self._bottom)
+        # F/f by logarithms; what is no number is below the median 0, above it infinite
         markup = np.exp(np.log(self._cdf(raised)) - self._log_pdf(raised))
         markup = np.where(np.isnan(markup), np.where(raised - low < self._typical, 0.0, np.inf), markup)
         share = np.where(c < self._bottom, (c - low) / (self._bottom - low), 1.0)
@@ -259,12 +263,14 @@ class ScipyPrior(ContinuousPrior):
     def _bottom(self) -> float:
         """Below it SciPy's F has lost its digits (the integral of f says so), and F/f is continued in proportion."""
         low = self.support[0]
+        # the integral of f from the low end, by Gauss's rule on geometric cells
         edges = low + self._typical * _DESCENT
         starts, widths = edges[1:, None], -np.diff(edges)[:, None]
         density = np.exp(self._log_pdf(np.ravel(starts + widths * _GAUSS_POINTS)))
         pieces = np.sum(density.reshape(-1, _GAUSS_POINTS.size) * _GAUSS_WEIGHTS, axis=1) * widths[:, 0]
         integral = np.cumsum(pieces[::-1])[::-1]
         mass = self._cdf(edges[:-1])
+        # where SciPy's F disagrees with it, though tiny, or is about to underflow
         lost = ~(np.abs(mass - integral) <= _DIGITS_LEFT * integral) & (mass < _SMALL_MASS)
         lost |= mass < _SMALLEST_MASS
         return float(edges[np.argmax(lost)]) if np.any(lost) else low

@@ -59,6 +59,7 @@ def gamma_log_density(x: FloatArray, shape: float) -> FloatArray:
 def gamma_markup(x: FloatArray, shape: float, *, scale: float) -> FloatArray:
     """F/f of the gamma family at scale·x."""
     mass = np.zeros_like(x)
+    # F only where it may not underflow, then only where it did not
     upper = x >= 0.5 * shape
     mass[upper] = special.gammainc(shape, x[upper])
     upper = mass >= _UNDERFLOW
@@ -92,6 +93,7 @@ def beta_markup(z: FloatArray, y: FloatArray, a: float, b: float, *, scale: floa
     if b == 1.0:
         return scale * z / a
     mass = np.zeros_like(z)
+    # F only where it may not underflow, then only where it did not
     upper = z >= 0.5 * a / (a + b)
     mass[upper] = beta_mass(z[upper], y[upper], a, b)
     upper = mass >= _UNDERFLOW
@@ -100,6 +102,7 @@ def beta_markup(z: FloatArray, y: FloatArray, a: float, b: float, *, scale: floa
     exponent = -beta_log_density(z[upper], y[upper], a, b)
     markup[upper] = times_exp(scale * z[upper] * y[upper], exponent, mass[upper])
     markup[lower] = scale * z[lower] * y[lower] / a * _beta_fraction(z[lower], a, b)
+    # at the upper end f vanishes or is infinite
     return np.where(y > 0.0, markup, np.inf if b > 1.0 else 0.0)
 
 
@@ -113,6 +116,7 @@ def _beta_fraction(z: FloatArray, a: float, b: float) -> FloatArray:
         even = m * (b - m) * z / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * z / ((a + 2 * m) * (a + 2 * m + 1))
         for coefficient in (even, odd):
+            # Lentz's method: two ratios, whose product is what a step changes
             denominator = 1.0 / (1.0 + coefficient * denominator)
             numerator = 1.0 + coefficient / numerator
             change = denominator * numerator
@@ -130,12 +134,16 @@ def normal_ratio(left: FloatArray, z: FloatArray, width: FloatArray, *, scale: f
     """
     small = (width <= _SMALL_WIDTH) & (np.abs(z) * width <= _SMALL_EXPONENT)
     result = np.empty_like(z)
+    # case 1: close to the left end
     result[small] = scale * _normal_integral(z[small], width[small])
+    # case 2: left of the centre, two Mills' ratios
     negative = ~small & (z <= 0.0)
     result[negative] = scale * _normal_left(left[negative], z[negative], width[negative])
+    # case 3: the centre inside, error functions of opposite signs
     straddling = ~small & (z > 0.0) & (left < 0.0)
     mass = 0.5 * (special.erf(z[straddling] * _ROOT_HALF) + special.erf(-left[straddling] * _ROOT_HALF))
     result[straddling] = times_exp(scale * _ROOT_TWO_PI, 0.5 * z[straddling] ** 2, mass)
+    # case 4: right of the centre, growing
     positive = ~small & (left >= 0.0)
     growth = 0.5 * width[positive] * (z[positive] + left[positive])
     result[positive] = times_exp(scale * mills(-left[positive]), growth) - scale * mills(-z[positive])

@@ -34,9 +34,11 @@ class IncreasingTable:
         cell = self._cell(self.points, c)
         start, end = self.points[cell], self.points[cell + 1]
         steps = self._steps[cell]
+        # down to the lattice of the cell
         share = np.floor((c - start) / (end - start) * steps) / steps
         on_lattice = np.clip(start + share * (end - start), start, c)
         below, above = self.costs[cell], self.costs[cell + 1]
+        # flat cells and ends have their tabulated cost
         result = np.where(c >= self.points[-1], self.costs[-1], below)
         rising = (below < above) & (start < c) & (c < self.points[-1])
         result[rising] = np.clip(self.function(on_lattice[rising]), below[rising], above[rising])
@@ -52,6 +54,7 @@ class IncreasingTable:
         """The largest c with a cost of at most ``x``; the first point if there is none."""
         found = np.searchsorted(self.costs, x, side="right") - 1
         answer = self.points[np.maximum(found, 0)]
+        # between two points the function decides
         open_rows = np.flatnonzero((found >= 0) & (found < self.points.size - 1) & (self.costs[found] < x))
         if open_rows.size:
             answer[open_rows] = self._solve(found[open_rows], x[open_rows])

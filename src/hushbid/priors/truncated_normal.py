@@ -102,6 +102,7 @@ class TruncatedNormal(ParametricPrior):
     def _log_density(self, c: FloatArray) -> FloatArray:
         """log(φ(z)/φ(z₀)), where z₀ is the point of the interval nearest zero."""
         z = (c - self.mean) / self.sd
+        # a difference of squares as a product, so that it does not cancel
         if self._left > 0.0:
             return -0.5 * ((c - self.low) / self.sd) * (z + self._left)
         if self._right < 0.0:
@@ -160,6 +161,7 @@ class TruncatedNormal(ParametricPrior):
         else:
             c = np.where(straight < self.mean, np.minimum(c, straight), c)
         for _ in range(_POLISHING_STEPS):
+            # by the smaller tail, which has the digits
             excess = np.where(q < 0.5, self._cdf(c) - q, (1.0 - q) - self._survival(c))
             step = excess * np.exp(-self._log_pdf(c))
             c = np.clip(np.where(np.isfinite(step), c - step, c), self.low, self.high)
@@ -170,6 +172,7 @@ class TruncatedNormal(ParametricPrior):
 
     def _standard_quantile(self, q: FloatArray) -> FloatArray:
         left, right = self._left, self._right
+        # the interval right of the centre, left of it, or around it: logarithms where tails underflow
         if left > 0.0:
             beyond = math.exp(special.log_ndtr(-right) - special.log_ndtr(-left))
             return -special.ndtri_exp(special.log_ndtr(-left) + _log_share(q, 1.0 - q, beyond))

@@ -204,6 +204,7 @@ class KeyList:
         if place is None or self.keys[place].withdrawn:
             return frozenset()
         trusted = {fingerprint}
+        # along endorsements, each by the key before
         for before, key in zip(self.keys[place:], self.keys[place + 1 :], strict=False):
             endorsed = key.endorsement is not None and before.public.signed(
                 _ENDORSEMENT, key.statement(), key.endorsement
@@ -211,6 +212,7 @@ class KeyList:
             if not endorsed or key.withdrawn:
                 return frozenset(trusted)
             trusted.add(key.public.fingerprint)
+        # the newest key is reached: it signed the list, and vouches for all in it
         return frozenset(key.public.fingerprint for key in self.keys if not key.withdrawn)
 
 
@@ -229,6 +231,7 @@ def rotated(listed: KeyList, old: SigningKey | None, new: SigningKey, *, at: dat
     entry = ListedKey(
         number=len(keys) + 1, public=new.public, created_at=time_text(at), endorsement=None, withdrawn=False
     )
+    # whoever stole the key could endorse too
     if leaked:
         return _signed((*keys[:-1], replace(keys[-1], withdrawn=True), entry), new)
     if old is None or old.public != keys[-1].public:

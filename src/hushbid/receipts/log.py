@@ -160,7 +160,7 @@ def next_event(campaign: str, head: Head | None, *, at: datetime, kind: str, bod
     event = Event(
         campaign=text_of(campaign, "campaign"),
         number=1 if head is None else head.number + 1,
-        at=moment if head is None else max(moment, head.at),
+        at=moment if head is None else max(moment, head.at),  # fixed-width text in UTC sorts by time
         kind=text_of(kind, "kind"),
         body=body,
         previous=GENESIS if head is None else head.hash,

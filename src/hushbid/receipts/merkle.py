@@ -72,8 +72,10 @@ def proves(proof: Sequence[bytes], *, entry: bytes, index: int, size: int, root:
     for beside in proof:
         if last == 0:
             return False
+        # a right child, or the last one, whose sibling is on the left
         if place & 1 or place == last:
             found = _hash(_NODE + beside + found)
+            # levels at which the last node had no sibling: nothing was hashed there
             while not place & 1 and place:
                 place, last = place >> 1, last >> 1
         else:

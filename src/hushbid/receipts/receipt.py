@@ -140,7 +140,7 @@ class Body:
             report=numbers["report"],
             promised=numbers["promised"],
             delivered=numbers["delivered"],
-            payment=integer_of(found["payment"], "payment", low=-(2**53) + 1),
+            payment=integer_of(found["payment"], "payment", low=-(2**53) + 1),  # may be negative
             fee=integer_of(found["fee"], "fee"),
             currency=currency,
             decimals=integer_of(found["decimals"], "decimals"),
@@ -290,7 +290,7 @@ def issue(body: Body, *, tree: Tree, index: int, event: Head, key: SigningKey) -
     (True, True, True)
     """
     unsigned = Receipt(
-        body=Body.from_dict(body.to_dict()),
+        body=Body.from_dict(body.to_dict()),  # as it will be read again
         index=index,
         proof=tree.proof(index),
         root=tree.root,

@@ -67,7 +67,7 @@ def lines_of(audits: Iterable[Any], outcome: Outcome) -> tuple[AuditLine, ...]:
 
 
 def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Market, NDArray[np.float64]]:
-    """The same market for some of the people."""
+    """The market, and the reports, of some people drawn at random."""
     market, n = outcome.market, outcome.reports.size
     rows = np.sort(rng.choice(n, min(n, among), replace=False))
     changes: dict[str, Any] = {}

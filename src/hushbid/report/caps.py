@@ -32,6 +32,7 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     weight = market.error_weight(outcome.reports.size) * unit
     largest = float(losses.max())
     points: list[tuple[float, float, float]] = []
+    # from no cap downwards, until it costs too much to be of interest
     for part in np.linspace(1.0, 0.0, _POINTS, endpoint=False).tolist():
         clipped = np.minimum(losses, part * largest)
         mse = float(best_weights(clipped, setting=market.setting, variance=variance).mse)

@@ -267,7 +267,7 @@ class CapFacts:
     """The campaign as it is; None without a cap."""
 
     uncapped: SettingFacts | None
-    """The same campaign without its cap."""
+    """The campaign as it would have been without its cap."""
 
     reached: int
     """How many people would have lost more without the cap."""

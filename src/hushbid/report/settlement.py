@@ -33,7 +33,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledFacts:
-    """The same, as far as it may be shown."""
+    """How deliveries and payments stand, as far as it may be shown."""
 
     delivered: int | None
     """How many delivered; None as long as people deliver, and if few of those bought from did, or few did not."""

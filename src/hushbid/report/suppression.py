@@ -112,10 +112,12 @@ def histogram(values: FloatArray) -> Histogram | None:
     bars = min(max(round(math.sqrt(values.size)), _FEWEST_BARS), _MOST_BARS)
     low, high = float(values.min()), float(values.max())
     width = round_step((high - low) / bars if high > low else max(abs(high), 1.0) / bars)
+    # round edges, with room for the last digits of the ends
     first = math.floor(low / width + 1e-9)
     last = max(math.ceil(high / width - 1e-9), first + 1)
     edges = np.arange(first, last + 1) * width
     place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
+    # bars are joined to the right until each has enough people, the rest to the last
     kept, counts, waiting = [float(edges[0])], [], 0
     for bar, inside in enumerate(np.bincount(place, minlength=edges.size - 1).tolist()):
         waiting += inside
@@ -169,6 +171,7 @@ def group_rows(outcome: Outcome, labels: Labels) -> tuple[GroupRow, ...]:
     if pooled.any():
         place = np.where(pooled[place], len(names), place)
         names.append(_pool_name(sorted(name for name, inside in zip(names, pooled, strict=True) if inside)))
+    # shares of a sum make sense only if all have one sign
     total = outcome.total_payment if (outcome.payments >= 0.0).all() else 0.0
     shown = np.flatnonzero(np.bincount(place, minlength=len(names))).tolist()
     rows = [_row(outcome, names[index], place == index, total) for index in shown]
@@ -210,6 +213,7 @@ def _row(outcome: Outcome, name: str, inside: NDArray[np.bool_], total: float) -
 
 def _withheld(rows: list[GroupRow]) -> list[GroupRow]:
     """The rows without the amounts that too few people are behind, directly or by subtraction."""
+    # one hidden amount alone follows from the total: hide the next smallest too
     hidden = {index for index, row in enumerate(rows) if too_few(row.bought_from)}
     buying = sorted((row.bought_from, index) for index, row in enumerate(rows) if row.bought_from)
     for _, index in buying:

@@ -39,6 +39,7 @@ class Beside:
         try:
             with opened.writer.begin():
                 ready = is_current(opened.writer)
+            # tables must be changed: not beside a server
             if not ready and not alone:
                 opened.close()
                 opened = _opened(folder, database, exclusive=True)

@@ -75,7 +75,7 @@ def people(
     for place, (prior, strategy) in enumerate(zip(priors, chosen, strict=True)):
         sensitivity = float(prior.sample(1, rng=rng)[0])
         least, most = prior.support
-        told = min(max(sensitivity * _FACTORS.get(strategy, 1.0), least), most)
+        told = min(max(sensitivity * _FACTORS.get(strategy, 1.0), least), most)  # within the support, or it is refused
         value = low + (high - low) * float(rng.beta(5.0, 4.0))
         found.append(
             Person(strategy=str(strategy), sensitivity=sensitivity, report=told, value=value, early=place % 2 == 0)

@@ -119,6 +119,7 @@ async def play_campaign(
     groups = _groups(settings, n)
     run = asyncio.to_thread
     campaign = (await run(analyst.draft, settings)).id
+    # with ids or groups people are named, else only counted
     if identities or groups[0][0] is not None:
         named = [
             {"id": f"bot-{k}", **({} if group is None else {"group": group})} for k, (group, _) in enumerate(groups)
@@ -144,6 +145,7 @@ async def play_campaign(
                 found = await run(analyst.wait, campaign)
         await stage.act("receipts", bots, Bot.finish)
     await run(analyst.mark_paid, campaign)
+    # what bots were told, against what the server's log and record say
     stage.tally.problems += await run(_audit, analyst, campaign, stage.tally)
     estimate = await run(analyst.estimate, campaign) if found.state in ("released", "closed") else None
     return Played(
@@ -171,6 +173,7 @@ async def play_links(
     async with AsyncTransport(url, connections=connections, attempts=PATIENCE, network=network) as transport:
         memory = MessageMemory()
         first = AsyncParticipantClient(transport, tokens[0], keeper=memory)
+        # the first bot's view stands for all: one campaign, one state
         view = await first.participation()
         cast = people(strategy, [prior or _guess(view)] * len(tokens), view.bounds, rng=np.random.default_rng(seed))
         bots = _bots(transport, tokens, cast, stage.tally, memory)

@@ -45,6 +45,7 @@ class Home:
                 home._create()
         except OSError as problem:
             raise CampaignError(f"The folder {home.path} cannot be used: {problem.strerror}.") from None
+        # what must never be made anew is only ever restored
         for part in (home.claims, home.data_keys, home._identity, home.keys / "signing"):
             if not part.exists():
                 raise CampaignError(f"{part} is missing, and must not be made anew: restore it.")

@@ -39,7 +39,7 @@ class Vault:
             if self._mark(campaign).exists():
                 raise Conflict(f"The key of campaign {campaign} was destroyed: it is over, and takes no more values.")
             if not self._path(campaign).exists():
-                write_durably(self._path(campaign), secrets.token_bytes(_KEY_BYTES))
+                write_durably(self._path(campaign), secrets.token_bytes(_KEY_BYTES))  # before any value is sealed
 
     def seal(self, campaign: str, participant: str, value: bytes) -> bytes:
         """A value that only this campaign's key opens, for this participant only."""
@@ -69,10 +69,12 @@ class Vault:
         """Destroy a campaign's key for ever; harmless if that was done before."""
         with self._lock:
             self._known.pop(campaign, None)
+            # the mark first: after a crash in between the key counts as destroyed
             if not self._mark(campaign).exists():
                 write_durably(self._mark(campaign), b"")
             path = self._path(campaign)
             if path.exists():
+                # overwritten before its name goes, for what that is worth
                 descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
                 try:
                     os.write(descriptor, bytes(_KEY_BYTES))
@@ -89,6 +91,7 @@ class Vault:
                     key = self._path(campaign).read_bytes()
                 except FileNotFoundError:
                     raise CampaignError(f"The key of campaign {campaign} is not there.") from None
+                # a key that came back from a backup is still a destroyed one
                 if len(key) != _KEY_BYTES or self._mark(campaign).exists():
                     raise CampaignError(f"The key of campaign {campaign} is destroyed or damaged.")
                 self._known[campaign] = AESGCM(key)

@@ -93,6 +93,7 @@ class Writer:
         while not stop:
             first = self._queue.get()
             group, stop = ([], True) if first is None else ([first], False)
+            # whoever waits by now shares the commit
             while not stop and len(group) < _MOST_AT_ONCE:
                 try:
                     more = self._queue.get_nowait()
@@ -101,6 +102,7 @@ class Writer:
                 stop = more is None
                 if more is not None:
                     group.append(more)
+            # who has given up waiting before it began is left out
             group = [one for one in group if one.future.set_running_or_notify_cancel()]
             if group:
                 self._together(group)
@@ -108,7 +110,7 @@ class Writer:
     def _together(self, group: list[_Waiting]) -> None:
         try:
             self._commit(group)
-        except _RunAgain:
+        except _RunAgain:  # one spoiled it for all: each in a transaction of its own
             for one in group:
                 self._alone(one)
 
@@ -122,6 +124,7 @@ class Writer:
     def _commit(self, group: list[_Waiting]) -> None:
         """Run operations in one transaction and answer them; `_RunAgain` if nothing was done, so that one may."""
         try:
+            # step 1: a transaction, on a new connection if the old one was lost
             if not self._database.is_connected:
                 self._database.reconnect()
             transaction = self._database.writer.begin()
@@ -130,6 +133,7 @@ class Writer:
             self._tell(group, told, problem.__cause__)
             return
         try:
+            # step 2: every operation in turn, reads and writes shared
             memory = Memory()
             participants.recall(self._database.writer, memory, (one.secret for one in group if one.secret is not None))
             for one in group:
@@ -137,14 +141,17 @@ class Writer:
             memory.write(self._database.writer)
             self._pass(group, "before-commit")
         except Exception as problem:
+            # nothing was made durable
             self._undo(transaction)
             raise _RunAgain from problem
         try:
+            # step 3: one commit for all
             transaction.commit()
         except Exception as problem:  # noqa: BLE001 - whatever it was, nobody knows whether the commit was made
             self._database.disconnect()
             self._tell(group, ServerFailed(_UNKNOWN), problem)
             return
+        # step 4: only now the answers
         self._pass(group, "after-commit")
         for one in group:
             if one.refused is None:
@@ -162,7 +169,7 @@ class Writer:
         """Run one operation: its result or its refusal."""
         connection = self._database.writer
         tx = Transaction(connection, self._clock(), memory)
-        if one.checks_first:
+        if one.checks_first:  # refused before it wrote anything: nothing to undo
             try:
                 one.result = one.operation(tx)
             except Exception as problem:
@@ -171,6 +178,7 @@ class Writer:
                 one.refused = problem
             return
         memory.write(connection)
+        # others' changes are before it, so that its end does not undo them
         connection.exec_driver_sql("SAVEPOINT operation")
         try:
             one.result = one.operation(tx)

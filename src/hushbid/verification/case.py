@@ -99,12 +99,14 @@ def best_weights(facts: Facts, losses: FloatArray) -> tuple[FloatArray, float]:
         if not facts.central:
             precision = np.where(losses > 0.0, 1.0 / (variance + 2.0 / losses**2), 0.0)
         elif endless.any():
+            # no noise: only those who lose everything are used
             precision = np.where(endless, 1.0 / variance, 0.0)
         else:
             used = _used(losses, variance)
             weights = used / used.sum()
             return weights, float(2.0 / used.sum() ** 2 + (variance * weights**2).sum())
         if (precision == math.inf).any():
+            # data without any error decide alone
             certain = precision == math.inf
             return certain / certain.sum(), 0.0
         return precision / precision.sum(), float(1.0 / precision.sum())
@@ -118,6 +120,7 @@ def _used(losses: FloatArray, variance: FloatArray) -> FloatArray:
         used = at(cap)
         return float(cap * used.sum() - 2.0 - (variance * used**2).sum())
 
+    # nobody above the cap: everything is used
     low, high = 0.0, float((variance * losses).max())
     if excess(high) <= 0.0:
         return losses

@@ -81,6 +81,7 @@ class CentralRule:
         self, costs: FloatArray, variance: float | FloatArray, error_weight: float, order: Rows | None = None
     ) -> None:
         n = costs.size
+        # normal form: the smallest variance of those who can be bought from is the unit
         spread = np.array(np.broadcast_to(np.asarray(variance, dtype=float), (n,)))
         ordinary = (costs < math.inf) & (spread > 0.0)
         self._unit = float(spread[ordinary].min()) if ordinary.any() else 1.0
@@ -94,6 +95,7 @@ class CentralRule:
             self._highest = _highest_level(self._cost, self._each)
         finite = np.flatnonzero(costs < math.inf)
         self._only = int(finite[0]) if finite.size == 1 else -1
+        # people above every level that matters are not in the sums
         rows = np.flatnonzero(ordinary & (self._cost <= self._highest))
         rows = rows[np.argsort(self._cost[rows], kind="stable")]
         self._base = float(self._cost[rows[0]]) if rows.size else 0.0
@@ -102,6 +104,7 @@ class CentralRule:
         self._first = int(rows[0]) if rows.size else -1
         self._offset = self._cost[rows] - self._base
         self._sums = _prefix_sums(self._offset, self._mass[rows])
+        # people without variance: only the cheapest two, as one may move
         certain = np.flatnonzero((costs < math.inf) & (spread == 0.0))
         self._anchors = certain[np.lexsort((self._order[certain], self._cost[certain]))][:2]
 
@@ -125,6 +128,7 @@ class CentralRule:
             if gain > 0.0:
                 weights = np.where(changed < level, self._mass * (level - changed), 0.0) / gain
             else:
+                # no noise: everything on those whose privacy costs nothing
                 weights = np.where((changed == 0.0) & (self._each > 0.0), 1.0, 0.0)
             anchor, price = self._anchor(row, float(changed[row]))
             if anchor >= 0 and price == level:
@@ -169,6 +173,7 @@ class CentralRule:
             into_mass=np.where(moved < math.inf, mass, 0.0),
         )
         price = np.array([self._anchor(row, x)[1] for row, x in zip(rows.tolist(), moved.tolist(), strict=True)])
+        # levels end at the least of: anybody's bound, the anchor's cost, the moved person's bound
         alone = _level_of_one(moved, self._each[rows])
         limit = np.minimum(np.where(rows == self._only, math.inf, self._highest), price)
         limit = np.minimum(limit, np.where(mass > 0.0, alone, math.inf)) - self._base
@@ -176,7 +181,8 @@ class CentralRule:
         return self._or_anchored(self._or_silent(found, pairs, moved), pairs, price)
 
     def _best_levels(self, pairs: _Pairs, limit: FloatArray) -> _Found:
-        """Exclusion: see the top of this file."""
+        """The best level of each pair: intervals are cut and thrown away by three tests until points are left."""
+        # from the first cost that is there up to the limit, one interval per pair
         size = limit.size
         second = float(self._offset[1]) if self._offset.size > 1 else math.inf
         first = np.where(pairs.first, second, 0.0 if self._offset.size else math.inf)
@@ -184,23 +190,30 @@ class CentralRule:
         pair = np.flatnonzero(start < limit)
         low, high = start[pair], limit[pair]
         seen, best, level = np.full(size, math.inf), np.full(size, math.inf), np.zeros(size)
+        # at the first cost: G = 0, a is that cost, and g is not needed
         at_low = np.zeros((3, pair.size), dtype=np.longdouble)
         at_low[1] = self._base + low
         at_high = self._curve(pairs.take(pair), high)
         for _ in range(_ROUNDS):
+            # cut each interval in four
             inner = low[:, None] + (high - low)[:, None] * _cuts(at_low, at_high)
             inside = self._curve(pairs.take(np.repeat(pair, 3)), inner.ravel()).reshape(3, pair.size, 3)
             cuts = np.concatenate([low[:, None], inner, high[:, None]], axis=1)
             curve = np.concatenate([at_low[:, :, None], inside, at_high[:, :, None]], axis=2)
             gain, squares, root = curve[0], curve[2], np.cbrt(curve[1])
+            # every value is attained: the best of each pair so far
             np.minimum.at(seen, pair, (squares + _KAPPA * root * root)[:, 1:].min(axis=1).astype(np.float64))
+            # test 1: h falls throughout
             falls = _KAPPA * gain[:, 1:] < 3.0 * root[:, :-1] * (1.0 - _BLUR)
+            # test 2: h rises throughout
             rises = _KAPPA * gain[:, :-1] > 3.0 * root[:, 1:] * (1.0 + _BLUR)
+            # test 3: worse than what was seen, throughout
             worse = squares[:, 1:] + _KAPPA * root[:, :-1] ** 2 > seen[pair, None] * _AS_GOOD
             sense = np.isfinite(squares[:, 1:] + root[:, 1:])  # beyond the range of numbers nothing is best
             which, piece = np.nonzero(sense & ~(falls | rises | worse))
             pair, low, high = pair[which], cuts[which, piece], cuts[which, piece + 1]
             at_low, at_high = curve[:, which, piece], curve[:, which, piece + 1]
+            # what is left and as narrow as numbers allow is a minimum; the best of each pair counts
             point = high - low <= _POINT * (self._base + high)
             value = (at_high[2] + _KAPPA * np.cbrt(at_high[1]) ** 2).astype(np.float64)
             for j in np.flatnonzero(point).tolist():
@@ -210,6 +223,7 @@ class CentralRule:
             if go.size == 0:
                 break
             pair, low, high, at_low, at_high = pair[go], low[go], high[go], at_low[:, go], at_high[:, go]
+        # the figures at the best level
         gain, cost, squares = self._curve(pairs, level)
         root = np.cbrt(cost)
         there = best < math.inf
@@ -223,6 +237,7 @@ class CentralRule:
         index = self._offset.searchsorted(level, side="left")
         t = level.astype(np.longdouble)
         mass, first, second = (column[index] for column in self._sums)
+        # take her out at her own cost, put her back at the moved one
         for sign, who, at in ((-1.0, pairs.out_mass, pairs.out), (1.0, pairs.into_mass, pairs.into)):
             here = at < level
             part = np.where(here, sign * who, 0.0).astype(np.longdouble)
@@ -273,6 +288,7 @@ class CentralRule:
             gain, _, squares = (float(x[0]) for x in self._curve(one, np.array([end])))
             below, cost = (squares * gain * gain, float(price[j])) if gain > 0.0 else (0.0, float(price[j]))
             root = _larger_root(cost, _KAPPA * below / 3.0)
+            # no root, or outside the curve: the others' weights would exceed one
             if root is None or (below > 0.0 and 3.0 * root < _KAPPA * gain):
                 continue
             share = _KAPPA / (3.0 * root) if root > 0.0 else 0.0
@@ -318,7 +334,7 @@ def _highest_level(cost: FloatArray, each: FloatArray) -> float:
 
 
 def _level_of_one(cost: FloatArray, each: FloatArray) -> FloatArray:
-    """The same bound from the moved person alone."""
+    """A level that is never exceeded while the moved person is there, from her alone."""
     root = np.sqrt((each + _KAPPA * np.cbrt(cost) ** 2) / _KAPPA)
     level: FloatArray = (cost + (3.0 / _KAPPA) * root * each) * (1.0 + 1e-12)
     return np.where(cost < math.inf, level, math.inf)
@@ -334,6 +350,7 @@ def _alone(cost: FloatArray, each: FloatArray) -> tuple[FloatArray, FloatArray, 
 def _larger_root(cost: float, constant: float) -> float | None:
     """The larger root of ``b⁴ − cost·b + constant``; None if there is none."""
     low, high = math.cbrt(cost / 4.0), math.cbrt(cost)
+    # positive even where it is least
     if low * (low**3 - cost) + constant > 0.0:
         return None
     for _ in range(200):

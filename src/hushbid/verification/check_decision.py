@@ -1,6 +1,6 @@
 """Checks of what was decided: virtual costs, weights, error, and that nothing better was possible.
 
-Optimality is judged from the optimality conditions and the certificate, never by solving again:
+Optimality is judged from the optimality conditions and the certificate, never by the solver that decided:
 
 * central: ``S³·Σ ψw = 4A``; ``2A·V_i w_i + S·ψ_i`` is one number for everybody bought from and no smaller for anybody
   else; and the objective is within a part in 10⁹ of the certificate, a bound that covers every piece of the curve;
@@ -96,6 +96,7 @@ def _weights(facts: Facts) -> Check:
         problems.append("Somebody is bought from although her report is above the prior's support")
     if not facts.bought.any():
         return judged("weights", [*problems, "Nobody is bought from although somebody could be"], "")
+    # best for the losses stated, whether or not these are optimal
     expected, _ = best_weights(facts, facts.losses)
     gap = distance(facts.weights, expected)
     total = math.fsum(facts.weights)
@@ -126,6 +127,7 @@ def error_of(facts: Facts) -> float:
 def _error_and_objective(facts: Facts) -> Check:
     outcome, width = facts.outcome, facts.market.width
     mse = error_of(facts) * width**2
+    # an infinite loss that costs nothing adds nothing
     used = facts.bought & (facts.costs > 0.0)
     with np.errstate(all="ignore"):
         objective = facts.error_weight * (mse / width**2) + float(facts.costs[used] @ facts.losses[used])
@@ -149,6 +151,7 @@ def _certificate(facts: Facts) -> Check:
     if not objective >= bound * (1.0 - CLOSE):
         problems.append("The objective is below what is possible")
     gap = objective / bound - 1.0 if bound > 0.0 else (0.0 if objective == bound else math.inf)
+    # with a cap, and in the local setting, a gap proves nothing
     tight = facts.central and not _clipped(facts)
     if tight and not gap <= _GAP:
         problems.append("The objective is above the certificate, so something better is possible")
@@ -171,6 +174,7 @@ def _optimality(facts: Facts) -> Check:
 
 def _central_conditions(facts: Facts) -> Check:
     name, costs, weights, losses = "optimality", facts.costs, facts.weights, facts.losses
+    # case 1: no noise at all
     endless = losses == math.inf
     if endless.any():
         problems = []
@@ -179,12 +183,14 @@ def _central_conditions(facts: Facts) -> Check:
         if (endless != (costs == 0.0))[facts.variance > 0.0].any() and facts.variance[endless].all():
             problems.append("Somebody whose privacy costs nothing is left out")
         return judged(name, problems, "No noise is added, and only people whose privacy costs nothing are used")
+    # case 2: S balances noise against money, and one marginal cost for everybody bought from
     used = facts.bought
     total = float(losses.sum())
     with np.errstate(all="ignore"):
         balance = float(distance(total**3 * (costs[used] @ weights[used]), 4.0 * facts.error_weight))
         marginal = 2.0 * facts.error_weight * facts.variance * weights + total * costs
         level = float(weights[used] @ marginal[used])
+        # for the others it may be larger, not smaller
         gap = np.where(used, distance(marginal, level), np.maximum(1.0 - marginal / level, 0.0))
     problems = []
     if not balance <= CLOSE:
@@ -209,6 +215,7 @@ def _local_conditions(facts: Facts) -> Check:
     with np.errstate(all="ignore"):
         supply = float((1.0 / (variance + 2.0 / loss**2)).sum())
         slope = np.where(loss < math.inf, 4.0 * loss / (variance * loss**2 + 2.0) ** 2, 0.0)
+    # one seller has a formula of her own; several are on the high branch
     if rows.size == 1:
         expected = math.inf if cost[0] == 0.0 else (4.0 * facts.error_weight / float(cost[0])) ** (1.0 / 3.0)
         gap = distance(loss, expected)
@@ -218,11 +225,13 @@ def _local_conditions(facts: Facts) -> Check:
             problems.append("Somebody is on the low branch, where nobody is in an optimum with two people or more")
     if (gap > CLOSE).any():
         problems.append("The optimality condition does not hold for somebody who is bought from")
+    # J is convex in the number of sellers: its neighbours, and one alone, settle it
     rule = LocalRule(facts.costs, variance, facts.error_weight, facts.order)
     here = rule.value_of(rows.size)
     others = [rule.value_of(count) for count in {1, rows.size - 1, rows.size + 1} if 1 <= count <= facts.people]
     if not distance(facts.outcome.objective, here) <= CLOSE or not here <= min(others) * (1.0 + 1e-12):
         problems.append("Another number of people to buy from would be better")
+    # who is bought from among equals, as the rule behind the payments has it
     margin = np.lexsort((facts.order, facts.costs))[max(rows.size - _NEAR, 0) : rows.size + _NEAR]
     answers = rule.at(margin, facts.costs[margin]).loss
     if (distance(facts.losses[margin], answers) > CLOSE).any():
@@ -259,9 +268,11 @@ def _ties(facts: Facts) -> Check:
     name, ids = "ties", facts.record.ids
     if ids is None:
         return skipped(name, "There are no ids, so the order among equals is taken as stated")
+    # the order that nobody could arrange: that of a hash of ids
     order = np.argsort(np.argsort([_hashed(id) for id in ids], kind="stable"), kind="stable")
     if np.array_equal(facts.order, order):
         return judged(name, [], "Equals are bought from in the order of a hash of their ids", people=facts.people)
+    # another order matters only where it chose between equals
     chosen, passed = _at_the_margin(facts)
     if chosen.any() and passed.any() and order[chosen].max() > order[passed].min():
         problem = f"Among equals somebody was chosen against the order of a hash of ids: {rows_text(chosen)}"
@@ -295,6 +306,7 @@ def _cheapest_alone(facts: Facts) -> Check:
 
 
 def _clipped_optimum(facts: Facts) -> Check:
+    # a person moved to her own cost: the population as it is
     row = int(np.argmin(facts.costs))
     losses, _, value = facts.rule().everybody(row, float(facts.costs[row]))
     clipped = np.minimum(losses, facts.cap)
@@ -321,6 +333,7 @@ def _virtual_costs_by_definition(facts: Facts) -> Check:
     checked, worst, bad = 0, 0.0, np.zeros(facts.people, dtype=bool)
     for prior, members in facts.groups:
         rows = members[facts.costs[members] < math.inf]
+        # at most so many, evenly spaced over the group
         rows = rows[np.linspace(0, rows.size - 1, min(rows.size, _MOST_BY_DEFINITION)).astype(np.intp)]
         expected, sure = _by_definition(prior, facts.outcome.reports[rows])
         gap = np.where(sure, distance(facts.costs[rows], expected), 0.0)
@@ -360,6 +373,7 @@ def _minorant_slopes(prior: Empirical, reports: FloatArray) -> FloatArray:
     for value, weight in zip(prior.values.tolist(), prior.weights.tolist(), strict=True):
         total += Fraction(weight)
         point = (total, total * Fraction(value))
+        # drop points above the line to the new one
         while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], point):
             hull.pop()
             ends.pop()

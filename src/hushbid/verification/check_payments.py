@@ -45,6 +45,7 @@ def _sums(facts: Facts) -> Check:
     outcome = facts.outcome
     bought = facts.bought
     price = np.zeros(facts.people)
+    # a report of zero is paid nothing, even for an infinite loss
     paying = bought & (outcome.reports > 0.0)
     price[paying] = outcome.reports[paying] * facts.losses[paying]
     with np.errstate(invalid="ignore"):
@@ -118,8 +119,10 @@ def _outside(facts: Facts, people: int) -> Check:
         expected = np.broadcast_to(np.asarray(facts.market.stated_variance, dtype=float), (facts.people,))
         problems = [] if np.array_equal(outside, expected) else ["The error outside is not the variance of one's datum"]
         return judged(name, problems, "Whoever stays out has her own datum, with the declared variance")
+    # one population without her per user weight, as that changes the error weight
     caring = np.flatnonzero(facts.user_weight > 0.0)
     wrong = np.zeros(facts.people, dtype=bool)
+    # it was computed for nobody who does not care
     wrong[facts.user_weight == 0.0] = outside[facts.user_weight == 0.0] != 0.0
     weights = np.unique(facts.user_weight[caring]).tolist()
     chosen = weights if len(weights) <= people else random.SystemRandom().sample(weights, people)
@@ -144,11 +147,13 @@ def _outside(facts: Facts, people: int) -> Check:
 def _wrong_outside(facts: Facts, rows: Rows, weight: float, share: float) -> tuple[Rows, int]:
     """Those of ``rows``, who have this user weight, whose error outside is wrong; and how many were compared."""
     width, outside = facts.market.width, facts.outcome.outside_error
+    # without her nobody weighs the error for her
     rule = facts.rule(facts.error_weight - weight * width**2)
     cheapest = int(np.argmin(facts.costs))
     losses, mse, _ = rule.everybody(cheapest, float(facts.costs[cheapest]))
     if facts.cap < math.inf:
         mse = best_weights(facts, np.minimum(losses, facts.cap))[1]
+    # whoever is not bought from leaves the estimate as it is
     idle = rows[losses[rows] == 0.0]
     wrong = [idle[distance(outside[idle], mse * width**2) > CLOSE]]
     most = int(share * (PAIRS / effort_of(rule) if facts.cap == math.inf else _CELLS / facts.people))
@@ -161,6 +166,7 @@ def _wrong_outside(facts: Facts, rows: Rows, weight: float, share: float) -> tup
             errors = np.array([best_weights(facts, one)[1] for one in left]) * width**2
         return Integrals(errors, CLOSE * errors)
 
+    # the others lie on a curve over the report, per variance
     compared = idle.size
     for some, curved in by_variance(facts, rows[losses[rows] > 0.0], max(most, 8)):
         stated = outside[some]

@@ -66,12 +66,14 @@ def _promises(facts: Facts, release: Release) -> Check:
     """Comparing two doubles is exact; doing it again in rational numbers shows it."""
     promised, delivered = facts.losses, release.privacy_loss
     problems = []
+    # at most what was promised, for everybody; no number is not at most
     more = ~((delivered >= 0.0) & (delivered <= promised))
     if more.any():
         problems.append(f"More was lost than promised in {rows_text(more)}")
     rows = np.flatnonzero((delivered < math.inf) & (promised < math.inf))[:_ALL_IN_FRACTIONS].tolist()
     if any(Fraction(float(delivered[row])) > Fraction(float(promised[row])) for row in rows):
         problems.append("More was lost than promised, in rational numbers")
+    # whose data were used: bought from, and not dropped out
     dropped = list(release.dropped_out)
     if dropped != sorted(set(dropped)) or not all(
         0 <= row < facts.people and facts.losses[row] > 0.0 for row in dropped
@@ -82,6 +84,7 @@ def _promises(facts: Facts, release: Release) -> Check:
         problems.append(f"Somebody lost privacy whose data were not used: {rows_text(~present & (delivered > 0.0))}")
     if not facts.central and not np.array_equal(delivered[present], promised[present]):
         problems.append("A message was not made with the promised loss")
+    # the largest share of a promise that was used up
     finite = present & (promised < math.inf) & (promised > 0.0)
     share = float((delivered[finite] / promised[finite]).max(initial=0.0))
     if facts.central and (promised[present] == math.inf).any():
@@ -124,6 +127,7 @@ def _grid(facts: Facts, release: Release) -> Check:
     """The integers: weights rounded down, their sum, and the scale of the noise."""
     grid, present, delivered = release.grid, _present(facts, release), release.privacy_loss
     problems = []
+    # local: each message's own grid, the coarsest of which is stated
     if not facts.central:
         bits = _bits_of_messages(facts.losses[present]).min(initial=_MESSAGE_BITS)
         if (grid.data_bits, grid.weight_exponent, grid.total_weight, grid.noise_scale) != (bits, None, None, None):
@@ -132,6 +136,7 @@ def _grid(facts: Facts, release: Release) -> Check:
     exponent = grid.weight_exponent
     if grid.data_bits != _DATA_BITS:
         problems.append("The data were not put on the grid of this version")
+    # central without noise
     if (facts.losses[present] == math.inf).any():
         weights = _noiseless_weights(facts, present)
         if exponent is not None or grid.noise_scale != 0.0 or grid.total_weight != sum(weights.tolist()):
@@ -141,6 +146,7 @@ def _grid(facts: Facts, release: Release) -> Check:
         return judged("grid", problems, "No noise was drawn, as the losses are unlimited")
     if exponent is None or type(grid.total_weight) is not int:
         return judged("grid", ["The weights or the noise are missing"], "")
+    # central with noise: W/2**t is what was lost, to the last bit
     weights = _integer_weights(facts, present, exponent)
     wrong = np.ldexp(weights.astype(float), -exponent) != delivered
     if wrong.any():
@@ -166,7 +172,7 @@ def _integer_weights(facts: Facts, present: NDArray[np.bool_], exponent: int) ->
 
 
 def _largest_exponent(losses: FloatArray) -> int:
-    """The ``t`` at which the weights' sum has 60 bits, and no more than 54."""
+    """The ``t`` at which the weights' sum has at most 60 bits; never above 54."""
     largest = float(losses.max())
     total = float(np.sum(losses / largest)) * (1 + 1e-9)
     return min(_TOTAL_BITS - math.frexp(largest)[1] - math.frexp(total)[1], _LARGEST_EXPONENT)
@@ -189,6 +195,7 @@ def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
         exponent = release.grid.weight_exponent
         noiseless = (facts.losses[present] == math.inf).any()
         integers = _noiseless_weights(facts, present) if noiseless else _integer_weights(facts, present, exponent or 0)
+        # the weights that were really used: integers over their sum
         step = 1.0 / max(sum(integers.tolist()), 1)
         noise = 0.0 if noiseless else math.ldexp(1.0, exponent or 0) * step
         rounding = 2.0**-_DATA_BITS + 2.0**-_ESTIMATE_BITS + 2.0 * step
@@ -256,6 +263,7 @@ def _estimate(facts: Facts, release: Release) -> Check:
     if not math.isfinite(release.estimate):
         problems.append("The estimate is not a finite number")
     else:
+        # the grid's numbers are rounded doubles: the nearest, or a neighbour
         step = round(Fraction(release.estimate - low) / Fraction(high - low) * 2**_ESTIMATE_BITS)
         near = [low + (high - low) * ((step + k) / (1 << _ESTIMATE_BITS)) for k in (-1, 0, 1)]
         if release.estimate not in near:

@@ -92,6 +92,7 @@ def _everybody(facts: Facts) -> Check:
     outcome, largest = facts.outcome, largest_payment(facts)
     low, high = outcome.rent_bounds
     half = np.maximum(high - outcome.information_rent, outcome.information_rent - low)
+    # what the record says of itself, if the market's tolerance allows it
     allowed = np.minimum(half, slack_of(facts)) + EXACT * largest
     rule, wrong = facts.rule(), np.zeros(facts.people, dtype=bool)
     found: list[Screened] = []
@@ -100,7 +101,9 @@ def _everybody(facts: Facts) -> Check:
         if rows.size == 0:
             continue
         computed, each = _computed(facts, rule, prior, largest)
+        # as many people as the budget of evaluations allows
         most = max(int(PAIRS / effort_of(rule) / each), 64)
+        # three ways: one of each step; a curve over reports; one by one
         if is_step_function(prior) and facts.central and facts.variance[rows].all():
             found.append(_on_steps(facts, prior, rows, allowed[rows], computed))
             continue
@@ -130,6 +133,7 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
     """How a rent under this prior is computed, and how often that takes the rule, about."""
     reports = facts.outcome.reports
     if prior.slope and facts.cap == math.inf:
+        # affine: a difference of two objectives
         top, slope = float(prior.virtual_cost(prior.support[1])), prior.slope
         row = np.array([int(np.argmin(facts.costs))])
         here = float(rule.at(row, facts.costs[row]).value[0])
@@ -146,6 +150,7 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
 
     def enclosed(rows: Rows) -> Integrals:
         found = enclosing.of(rows, reports[rows])
+        # where the enclosure stays wide, quadrature
         wide = np.flatnonzero(~(found.error <= 1e-3 * np.abs(found.rent) + 10.0 * _FINEST * largest))
         if wide.size:
             finely = integrated(rows[wide])
@@ -164,6 +169,7 @@ def _on_steps(facts: Facts, prior: Prior, rows: Rows, allowed: FloatArray, compu
     )
     one = rows[first]
     found, mine = computed(one), which.reshape(-1)
+    # on one step the loss is constant: a rent differs by loss times distance
     ahead = outcome.reports[one][mine] - outcome.reports[rows]
     with np.errstate(invalid="ignore"):
         rent = found.rent[mine] + np.where(ahead == 0.0, 0.0, ahead * facts.losses[one][mine])
@@ -176,6 +182,7 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
     """Information rents, and the bounds stated on them, by adaptive quadrature of the independently evaluated rule."""
     outcome, rule = facts.outcome, facts.rule()
     everybody, largest = np.flatnonzero(facts.bought), largest_payment(facts)
+    # a sample that nobody could foresee, smaller where the rule is slow
     few = people if everybody.size <= people else max(int(people / effort_of(rule)), min(people, 4))
     sample = _some(everybody, few)
     bad, worst = np.zeros(facts.people, dtype=bool), 0.0
@@ -186,6 +193,7 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
         low, high = (bound[rows] for bound in outcome.rent_bounds)
         outside = np.maximum(np.maximum(low - found.rent, found.rent - high), 0.0)
         off = np.abs(outcome.information_rent[rows] - found.rent)
+        # quadrature that did not converge counts against the record
         vague = found.error > 1e-5 * found.rent + allowed
         bad[rows] = vague | ~(outside <= allowed) | ~(off <= allowed + slack_of(facts))
         worst = max(worst, float(distance(outcome.information_rent[rows], found.rent, floor=largest).max(initial=0.0)))

@@ -62,6 +62,7 @@ def screen(
         return Screened(rows, 0, 0, 0.0)
     order = np.argsort(place, kind="stable")
     rows, place, stated, allowed = rows[order], place[order], stated[order], allowed[order]
+    # few: all are computed; many: a curve through some
     if rows.size <= min(2 * _FIRST, most):
         known = np.arange(rows.size)
         curve = _Curve(place, known, computed(rows), most)
@@ -73,6 +74,7 @@ def screen(
     off = np.abs(stated - value)
     bad = ~(off <= allowed + error)  # what is no number is not near
     wrong = np.flatnonzero(bad & curve.known)
+    # whoever is off the curve is computed herself, the worst first
     suspects = np.flatnonzero(bad & ~curve.known)
     suspects = suspects[np.argsort(-(off / (allowed + error + 1e-300))[suspects], kind="stable")]
     found, seen, left = [wrong], curve.count, max(most - curve.count, _BLOCK)
@@ -85,6 +87,7 @@ def screen(
         if guilty.size:
             break
     wrong = np.concatenate(found)
+    # who counts as compared: those for whom the curve is known closely enough
     close = error <= 1e-3 * np.abs(value) + 1e-6 * scale
     close[suspects[left:]] = False
     widest = float((allowed + error).max()) / scale if scale > 0.0 else 0.0
@@ -119,6 +122,7 @@ class _Curve:
             middle = ((left + right) // 2)[todo][: self._most - self.count]
             if middle.size == 0:
                 return
+            # what the curve says of the middle, before she is put on it
             guess = self._cubic(nodes, middle)
             found = computed(middle)
             before = left[todo][: middle.size]
@@ -134,6 +138,7 @@ class _Curve:
         if unknown.size:
             before = nodes.searchsorted(unknown, side="right") - 1
             left, right = nodes[before], nodes[before + 1]
+            # between two known ones, off by what was missed in the middle, or by their difference
             ends = np.abs(self._value[left] - self._value[right])
             value[unknown] = self._cubic(nodes, unknown)
             error[unknown] = np.minimum(self._missed[left], ends) + self._error[left] + self._error[right]

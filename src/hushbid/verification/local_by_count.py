@@ -57,6 +57,7 @@ class LocalRule:
         rows = rows[: int(np.count_nonzero(self._cost < math.inf))]
         with np.errstate(over="ignore"):
             place = np.arange(rows.size, dtype=float)
+            # who is too dear for her place among the cheapest is never active
             candidates = np.flatnonzero(self._cost[rows] / self._scale * place**2 <= _MOST)
         self._finite = int(rows.size)
         rows = rows[: int(candidates[-1]) + 3]
@@ -128,6 +129,7 @@ class LocalRule:
         here = np.minimum(np.full(rows.size, self._guess), most)
         best = self._balances(rows, moved, here)
         best = Balances(best.value.copy(), best.price.copy(), best.own.copy())
+        # downhill to fewer, then to more
         for step in (-1, 1):
             todo = np.arange(rows.size)
             while todo.size:
@@ -177,6 +179,7 @@ class LocalRule:
     def _several(self, rows: Rows, moved: FloatArray, counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The price at which the cheapest ``counts`` supply ``Λ = P^{-1/2}``; safeguarded Newton steps in ``log P``."""
         active = self._rank(rows, moved) < counts
+        # one row per pair: the cheapest others, and herself in the last column
         out = np.where(rows >= 0, self._place[rows], self._finite)[:, None]
         wanted = (counts - active)[:, None]
         column = np.arange(min(int(wanted.max()) + 1, self._sorted.size))[None, :]
@@ -185,6 +188,7 @@ class LocalRule:
         here = np.concatenate([bought, active[:, None]], axis=1)
         costs = np.where(bought, self._sorted[column], 0.0)
         costs = np.concatenate([costs, np.where(active, moved / self._scale, 0.0)[:, None]], axis=1)
+        # below this price the dearest has no root
         dearest = costs.max(axis=1)
         least = dearest / _STEEPEST * (1.0 + 1e-13)
         price = np.maximum(np.full(rows.size, self._price), least)
@@ -194,12 +198,14 @@ class LocalRule:
             supply, change = np.where(here, q, 0.0).sum(axis=1), np.where(here, slope, 0.0).sum(axis=1)
             target = price**-0.5
             excess = supply - target
+            # too much supply even at the least price: no balance
             possible &= ~((excess > 1e-13 * target) & (price <= least))
             low, high = np.where(excess <= 0.0, price, low), np.where(excess > 0.0, price, high)
             move = np.where(possible, -excess / (change + 0.5 * target), 0.0)
             if last:
                 break
             last = not (np.abs(move) > 1e-8).any()  # the next step doubles the digits
+            # Newton where it stays in the bracket, else halve it in the logarithm
             ahead = np.maximum(price * np.exp(np.clip(move, -2.0, 2.0)), least)
             inside = (low < ahead) & (ahead < high) | (np.abs(move) <= 1e-12)
             price = np.where(inside, ahead, np.sqrt(np.maximum(low, least) * np.minimum(high, 1e300)))
@@ -221,6 +227,7 @@ def _supply(ratio: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """
     aim = 0.5 * np.square(np.minimum(ratio, _STEEPEST))
     root = np.cbrt(aim)
+    # from the right, where steps do not overshoot; a bracket for the rest
     s = np.minimum(root * (1.0 + root), 0.75)
     low, high, last = root, np.full_like(root, 0.75), False
     for _ in range(60):

@@ -73,6 +73,7 @@ def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap:
     def loss(who: Rows, z: FloatArray) -> FloatArray:
         return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss
 
+    # up to where nothing is bought; with a cap, from where it ceases to clip
     last = _last_report(lambda who, z: loss(who, z) > 0.0, reports, top)
     first, at_cap = reports.copy(), np.zeros(rows.size)
     if cap < math.inf:
@@ -125,6 +126,7 @@ def _last_report(holds: Callable[[Rows, FloatArray], NDArray[np.bool_]], reports
     scale = max(float(reports.max()), min(top, 1.0) * _SMALL)
     reach = np.maximum(1e-3 * reports, 1e-9 * scale)
     todo = who
+    # doubling: enough to cross the whole range of doubles
     for _ in range(2200):
         ahead = np.minimum(reports[todo] + reach[todo], top)
         bought = holds(todo, ahead)
@@ -134,6 +136,7 @@ def _last_report(holds: Callable[[Rows, FloatArray], NDArray[np.bool_]], reports
         reach[todo] *= 2.0
         if todo.size == 0:
             break
+    # then sixteen sections at a time, down to neighbours
     todo = who[high < math.inf]
     inner = np.arange(1, _SECTIONS) / _SECTIONS
     for _ in range(20):
@@ -194,9 +197,11 @@ class _Quadrature:
         rough = np.bincount(parts.who, parts.area, size)
         for round_ in range(_ROUNDS):
             pieces = self._quarters(parts)
+            # what the quarters say, and how far that is from what the whole said
             better = pieces.area.reshape(-1, _PIECES).sum(axis=1)
             doubt = np.abs(better - parts.area) + pieces.edges.reshape(-1, _PIECES).sum(axis=1)
             crowd = np.bincount(parts.who, minlength=size)
+            # everybody's allowance, shared among her intervals
             allowed = (_ACCURACY * rough + self._floor) / np.maximum(crowd, 4)
             done = ~(doubt > allowed[parts.who])  # what is no number will not become one
             if round_ == _ROUNDS - 1 or parts.who.size > _MOST_INTERVALS:
@@ -205,6 +210,7 @@ class _Quadrature:
             error += np.bincount(parts.who[done], doubt[done], size)
             if done.all():
                 break
+            # half of the fall between two nodes: perhaps a jump, cut there instead
             steep = np.flatnonzero(~done & (parts.steepest > 0.5 * (parts.first - parts.last)))
             jump, sides, missed = self._beside_jumps(parts.take(steep))
             error += missed
@@ -223,10 +229,13 @@ class _Quadrature:
             found = self._at(parts, s)
             places = np.concatenate([left[:, None], s, right[:, None]], axis=1)
             losses = np.concatenate([high[:, None], found, low[:, None]], axis=1)
+            # close in on the quarter with the largest drop
             steepest = np.argmax(losses[:, :-1] - losses[:, 1:], axis=1)
             left, right = places[here, steepest], places[here, steepest + 1]
             high, low = losses[here, steepest], losses[here, steepest + 1]
+        # still a fifth of the fall over almost nothing: a jump
         jump = (high - low) > 0.2 * (parts.first - parts.last)
+        # at most the drop times the length in reports, dz = 3·length·s²·ds
         missed = (high - low) * 3.0 * parts.length * right * right * (right - left)
         some = parts.take(jump)
         sides = self._measured(
@@ -274,6 +283,7 @@ class _Quadrature:
         counts = (s > 0.0) & (length > 0.0)[:, None]  # a loss may be infinite at the report, where nothing is added up
         value = np.where(counts, found, 0.0) * (3.0 * s * s) * (half * length)[:, None]
         inner = value[:, 1:-1]
+        # the values at the ends against the polynomial carried there: what may lie beyond the inner nodes
         edges = np.abs(value[:, -1] - inner @ _TO_RIGHT_END) + np.abs(value[:, 0] - inner @ _TO_RIGHT_END[::-1])
         ends, drop = (found[:, 0], found[:, -1]), (found[:, :-1] - found[:, 1:]).max(axis=1)
         return _Parts(who, left, right, start, length, inner @ _WEIGHTS, 2.0 * _BEYOND * edges, *ends, drop)

@@ -76,10 +76,12 @@ def _key(receipt: Receipt, fingerprint: str | None, keys: KeyList | None) -> Che
     listed = {} if keys is None else {key.public.fingerprint: key for key in keys.keys}
     if keys is not None and signer not in listed:
         return judged("key", [f"The key {signer} is not in the list of keys"], "")
+    # a withdrawn key vouches for nothing, whoever trusts it
     if signer in listed and listed[signer].withdrawn:
         return judged("key", [f"The key {signer} was withdrawn, since it may have leaked"], "")
     if fingerprint is None:
         return skipped("key", f"Compare the signing key {signer} with the fingerprint that the server published")
+    # by the list, trust reaches keys before and after the one that is known
     trusted = {fingerprint} if keys is None else keys.trusted_from(fingerprint)
     problems = []
     if signer not in trusted:
@@ -205,6 +207,7 @@ def _chain(log: Sequence[Event]) -> Iterator[Check]:
         f"Event {event.number} was changed: its hash does not fit" for event in log if event.hash != event.expected_hash
     ]
     yield judged("hashes", hashes, "Every event has the hash of its content")
+    # each against the hash that the one before states
     before = [GENESIS, *(event.hash for event in log)]
     links = [
         f"Event {event.number} does not continue the one before"

@@ -73,6 +73,7 @@ class Enclosing:
             area, doubt, noise = self._measured(cells, rows)
             rough = rent + np.bincount(cells.who, area, size)
             made += np.bincount(cells.who, minlength=size)
+            # everybody's allowance, shared among all cells she has had
             allowed = (self._accuracy * rough + self._floor) / np.maximum(made, 1)
             done = ~(doubt - noise > allowed[cells.who]) | (made > _MOST_CELLS)[cells.who] | (round_ == _ROUNDS - 1)
             rent += np.bincount(cells.who[done], area[done], size)
@@ -91,6 +92,7 @@ class Enclosing:
     def _start(self, rows: Rows, reports: FloatArray) -> tuple[_Cells, NDArray[np.bool_]]:
         """Eight cells each, up to a report at which nothing is bought from her; whose such report was not found."""
         top = self._prior.support[1]
+        # further and further until nothing is bought
         end = np.full(rows.size, min(1.25 * float(reports.max()), top))
         end = np.minimum(np.maximum(end, reports + 1e-3 * (reports + float(self._prior.quantile(0.5)))), top)
         todo = np.arange(rows.size)
@@ -103,6 +105,7 @@ class Enclosing:
         lost = np.zeros(rows.size, dtype=bool)
         lost[todo] = True
         shares = np.linspace(0.0, 1.0, _CELLS + 1)
+        # cells end where flat parts do
         ends = np.unique(self._flats[:, :2])
         who, places = [], []
         for j, (first, last) in enumerate(zip(reports.tolist(), end.tolist(), strict=True)):
@@ -111,6 +114,7 @@ class Enclosing:
             who.append(np.full(points.size, j))
             places.append(points)
         whose, z = np.concatenate(who), np.concatenate(places)
+        # virtual cost, loss and objective at every end, in one call
         x, e, v = self._at(rows[whose], z)
         inside = np.flatnonzero(whose[:-1] == whose[1:])
         columns = (column[inside + k] for column in (z, x, e, v) for k in (0, 1))
@@ -126,6 +130,7 @@ class Enclosing:
         """Each cell's part of the integral, how far it may be off, and what of that no halving mends."""
         first, last = np.minimum(cells.e0, self._cap), np.minimum(cells.e1, self._cap)
         dz, dx = cells.z1 - cells.z0, cells.x1 - cells.x0
+        # the trapezoid, good at jumps of ψ; the objective's difference where that is better
         area, doubt = 0.5 * (first + last) * dz, np.maximum(0.5 * (first - last) * dz, 0.0)
         doubt[~np.isfinite(area)] = math.inf
         noise = np.zeros_like(area)
@@ -146,11 +151,14 @@ class Enclosing:
         steps = np.diff(np.concatenate([cells.x0[:, None], cost, cells.x1[:, None]], axis=1), axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             slopes = np.where(steps > 0.0, (dz / _PLACES)[:, None] / steps, math.inf)
+            # the slope g in eight places
             spread = _BEYOND * (slopes.max(axis=1) - slopes.min(axis=1))
             drop = np.maximum(cells.e0 - cells.e1, 0.0)
+            # were both linear: a twelfth
             tilt = (slopes[:, 0] - slopes[:, -1]) * drop * dx / 12.0
             area = (cells.v1 - cells.v0) / dx * dz + tilt
             blur = _BLUR * np.abs(cells.v1) * dz / dx
+            # Grüss' quarter, and the twelfth that was added
             bound = drop * spread * dx / 3.0 + blur
         return area, np.where(np.isnan(bound) | ~np.isfinite(area), math.inf, bound), blur
 

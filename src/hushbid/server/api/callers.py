@@ -63,6 +63,7 @@ async def staff(
     if token is not None:
         caller = Caller(who=await _principal(shell, token), secret=token)
     else:
+        # a cookie is sent by any page, so a change needs the CSRF token too
         found = await cookie_session(request)
         if found is None:
             raise not_logged_in("Log in, or send an API token.")
@@ -141,6 +142,7 @@ def address_of(request: Request) -> str:
         address = ipaddress.ip_address(host)
     except ValueError:
         return "unknown"
+    # a household has 2**64 addresses
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return str(address.ipv4_mapped)

@@ -57,6 +57,7 @@ class Frame:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                # a route's own header goes before the usual one
                 headers = message["headers"]
                 there = {name for name, _ in headers}
                 headers.extend(one for one in self._headers if one[0] not in there)
@@ -64,11 +65,13 @@ class Frame:
 
         body = _Body(scope, receive)
         try:
+            # refused by its head: nothing of the body is read
             if body.declared > body.limit:
                 await (self._as_page(scope, 413) or body.refusal())(scope, receive, framed)
             else:
                 await self._app(scope, body.receive, framed)
         except Exception as error:  # noqa: BLE001 - the outermost place; whoever is above would log the message
+            # an answer was under way: it can only be cut off
             if status:
                 log_fault(error, template(scope))
             else:

@@ -46,6 +46,7 @@ async def once(
 
     if key is None:
         return _response(encode(await run(do)), status)
+    # another request under the same key is refused, so what is asked is stored too
     service, asked = shell.service, await _fingerprint(request)
     content, repeated = await run(lambda: service.once(who, key, asked, do, encode))
     return _response(content, status, {"Idempotency-Replayed": "true"} if repeated else None)

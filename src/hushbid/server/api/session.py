@@ -32,6 +32,7 @@ async def log_in(request: Request, given: LogIn) -> Response:
         raise not_logged_in(str(refused)) from None
     response = answer(_shown(begun))
     lasts = int((begun.expires_at - shell.service.clock()).total_seconds())
+    # unreadable for scripts, unsent from other sites
     response.set_cookie(
         shell.cookie, begun.token, max_age=lasts, path="/", secure=shell.https, httponly=True, samesite="strict"
     )

@@ -40,7 +40,7 @@ async def problem_page(request: Request, status: int, sentence: str) -> Response
 
 
 def refusal_page(scope: Scope, status: int) -> Response | None:
-    """The same where nothing but the head of a request is to be read; None for a program."""
+    """A page that says why not, where only the head of the request is to be read; None for a program."""
     request = Request(scope)
     if not wants_page(request):
         return None
@@ -50,7 +50,7 @@ def refusal_page(scope: Scope, status: int) -> Response | None:
 
 
 def shown_problem(visit: Visit, status: int, sentence: str) -> Response:
-    """The same for a visit; the service's own sentence is English and marked as such."""
+    """A page that tells a visitor why not; the service's own sentence is English and marked as such."""
     known = status if status in _KNOWN else (500 if status >= 500 else 400)
     return visit.page(
         "problem.html",

@@ -296,5 +296,5 @@ def _made_of(shell: Shell, purpose: str, secret: str) -> str:
 
 @lru_cache(maxsize=16)
 def _form_key(service: Service) -> bytes:
-    """The same after a restart, so that a page that was open can still be sent."""
+    """The key of forms' tokens; it outlives a restart, so that a page that was open can still be sent."""
     return hmac.new(service.home.identity_key(), b"hushbid forms", hashlib.sha256).digest()

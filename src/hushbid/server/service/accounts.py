@@ -80,10 +80,12 @@ def password_fits(user: User | None, password: object) -> bool:
 def attempt(tx: Transaction, counted: Sequence[str]) -> None:
     """Refuse an attempt that comes too early after failures; count any other as one more, until it succeeds."""
     found = {subject: accounts.failures(tx.connection, subject) for subject in counted}
+    # by name and by address: either may block
     for _, blocked_until in found.values():
         if blocked_until > stamp(tx.now):
             wait = sure_moment(blocked_until) - tx.now
             raise Throttled(f"Too many failed attempts: try again in {int(wait.total_seconds()) + 1} seconds.")
+    # counted before the slow hash, so that attempts made at once count
     for subject, (before, _) in found.items():
         wait = timedelta(0)
         if before >= _FREE_FAILURES:

@@ -76,17 +76,19 @@ def run(desk: Desk, job: JobView) -> None:
         reporters = participants.everybody(connection, job.campaign, ParticipantState.REPORTED)
         persons = [one.person_id for one in reporters if one.person_id is not None]
         identities = ledger.identities_of(connection, persons)
+    # done already, before a crash
     if campaign.state is not CampaignState.ALLOCATING:
         return
     _progress(desk, job, 1, 0, 1)
     try:
         record = _decided(desk, campaign, reporters, identities)
-    except _Forgotten:
+    except _Forgotten:  # a database restored from a backup: no second decision may be made
         desk.write("cancel", lambda tx: ending.cancelled(tx, campaign, RESTORED, job=job.id))
         return
     if record is None or record.outcome.active == 0:
         _finish_nothing(desk, job, campaign, record, len(reporters))
         return
+    # the key for deliveries, before anybody is asked for one
     if not _is_over(desk, campaign.id):
         desk.context.vault.create(campaign.id)
     _store(desk, job, reporters, record)
@@ -117,11 +119,13 @@ def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], ident
             "record": None if record is None else record.to_dict(),
         }
 
+    # outside the database, once
     home, name = desk.context.home, decision_name(campaign.id)
     require_standing(home, name)
     stands = drawn_once(home.claims, name, decide)
     desk.context.crash("allocation.claimed")
     mark_standing(home, name)
+    # decided for other people or reports than these: a restored database
     if stands["ids"] != ids:
         raise _Forgotten
     if stands["record"] is None:
@@ -207,6 +211,7 @@ def _finish(
     """Let the decision stand: everybody can see hers from now on."""
     connection, money = tx.connection, record.money
     assert money is not None
+    # before anybody is told anything
     _refuse_above_ceiling(campaign, money.total + campaign.settings.participation_fee * len(reporters))
     campaigns.step(connection, campaign, CampaignState.DELIVERING, allocated_at=tx.at, total_payment=money.total)
     campaigns.put_record(connection, campaign.id, content)
@@ -227,12 +232,13 @@ def _finish_nothing(desk: Desk, job: JobView, campaign: Campaign, record: Record
     )
 
     def finish(tx: Transaction) -> None:
+        # with a record everybody's decision is zero; without, nothing was decided
         if record is not None:
             campaigns.put_record(tx.connection, campaign.id, campaigns.packed(record))
             zero = {"promised": 0.0, "payment": 0}
             participants.change_all(tx.connection, campaign.id, ParticipantState.REPORTED, **zero)
         participants.tell_decisions(tx.connection, campaign.id)
-        ledger.free(tx.connection, campaign.id)
+        ledger.free(tx.connection, campaign.id)  # what was reserved is free again
         named = {} if record is None else {"record": record.hash}
         over = replace(campaign, state=CampaignState.NOTHING_BOUGHT)
         sealed = ending.sealed(tx, over, "nothing-bought", {**named, "reports": reported})
@@ -252,7 +258,7 @@ def _refuse_above_ceiling(campaign: Campaign, total: int) -> None:
 
 def _write_ledger(tx: Transaction, campaign: Campaign, reporters: list[Participant], record: Record) -> None:
     """What was reserved becomes what is promised; nothing for those from whom nothing is bought."""
-    ledger.free(tx.connection, campaign.id)
+    ledger.free(tx.connection, campaign.id)  # also what was reserved for those who never reported
     promised = [
         {
             "person_id": one.person_id,

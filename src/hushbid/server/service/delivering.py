@@ -38,12 +38,14 @@ def deliver(tx: Transaction, context: Context, secret: str, given: object, nonce
     """Store a value (central) or a message (local); again with the same nonce changes nothing, another is refused."""
     name = _checked_nonce(nonce)
     campaign, participant = acting(tx, secret)
+    # again: the nonce alone tells a repetition from a second delivery
     if participant.state is ParticipantState.DELIVERED:
         if not hmac.compare_digest(participant.delivery_nonce or "", name):
             raise Conflict("Something was delivered before, and the first delivery stands.")
         return participation_view(campaign, participant)
     rules.require_deliveries_taken(campaign, tx.now)
     rules.require_may_deliver(participant)
+    # sealed before it is stored; the log gets a hash of the ciphertext
     delivery = context.vault.seal(campaign.id, participant.id, _encoded(campaign, participant, given))
     changed = replace(
         participant, state=ParticipantState.DELIVERED, delivery=delivery, delivery_nonce=name, delivered_at=tx.now

@@ -69,6 +69,7 @@ def invite(
             " any number of times."
         )
     persons: Mapping[str, str] = {}
+    # people by id: known across campaigns, so that losses add up
     if people is not None:
         identities = [context.identity(label) for label, _ in named]
         _refuse_repetition(identities)
@@ -98,6 +99,7 @@ def renew(tx: Transaction, campaign_id: str, label: str) -> Invitation:
     campaign = campaigns.get(tx.connection, campaign_id)
     if campaign.state is CampaignState.RELEASING:
         raise Conflict("It is not possible to renew a link while the estimate is being drawn: ask again in a moment.")
+    # by the log, which remembers a delivery that was withdrawn
     reads_only = any(event.kind == "delivered" for event in events.about(tx.connection, participant.id))
     token = new_token("p")
     if reads_only:
@@ -140,6 +142,7 @@ def open_campaign(
 ) -> CampaignView:
     """Open a campaign whose costs were computed for the settings and people it has; exhausted people are excluded."""
     connection = tx.connection
+    # the forecast took a while: everything is checked again, inside the transaction
     now = campaigns.get(connection, campaign.id)
     groups = participants.groups(connection, campaign.id)
     may_open(now, groups, context.privacy_cap)
@@ -149,6 +152,7 @@ def open_campaign(
         raise Conflict(_above_ceiling(campaign.settings, forecast))
     if campaign.settings.report_by is not None and tx.now >= campaign.settings.report_by:
         raise Conflict("The deadline for reports has passed already.")
+    # may bring it below the minimum
     excluded = _reserve(tx, context, campaign)
     if len(groups) - excluded < campaign.settings.minimum_people:
         raise Conflict(
@@ -174,6 +178,7 @@ def _reserve(tx: Transaction, context: Context, campaign: Campaign) -> int:
     most = campaign.settings.max_privacy_loss
     so_far = ledger.given_up(tx.connection, [one.person_id for one in everybody if one.person_id is not None])
     excluded, reserved = [], []
+    # as if everybody gave up all that is allowed
     for one in everybody:
         cap = context.privacy_cap
         if cap is not None and (one.person_id is None or so_far[one.person_id] + Fraction(most) > Fraction(cap)):

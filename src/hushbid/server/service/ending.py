@@ -77,7 +77,7 @@ def finish_job(tx: Transaction, job_id: str) -> None:
 
 def destroy_key(desk: Desk, campaign_id: str) -> None:
     """Destroy the key to a campaign's values, then say so; done again after a crash."""
-    desk.context.vault.destroy(campaign_id)
+    desk.context.vault.destroy(campaign_id)  # before it is said: after a crash it is done again
     desk.context.crash("release.key-destroyed")
 
     def note(tx: Transaction) -> None:

@@ -38,6 +38,7 @@ def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
         raise NoEntry(why_ended(found.ended_by, used=found.secret is not None), found.ended_at)
     participant = participants.in_transaction(tx, found.participant_id)
     campaign = campaigns.of_participant(tx, participant)
+    # first use: the link is tied to this device's secret
     if found.secret is None:
         if links.is_secret(tx.connection, mine):
             raise InputError("secret must be drawn anew for every link.")
@@ -46,7 +47,7 @@ def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
             event = events.append(tx, campaign.id, "own-link-used", {"participant": participant.id})
             _note(tx, campaign, replace(participant, own_links_used=(*participant.own_links_used, event.at)))
         links.use(tx.writing, found, mine, tx.at)
-    elif not hmac.compare_digest(found.secret, mine):
+    elif not hmac.compare_digest(found.secret, mine):  # used by somebody else
         raise NoEntry("used", found.used_at)
     participant = participants.in_transaction(tx, found.participant_id)
     return participation_view(campaign, participant, reads_only=found.reads_only)
@@ -57,6 +58,7 @@ def own_link(tx: Transaction, secret: str) -> OwnLink:
     participant, campaign = _changing(tx, secret)
     _require_no_receipts_being_made(campaign)
     token, her = new_token("device"), participant.id
+    # one unused link at a time
     links.end_unused(tx.connection, her, tx.at, made_by="herself", by="replaced")
     links.add(tx.connection, [links.row(token, her, made_by="herself", at=tx.at)])
     event = events.append(tx, campaign.id, "own-link-made", {"participant": her})
@@ -70,7 +72,7 @@ def end_others(tx: Transaction, secret: str) -> DevicesView:
     ended = links.end(tx.connection, participant.id, tx.at, by="closed", but=hashed(secret))
     if ended:
         events.append(tx, campaign.id, "devices-ended", {"participant": participant.id, "links": ended})
-        tx.memory.write(tx.connection)
+        tx.memory.write(tx.connection)  # what is read next must see it
     return devices(tx.connection, secret)
 
 
@@ -90,6 +92,7 @@ def devices(connection: Connection, secret: str) -> DevicesView:
     for event in events.about(connection, participant.id):
         if event.kind in times:
             times[event.kind].append(event.at)
+    # what she can check: who else is in, since when, and by which links
     open_now = [link for link in all_links if link.secret is not None and link.ended_at is None]
     return DevicesView(
         devices=tuple(

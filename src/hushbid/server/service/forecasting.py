@@ -47,6 +47,7 @@ def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Ef
     errors: list[float] = []
     bought: list[float] = []
     end = time.monotonic() + effort.seconds
+    # as many campaigns as the time allows, but never too few
     while len(paid) < effort.most and (len(paid) < effort.least or time.monotonic() < end):
         outcome = market.acquire(market.prior.sample(len(groups), rng=rng))
         paid.append(outcome.total_payment)
@@ -92,6 +93,7 @@ def _menu(
     found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     end = time.monotonic() + effort.seconds
     while done < effort.most and (done < effort.least or time.monotonic() < end):
+        # one person's curve in each campaign; without groups a menu does several at once
         if isinstance(market.prior, Grouped):
             loss, payment = market.acquire(market.prior.sample(rng=rng)).schedule(row).at(reports)
             found.append((loss, payment, (loss > 0.0).astype(float)))
@@ -114,7 +116,7 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
     fees = settings.participation_fee * people
 
     def minor(amount: float) -> int:
-        return math.ceil(amount * 10.0**settings.decimals) + people + fees
+        return math.ceil(amount * 10.0**settings.decimals) + people + fees  # each payment is rounded up by itself
 
     ordered = np.sort(paid)
     return Spending(
@@ -128,7 +130,7 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
 
 
 def _generator(settings: CampaignSettings, groups: Sequence[str | None]) -> np.random.Generator:
-    """The same simulated people for the same settings: what was shown can be shown again."""
+    """Made from settings and groups alone: whoever looks again sees the same simulated people, perhaps more of them."""
     content = plain_text({"settings": settings.to_dict(), "groups": list(groups)})
     return np.random.default_rng(list(hashlib.sha256(content.encode()).digest()))
 

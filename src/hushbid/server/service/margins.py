@@ -22,6 +22,7 @@ def shown_release(release: Release) -> dict[str, Any]:
     """
     low, high = release.bounds
     public = published_half_width(planned=release.planned_error, delivered=release.error, width=high - low, level=LEVEL)
+    # of few, the width would tell a report
     if release.bought_from < FEWEST_PEOPLE:
         public = math.inf
     return {

@@ -21,7 +21,7 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         fee=rules.fee_owed(campaign, participant),
         currency=campaign.settings.currency,
         decimals=campaign.settings.decimals,
-        salt=participant.salt,
+        salt=participant.salt,  # keeps others from guessing her entry in the tree
         renewed=participant.renewed,
         own_links=participant.own_links,
         own_links_used=participant.own_links_used,

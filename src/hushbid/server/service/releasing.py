@@ -63,6 +63,7 @@ def run(desk: Desk, job: JobView) -> None:
         record = campaigns.record_of(connection, campaign.id)
         found = {one.id: one for one in participants.everybody(connection, campaign.id)}
     assert record.ids is not None
+    # in the record's order, which the promises are in
     people = [found[name] for name in record.ids]
     release = _drawn(desk, job, campaign, record, people)
     desk.context.crash("release.drawn")
@@ -71,6 +72,7 @@ def run(desk: Desk, job: JobView) -> None:
     over = CampaignState.UNDELIVERED if release is None else CampaignState.RELEASED
     with desk.read() as connection:
         everybody = participants.everybody(connection, campaign.id)
+    # receipts over everybody, also those who never reported
     tree = tree_over(replace(campaign, state=over), everybody)
     if release is None:
         desk.write("release.finish", lambda tx: _finish_nothing(tx, job, campaign, tree))
@@ -78,6 +80,7 @@ def run(desk: Desk, job: JobView) -> None:
         whole = record.with_release(replace(release, key=record.outcome_key))
         content = campaigns.packed(whole)
         desk.write("release.finish", lambda tx: _finish(tx, job, campaign, whole, content, people=everybody, tree=tree))
+    # nothing is kept longer than was promised
     if release is None or campaign.settings.retention_days == 0:
         ending.destroy_key(desk, campaign.id)
 
@@ -86,11 +89,13 @@ def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people:
     """The estimate that stands for this campaign, drawn now if there was none; None if nobody delivered."""
     context, name = desk.context, release_name(campaign.id)
     require_standing(context.home, name)
+    # drawn before: that one, without opening anybody's value
     before = stored(context.home.claims, name)
     if before is not None:
         mark_standing(context.home, name)
         return Release.from_dict(before)
     plan = _plan(campaign, record.outcome)
+    # the only place where values are opened
     data = [opened(context, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people]
     context.crash("release.read")
     _progress(desk, job, 1)
@@ -128,6 +133,7 @@ def _store(desk: Desk, job: JobView, record: Record, people: list[Participant], 
     rows = []
     for row, one in enumerate(people):
         state = one.state
+        # who withdrew stays so
         if promised[row] > 0.0 and state is not ParticipantState.WITHDRAWN:
             state = ParticipantState.DROPPED if row in dropped else ParticipantState.DELIVERED
         rows.append({"id": one.id, "state": state.value, "delivered_loss": losses[row]})
@@ -159,6 +165,7 @@ def _finish(
     campaigns.step(tx.connection, campaign, CampaignState.RELEASED, released_at=tx.at, **named)
     campaigns.put_record(tx.connection, campaign.id, content)
     campaigns.put_release(tx.connection, campaign.id, shown_release(record.release), tx.at)
+    # locally each delivery was entered when it was sent
     if campaign.settings.setting == "central":
         _write_ledger(tx, campaign, people)
     else:

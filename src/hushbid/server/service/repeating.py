@@ -77,7 +77,7 @@ class Request:
             result = operation(tx)
             self.answer = self.encode(result)
             nonce = secrets.token_bytes(_NONCE_BYTES)
-            sealed = nonce + self._cipher().encrypt(nonce, self.answer, None)
+            sealed = nonce + self._cipher().encrypt(nonce, self.answer, None)  # answers hold links
             jobs.remember(tx.connection, self._place, request=self._digest, answer=sealed, at=tx.at)
             return result
 

@@ -29,6 +29,7 @@ def report(tx: Transaction, secret: str, sensitivity: object) -> ParticipationVi
     kind = "reported" if participant.report is None else "report-changed"
     changed = replace(participant, state=ParticipantState.REPORTED, report=value, reported_at=tx.now)
     participants.reported(tx, changed)
+    # the log holds a commitment only: the salt stays with her
     body = {
         "participant": participant.id,
         "report_commitment": report_commitment(participant.id, value, participant.salt),
@@ -74,6 +75,7 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
     """
     state, connection = ParticipantState.WITHDRAWN, tx.connection
     if campaign.state is CampaignState.REPORTING:
+        # without the salt nobody can open the commitment that the log holds
         changed = replace(participant, state=state, report=None, salt=new_salt())
         participants.change(connection, participant.id, state=state.value, report=None, salt=changed.salt)
     else:

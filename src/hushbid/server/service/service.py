@@ -115,6 +115,7 @@ class Service:
         )
         self._tree_of = personal.TreeOf()
         self._forgot_at: datetime | None = None
+        # the order matters: the folder, the cap, the tables, the writer, then what a crash left
         with ExitStack() as held:
             lock = lock_file(home.path / "lock", "Another server is running in this folder: stop it first.")
             held.callback(os.close, lock)
@@ -129,6 +130,7 @@ class Service:
             self._desk = Desk(context=self._context, write=self._write, read=self._read)
             self._jobs = Jobs(self._run_job, self._job_failed)
             held.callback(self._jobs.close)
+            # before anybody is answered
             for job in starting.take_up(self._desk):
                 self._jobs.start(job)
             self._held = held.pop_all()
@@ -181,7 +183,7 @@ class Service:
         """Begin a session; refused, and ever later, after failures."""
         known = accounts.checked_name(name)
         counted = accounts.subjects(self._context.identity_key, known, address)
-        self._write("login", lambda tx: accounts.attempt(tx, counted))
+        self._write("login", lambda tx: accounts.attempt(tx, counted))  # a failure until it succeeds
         with self._read() as connection:
             user = stored_accounts.user_named(connection, known)
         if not accounts.password_fits(user, password) or user is None:
@@ -395,7 +397,7 @@ class Service:
         return self.enter_soon(link, secret).result()
 
     def enter_soon(self, link: str, secret: object) -> "Future[ParticipationView]":
-        """The same without waiting; the future's result is there once the exchange is durable."""
+        """What `enter` does, without waiting: the future's result is there once the exchange is durable."""
         return self._writer.submit("enter", lambda tx: entering.enter(tx, link, secret), checks_first=True)
 
     def own_link(self, secret: str) -> OwnLink:
@@ -437,7 +439,7 @@ class Service:
         return self.report_soon(secret, sensitivity).result()
 
     def report_soon(self, secret: str, sensitivity: object) -> "Future[ParticipationView]":
-        """The same without waiting; the future's result is there once the report is durable."""
+        """What `report` does, without waiting: the future's result is there once the report is durable."""
         return self._writer.submit(
             "report", lambda tx: reporting.report(tx, secret, sensitivity), checks_first=True, secret=secret
         )
@@ -455,7 +457,7 @@ class Service:
         return self.deliver_soon(secret, given, nonce=nonce).result()
 
     def deliver_soon(self, secret: str, given: object, *, nonce: object) -> "Future[ParticipationView]":
-        """The same without waiting; the future's result is there once the delivery is durable."""
+        """What `deliver` does, without waiting: the future's result is there once the delivery is durable."""
         return self._writer.submit(
             "delivery",
             lambda tx: delivering.deliver(tx, self._context, secret, given, nonce),
@@ -558,6 +560,7 @@ class Service:
         with self._read() as connection:
             campaign = campaigns.get(connection, job.campaign)
         starting.take_up_withdrawals(self._desk, campaign)
+        # a restored database may be behind: the estimate drawn, or the key destroyed, before
         again = starting.take_up_delivering(self._desk, campaign)
         if again is not None:
             releasing.run(self._desk, again)

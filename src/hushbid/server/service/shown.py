@@ -110,7 +110,7 @@ def participation_view(
         state=participant.state,
         group=participant.group_name,
         report=participant.report,
-        promised=participant.promised if decided else None,
+        promised=participant.promised if decided else None,  # stored some at a time before it stands
         payment=participant.payment if decided else None,
         delivered_at=participant.delivered_at,
         delivered_loss=participant.delivered_loss if campaign.released_at is not None else None,
@@ -138,6 +138,7 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
     if campaign.opened_at is None:
         raise NotFound("There is no such campaign.")
     head = events.last(connection, campaign.id)
+    # the analyst decides beforehand whether the estimate is public
     shown = campaign.settings.public_estimate and campaign.released_at is not None
     return PublicView(
         campaign=campaign.id,

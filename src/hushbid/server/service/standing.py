@@ -48,6 +48,7 @@ def require_standing(home: Home, name: str) -> None:
 def require_all_standing(home: Home, known: Iterable[Campaign]) -> None:
     """Refuse to start if anything is missing that is marked, or that the database says was decided or drawn; then mark
     all that is there, which older versions did not."""
+    # marked, or decided by the database, and gone: refuse
     for mark in sorted(home.data_keys.glob(f"*{_MARK}")):
         _require_claim(home, mark.name.removesuffix(_MARK))
     for campaign in known:
@@ -55,6 +56,7 @@ def require_all_standing(home: Home, known: Iterable[Campaign]) -> None:
             _require_claim(home, decision_name(campaign.id))
         if campaign.state in (CampaignState.RELEASED, CampaignState.CLOSED):
             _require_claim(home, release_name(campaign.id))
+    # there but not marked: of an older version
     for kind in (_DECISION, _RELEASE):
         for claim in sorted(home.claims.glob(f"{kind}*{_SUFFIX}")):
             mark_standing(home, claim.name.removesuffix(_SUFFIX))

@@ -63,16 +63,19 @@ def take_up(desk: Desk) -> list[JobView]:
         known = {campaign.id: campaign for campaign in campaigns.in_states(connection, *CampaignState)}
         entered = ledger.campaigns_known(connection)
     require_all_standing(desk.context.home, known.values())
+    # decisions outside that the database does not know
     for campaign_id in decided(desk.context.home):
         campaign = known.get(campaign_id)
         if campaign is None and campaign_id not in entered:
             desk.write("restore", partial(_remember, desk=desk, campaign_id=campaign_id))
         elif campaign is not None and campaign.state in _UNDECIDED:
             desk.write("restore", partial(_cancel_undecided, desk=desk, campaign=campaign))
+    # withdrawals and destroyed keys that it does not know
     for campaign in known.values():
         take_up_withdrawals(desk, campaign)
         take_up_delivering(desk, campaign)
     with desk.read() as connection:
+        # releases of earlier versions
         bare = campaigns.released_without_margin(connection)
     if bare:
         desk.write("restore", partial(_state_margins, released=bare))
@@ -123,6 +126,7 @@ def _remember(tx: Transaction, desk: Desk, campaign_id: str) -> None:
     decision = stored(desk.context.home.claims, decision_name(campaign_id))
     if decision is None or not decision["people"]:
         return
+    # by identity: the person may have been forgotten too
     persons = ledger.persons_of(tx.connection, list(decision["people"]), tx.at)
     rows = [
         {

@@ -58,7 +58,7 @@ def dump(connection: Connection, file: IO[bytes], *, at: str) -> Backup:
 
         def put(content: Any) -> None:
             line = json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
-            digest.update(line)
+            digest.update(line)  # the last line, which holds it, is not in it
             packed.write(line)
 
         put(header)
@@ -95,6 +95,7 @@ def restore(connection: Connection, file: IO[bytes], *, replace: bool) -> None:
     with _Reader(file) as reader:
         if reader.header["tables"] != revision(connection):
             raise RecordError("The backup was made by another version of Hushbid: restore it with that version.")
+        # those that point to others first; in the caller's transaction, so all or nothing
         for table in reversed(metadata.sorted_tables):
             connection.execute(delete(table))
         for name, group in itertools.groupby(reader.rows(), key=lambda one: one[0]):
@@ -137,6 +138,7 @@ class _Reader:
             with _damage_is_told():
                 line = self._packed.readline()
                 content = json.loads(line)
+                # the last line: as many rows as were written, and nothing changed
                 if "sha256" in content:
                     if (content["rows"], content["sha256"]) != (count, self._digest.hexdigest()):
                         raise RecordError(_NO_BACKUP)

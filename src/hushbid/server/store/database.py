@@ -43,7 +43,7 @@ class Database:
         self._writer: Connection | None = None
         try:
             if self.is_sqlite:
-                _create_private(Path(str(self.url.database)))
+                _create_private(Path(str(self.url.database)))  # before SQLite would, for its owner's eyes only
             if self.is_sqlite and exclusive:
                 self._lock_file = lock_file(self._lock_path(), _TAKEN)
             self.reconnect()
@@ -100,6 +100,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection that sees one consistent state and changes nothing."""
+        # one transaction, so that all its reads see the same moment
         with self._reading.connect() as connection, connection.begin():
             yield connection
 
@@ -115,6 +116,7 @@ class Database:
     def _take_advisory_lock(self, connection: Connection) -> None:
         wait = f"{max(int(self._patience * 1000), 1)}ms"
         with connection.begin():
+            # a server that is dying gets some time
             connection.execute(text("SELECT set_config('lock_timeout', :wait, false)"), {"wait": wait})
         try:
             with connection.begin():
@@ -170,6 +172,7 @@ def _sqlite_engine(url: URL, *, writes: bool, **options: Any) -> Engine:
         connection.isolation_level = None  # the driver begins no transaction by itself
         cursor = connection.cursor()
         if writes:
+            # readers beside the writer; durable at commit; deleted values overwritten
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
                 cursor.execute(f"PRAGMA {pragma}")
         else:

@@ -36,7 +36,7 @@ def append(tx: Transaction, campaign_id: str, kind: str, body: Mapping[str, Any]
             "hash": event.hash,
         },
     )
-    tx.memory.heads[campaign_id] = event.head
+    tx.memory.heads[campaign_id] = event.head  # not written yet, but what the next one continues
     return event.head
 
 

@@ -20,6 +20,7 @@ def persons_of(connection: Connection, identities: list[str], at: str) -> dict[s
         part = identities[start : start + _AT_ONCE]
         query = select(people.c.identity, people.c.id).where(people.c.identity.in_(part))
         known.update((row.identity, row.id) for row in connection.execute(query))
+    # each identity once, in the order given
     fresh = [identity for identity in dict.fromkeys(identities) if identity not in known]
     rows = [{"id": new_id("h"), "identity": identity, "created_at": at} for identity in fresh]
     if rows:
@@ -45,7 +46,7 @@ def given_up(connection: Connection, person_ids: list[str]) -> dict[str, Fractio
             ledger.c.person_id.in_(person_ids[start : start + _AT_ONCE])
         )
         for row in connection.execute(query):
-            totals[row.person_id] += Fraction(row.amount)
+            totals[row.person_id] += Fraction(row.amount)  # no rounding: the cap is compared with exactly this
     return totals
 
 

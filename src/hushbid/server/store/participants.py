@@ -95,6 +95,7 @@ def change(connection: Connection, participant_id: str, **columns: Any) -> None:
 def acting(tx: Transaction, secret: str) -> Participant:
     """The participant who wants to change something, with what earlier operations of the transaction changed."""
     place = hashed(secret)
+    # not among those that the group read together
     if place not in tx.memory.holders:
         found = holder(tx.connection, secret)
         tx.memory.participants.setdefault(found.participant.id, found.participant)
@@ -116,7 +117,7 @@ def in_transaction(tx: Transaction, participant_id: str) -> Participant:
 def recall(connection: Connection, memory: Memory, secrets: Iterable[str]) -> None:
     """Read everybody at once whose secrets a transaction is going to see; those that are not valid are left out."""
     wanted = list({hashed(secret) for secret in secrets})
-    if len(wanted) > 1:
+    if len(wanted) > 1:  # for one alone a query of its own is as good
         for row in connection.execute(_BY_SECRETS, {"secrets": wanted}):
             if row.ended_at is None:
                 memory.participants[row.id] = _participant(row)
@@ -132,6 +133,7 @@ def delivered(tx: Transaction, participant: Participant, secret: str) -> None:
     """Store somebody's sealed value; all her devices but the one with this secret only read from then on."""
     mine = hashed(secret)
     stored_links.let_only_read(tx.writing, participant.id, but=mine)
+    # also for operations of the same transaction
     for place, (who, _) in tx.memory.holders.items():
         if who == participant.id and place != mine:
             tx.memory.holders[place] = who, True

@@ -42,6 +42,7 @@ class Memory:
 
     def write(self, connection: Connection) -> None:
         """Write everything that is still to be written."""
+        # in the order in which statements came first
         for statement, rows in self._unwritten.items():
             connection.execute(statement, rows)
         self._unwritten.clear()
