@@ -90,7 +90,7 @@ class MessageFolder:
         try:
             if not path.exists():
                 with suppress(FileExistsError):
-                    self._write(path, new_secret(), first=True)
+                    self._write(path, new_secret(), first=True)  # of two at once, one wins
             found = path.read_text("ascii")
         except (OSError, ValueError):
             found = ""
@@ -103,6 +103,7 @@ class MessageFolder:
         path = self.path / f"{_name(token)}.place"
         try:
             if not path.exists():
+                # by hard link: both names hold the first one
                 for suffix in (".terms", ".json"):
                     with suppress(FileExistsError, FileNotFoundError):
                         os.link(self.path / f"{_name(token)}{suffix}", self.path / f"{name}{suffix}")

@@ -252,6 +252,7 @@ class _Participant:
         if view.campaign_state == "reporting":  # otherwise the server refuses, and she has agreed to nothing
             place = yield from self._place(view)
             kept = yield Work(lambda: self._keeper.terms(place))
+            # agreed to, durably, before the server hears anything
             terms = _terms(view, kept, float(sensitivity), at_most)
             yield Work(lambda: self._keeper.agree(place, terms))
         told = yield from self._ask(put("/participation/report", {"sensitivity": float(sensitivity)}))
@@ -283,6 +284,7 @@ class _Participant:
         agreed, _ = yield from self._promise("central", at_most, bounds, view)
         number = _datum(value)
         low, high = agreed.bounds
+        # by the range she agreed to: the server must not learn a value outside it
         if not low <= number <= high:
             raise DataError(f"Your value must lie in the public range from {low:g} to {high:g}.")
         content = {"value": number, "nonce": secrets.token_hex(16)}
@@ -296,6 +298,7 @@ class _Participant:
         keys = None
         if fingerprint is not None:
             keys = KeyList.from_dict((yield get("/keys")))
+        # checked here: the server's word that it is in order counts for nothing
         found = verify_receipt(receipt, fingerprint=fingerprint, keys=keys)
         if not found.ok:
             raise RecordError(f"The receipt is not to be relied on: {found.summary()}")
@@ -326,6 +329,7 @@ class _Participant:
     def _entered(self) -> Conversation[str]:
         """Her secret, for which the link is exchanged at first use; again in another process, which changes nothing."""
         if self._secret is None:
+            # kept before it is sent, so that a lost answer can be asked for again
             secret: str = yield Work(lambda: self._keeper.secret(self._token))
             yield replace(put("/participation/secret", {"secret": secret}), bearer=self._token)
             self._secret = secret
@@ -352,6 +356,7 @@ class _Participant:
         place = yield from self._place(view)
         # what she agreed to, from her own device
         kept = yield Work(lambda: self._keeper.terms(place))
+        # another device: what decides on noise must come from her, not from the server
         if kept is None:
             if at_most is None or bounds is None:
                 raise NotAllowed(
@@ -381,7 +386,7 @@ def _terms(view: Participation, kept: Terms | None, price: float, at_most: float
     if kept is not None and (kept.setting, kept.bounds) != (view.setting, view.bounds):
         raise NotAllowed("The campaign names another setting or range than when you first reported: nothing was sent.")
     _require_currency(view, kept)
-    # the least of what is shown, what she names, and what she agreed to before
+    # the least of what is shown and what she names or, if she names nothing, agreed to before
     limits = [limit for limit in (view.max_privacy_loss, at_most) if limit is not None]
     if kept is not None and at_most is None:
         limits.append(kept.largest_loss)

@@ -101,7 +101,7 @@ def _sums_of_the_proof(problem: RivalProblem) -> _Sums:
 
 
 def _sums_as_printed(problem: RivalProblem) -> _Sums:
-    sums = _sums_of_the_proof(problem)
+    sums = _sums_of_the_proof(problem)  # erratum 1: B_i without 1/V
     return _Sums(sums.count, sums.first * problem.variance, sums.second)
 
 
@@ -147,6 +147,7 @@ def _stationary_points(i: int, problem: RivalProblem, sums: _Sums) -> list[float
     unit = np.cbrt(slope / (4.0 * problem.error_weight))
     constant = (sums.second[i] - sums.first[i] * slope) / (slope * unit)
     roots = np.roots([1.0, 0.0, 0.0, -1.0, constant])
+    # a double root comes out with a small imaginary part
     real = roots.real[np.abs(roots.imag) <= 1e-7 * np.abs(roots.real)]
     return [float((t * unit + sums.first[i]) / sums.count[i]) for t in real if t > 0]
 

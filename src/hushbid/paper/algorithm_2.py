@@ -146,6 +146,7 @@ def _search(
         grid = _grid(limits.lower, float(limits.upper[i - 1]), points)
         costs = problem.virtual_costs[:i]
         roots = stationary_losses(costs[:, None] * grid[None, :] ** 2 / problem.error_weight, variance=problem.variance)
+        # above the multiplier where the dearest one's roots merge there is nothing to score
         exists = np.all(np.isfinite(roots.high), axis=0)
         if not exists.any():
             continue

@@ -150,7 +150,7 @@ def _top_of_mesh(own: _OwnLoss, accuracy: float) -> float:
     if np.isfinite(top):
         return float(top)
     bound = own.cost_of_ignoring_her()
-    tail = (accuracy / 2.0) / (bound + accuracy / 2.0)
+    tail = (accuracy / 2.0) / (bound + accuracy / 2.0)  # M·tail/(1 − tail) = accuracy/2
     return float(own.prior.quantile(1.0 - tail))
 
 

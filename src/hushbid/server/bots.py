@@ -145,7 +145,7 @@ async def play_campaign(
                 found = await run(analyst.wait, campaign)
         await stage.act("receipts", bots, Bot.finish)
     await run(analyst.mark_paid, campaign)
-    # what bots were told, against what the server's log and record say
+    # one root on all receipts, and a log that holds
     stage.tally.problems += await run(_audit, analyst, campaign, stage.tally)
     estimate = await run(analyst.estimate, campaign) if found.state in ("released", "closed") else None
     return Played(
