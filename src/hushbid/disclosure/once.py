@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.disclosure.account import Marks, Settled, refuse_neighbour, settle
-from hushbid.disclosure.asking import (
+from hushbid.disclosure.claim_names import (
     Ask,
     Digests,
     as_question,
@@ -20,9 +19,10 @@ from hushbid.disclosure.asking import (
     person_digests,
     tallied,
 )
-from hushbid.disclosure.plan import ReleasePlan, rows_text
-from hushbid.disclosure.publish import draw_first, prepare, was_shown
+from hushbid.disclosure.claim_store import Marks, Settled, refuse_neighbour, settle
+from hushbid.disclosure.promises import ReleasePlan, rows_text
 from hushbid.disclosure.release import FORMAT, Release
+from hushbid.disclosure.releasing import draw_first, prepare, was_shown
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
 from hushbid.ids import id_texts
 

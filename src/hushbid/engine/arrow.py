@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hushbid.engine.boundary import (
+from hushbid.engine.adapter import (
     BATCH_ROWS,
     Batch,
     Mapper,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.exact import ExactSums
-from hushbid.engine.boundary import Batch
+from hushbid.engine.adapter import Batch
 from hushbid.engine.histogram import COARSE, Histogram
 from hushbid.engine.people import PROBLEMS, FloatArray, Keys, People, Rows
 
@@ -409,6 +409,6 @@ class GatherKernel:
 
 
 def _indices(places: NDArray[np.intp]) -> object:
-    from hushbid.engine.boundary import pyarrow
+    from hushbid.engine.adapter import pyarrow
 
     return pyarrow().array(places)

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.engine.boundary import Batch, Fields, Frame, pyarrow
+from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
-from hushbid.engine.money import Currency
 from hushbid.engine.opening import is_url, open_engine
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced, exact_total
 from hushbid.errors import InputError, MarketError
-from hushbid.record.money import rounded_up
+from hushbid.money import Currency, rounded_up
 
 _LARGEST = 2.0**53
 _MONEY: Fields = (("payment_minor", "int64"), ("currency", "string"))

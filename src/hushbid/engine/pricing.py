@@ -10,17 +10,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.engine.atomic import Staging
-from hushbid.engine.boundary import Batch, Engine, Frame
-from hushbid.engine.central import WINDOW, first_bracket, normal_scale, solve
+from hushbid.durable import Staging
+from hushbid.engine.adapter import Batch, Engine, Frame
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
-from hushbid.engine.gather import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.ids import refusal, refused_kind
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People
 from hushbid.engine.run import Progress, Run
+from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
+from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market
 from hushbid.mechanism.fields import refuse_unreleasable
