@@ -136,8 +136,7 @@ def as_problem(
         raise InputError(f"variance must be nonnegative and finite, got {spread}.")
     if cheapest == 0.0:
         costs = costs + 0.0  # -0.0 becomes 0.0
-    # the caller's own small array: a copy, for the certificate
-    elif costs is virtual_costs and n <= _COPIED_UP_TO:
+    elif costs is virtual_costs and n <= _COPIED_UP_TO:  # the caller's own array, which may change
         costs = costs.copy()
     return Problem(costs, spread, weight, None if tie_key is None else as_keys(tie_key, n), cheapest)
 
@@ -151,6 +150,7 @@ def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     elif isinstance(tie_key, (str, bytes)) or not hasattr(tie_key, "__len__"):
         raise InputError(f"tie_key must have one entry per person ({n}), got {type(tie_key).__name__}.")
     else:
+        # without NumPy's conversions, which may make different keys equal
         items = list(tie_key)
         kinds = sorted({type(item).__name__ for item in items})
         if len(kinds) > 1 or kinds == ["NoneType"]:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.local import draw_messages
-from hushbid.disclosure.plan import as_bounds
+from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import InputError
 from hushbid.estimation import FloatArray, as_losses, is_central
 
@@ -187,6 +187,7 @@ def _lower_bound(outputs: dict[str, FloatArray], doubt: float) -> tuple[float, s
 
 def _attack(first: FloatArray, second: FloatArray, doubt: float) -> tuple[float, str]:
     """Choose an event on one half of the outputs, then bound its log likelihood ratio on the other half."""
+    # on the first half: the event with the best bound
     half = first.size // 2
     best, choice = -math.inf, ("output", 0.0, True)
     for feature in ("output", "granularity"):

@@ -121,6 +121,7 @@ class Rival(ABC):
         mse = made.mse * self.market.width**2
         weight = np.asarray(self.market.user_weight, dtype=np.float64)
         payments = made.rent.copy()
+        # t = β·(MSE − V) + c·ε + rent; a loss without limit is no price
         sold = (made.privacy_loss > 0) & (made.privacy_loss < np.inf)
         payments[sold] += stated[sold] * made.privacy_loss[sold]
         if (weight > 0).any():
@@ -222,6 +223,7 @@ class Pool:
         levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
         if len(self.parts) == 1:
             return np.asarray(self.parts[0][1].quantile(levels))
+        # between the groups' own quantiles, by bisection
         each = np.stack([np.asarray(part.quantile(levels)) for _, part in self.parts])
         low, high = each.min(axis=0), each.max(axis=0)
         for _ in range(60):

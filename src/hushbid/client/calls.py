@@ -135,6 +135,7 @@ def answer(call: Call, status: int, content: bytes, *, attempt: int = 1) -> Any:
     """What a response says; a refusal is raised."""
     if status >= 400:
         problem = refusal(status, content)
+        # an earlier attempt may have been carried out
         if attempt > 1 and type(problem) is Conflict:
             problem = ConflictAfterRetry(str(problem))
         raise problem
@@ -163,6 +164,7 @@ def refusal(status: int, content: bytes) -> Exception:
     sentence = _sentence(problem, status)
     if status >= 500:
         return ServerFailed(sentence)
+    # the problem's type decides, then its status
     name = str(problem.get("type", "")).rstrip("/").rpartition("/")[2].rpartition(":")[2]
     kind = (
         _BY_TYPE.get(name)

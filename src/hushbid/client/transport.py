@@ -82,6 +82,7 @@ class Transport:
                     raise _unreachable(self.url, problem) from None
                 self._sleep(_pause(attempt))
                 continue
+            # an answer, unless the server asks for patience
             if last or not busy(response.status_code):
                 return answer(call, response.status_code, response.content, attempt=attempt)
             self._sleep(_pause(attempt, response.headers.get("retry-after")))
@@ -151,6 +152,7 @@ class AsyncTransport:
         httpx = _httpx()
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
+            # held for the request only, not for the pause after it
             client = await self._idle.get()
             try:
                 response = await client.request(call.method, call.path, **_parts(call, {}))
@@ -172,6 +174,7 @@ class AsyncTransport:
 def _parts(call: Call, headers: dict[str, str]) -> dict[str, Any]:
     """A call in httpx's words."""
     named = headers if call.bearer is None else {**headers, **_bearer(call.bearer)}
+    # the same key at every attempt
     if call.key is not None:
         named = {**named, "Idempotency-Key": call.key}
     parts: dict[str, Any] = {"headers": named, "params": dict(call.query) or None}
@@ -184,6 +187,7 @@ def _pause(attempt: int, retry_after: str | None = None) -> float:
     """How long to wait after a failed attempt: what the server asks for, or longer each time and never in step."""
     if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
         return min(float(retry_after), _LONGEST_PAUSE)
+    # at random, so that clients that failed together do not come back together
     return min(_FIRST_PAUSE * 2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
 
 

@@ -56,6 +56,7 @@ def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -
     """What was drawn under this name; if nothing was, draw it, store it durably, and only then return it."""
     with usable(folder):
         make_folder(folder)
+        # of all who ask at once, one draws; the others wait and find it
         with _claimed(folder, name):
             found = _stored(folder, name)
             if found is None:
@@ -78,7 +79,7 @@ def make_folder(folder: Path) -> None:
 def write_first(path: Path, content: bytes) -> None:
     """A file that appears complete and durable, and is never replaced. Whoever calls holds a lock."""
     draft = path.with_name(f"{path.name}.new")
-    draft.unlink(missing_ok=True)
+    draft.unlink(missing_ok=True)  # of somebody who died
     _write(draft, content)
     _sync(draft)
     os.link(draft, path)
@@ -146,7 +147,7 @@ def _take_claim(folder: Path, path: Path) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return os.open(path, os.O_RDWR)
-    os.fsync(descriptor)
+    os.fsync(descriptor)  # the claim is durable before anything is drawn
     _sync(folder)
     return descriptor
 
@@ -154,14 +155,18 @@ def _take_claim(folder: Path, path: Path) -> int:
 def _store(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> None:
     """Write the drawing under its draft name, then give it its final name, durably at each step. The lock is held."""
     draft, final = folder / f"{name}.draft", folder / f"{name}.json"
+    # step 1: a complete draft of somebody who died is taken over, else draw
     if _read(draft) is None:
         if _says_drawn(folder, name):
             raise _gone(folder, name)
         draft.unlink(missing_ok=True)
         _write(draft, _sealed(draw()))
+    # step 2: durable, content and name
     _sync(draft)
     _sync(folder)
+    # step 3: from here on a missing file is refused, never drawn again
     _say_drawn(folder, name)
+    # step 4: its name, in one step
     os.link(draft, final)  # unlike a rename, fails if the final file exists
     _sync(folder)
     draft.unlink()
@@ -223,6 +228,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def _opened(content: bytes) -> dict[str, Any] | None:
     """The drawing in a sealed file; None if it is torn or damaged."""
+    # whole, to the last byte, or not at all
     text = content[len(_head(b"")) : -len(_TAIL)]
     if content != _head(text) + text + _TAIL:
         return None

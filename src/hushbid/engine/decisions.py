@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.central import Optimum
-from hushbid.engine.boundary import Batch, Fields, pyarrow
+from hushbid.engine.adapter import Batch, Fields, pyarrow
 from hushbid.engine.curves import Curve
 from hushbid.engine.passes import GatherKernel
 from hushbid.engine.people import FloatArray, Keys, People, Rows, lookup_keys
@@ -105,6 +105,7 @@ class LookupKernel:
             self.gather.ties(batch, rows, which),
             self.salt,
         )
+        # sorted keys: where it would stand, and whether it does
         place = np.minimum(self.keys.searchsorted(keys), self.keys.size - 1)
         hit = self.keys[place] == keys
         return which[hit], place[hit]
@@ -190,6 +191,7 @@ def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:
     good = rows.good
     if good is None:
         return [pa.array(values) for values in decided]
+    # a row that cannot be priced stays, with nulls
     columns = []
     for values in decided:
         column = np.zeros(good.size, dtype=values.dtype)

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.engine.atomic import STREAM, Write
+from hushbid.durable import STREAM, Write
 from hushbid.engine.ids import refusal, refused_kind
 from hushbid.errors import InputError, MissingExtra
 from hushbid.ids import id_texts
@@ -106,6 +106,7 @@ class Table:
         keys = self.ids(name)
         if len(set(keys)) == len(keys) and "" not in keys:
             return keys
+        # something is wrong: say where
         first: dict[str, int] = {}
         empty, again = np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=bool)
         for row, key in enumerate(keys):
@@ -234,6 +235,7 @@ def _header(text: io.TextIOBase, source: str, needed: list[str]) -> tuple[list[s
             names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
         except csv.Error as problem:
             raise InputError(f"{source}, line 1, is not CSV: {problem}.") from None
+        # most of the names that are needed, then most names, then the usual delimiter
         readings.append((sum(name in names for name in needed), len(names), -_DELIMITERS.index(delimiter), names))
     _, _, place, names = max(readings)
     if not any(names):
@@ -268,6 +270,7 @@ def _parsed(column: Column) -> tuple[FloatArray, NDArray[np.bool_]]:
         cells = column.tolist()
         values = np.array([float(cell) if type(cell) is int else math.nan for cell in cells])
         return values, np.isnan(values) & np.array([cell is not None for cell in cells], dtype=bool)
+    # the quick way, if no cell is missing, strange or written with underscores
     try:
         values = np.array([float(cell) for cell in column])
         if not (np.isnan(values).any() or any("_" in cell for cell in column)):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.engine.boundary import Batch, in_threads, pyarrow
+from hushbid.engine.adapter import Batch, in_threads, pyarrow
 from hushbid.errors import InputError
 from hushbid.ids import ALLOWED
 
@@ -65,11 +65,13 @@ def _count(read: Callable[[], Iterable[Batch]], rows: int, part: int, parts: int
             size, prints = kept.size, np.concatenate([kept, np.empty(found.size + AT_ONCE, dtype=np.uint64)])
         prints[size : size + found.size] = found
         size, is_exact = size + found.size, is_exact and exact
+    # sorted, equal ones stand together
     prints = prints[:size]
     prints.sort()
     different, again = _runs(prints)
     if is_exact or not again.size or again.size > _LOOKED_AT:  # so many accidents do not happen
         return different
+    # texts that share a fingerprint: once more, by themselves
     texts: set[Any] = set()
     for some in in_threads(_look(batch, again) for batch in read()):
         texts |= some
@@ -110,6 +112,7 @@ def fingerprints(column: Any) -> tuple[Prints, bool]:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
+    # numbers: one to one
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         column = column.cast(pa.int64() if not pa.types.is_uint64(kind) else kind)
         return _mixed(column.to_numpy(zero_copy_only=False).view(np.uint64)), True
@@ -124,12 +127,14 @@ def _of_texts(column: Any) -> Prints:
     size = len(column)
     ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + size + 1]
     bytes_ = np.concatenate([np.frombuffer(content or b"", dtype=np.uint8)[: int(ends[-1])], np.zeros(8, np.uint8)])
+    # every run of eight bytes as a number, overlapping, without copying
     words: Prints = np.ndarray((bytes_.size - 7,), dtype="<u8", buffer=bytes_.data, strides=(1,))
     starts, lengths = ends[:-1], np.diff(ends)
     found = _mixed(lengths.astype(np.uint64))
     for done in range(0, int(lengths.max(initial=0)), 8):
         which = np.flatnonzero(lengths > done)
         left = np.minimum(lengths[which] - done, 8).astype(np.uint64)
+        # the last word of a text ends within the next one
         mask = np.where(
             left == 8, ~np.uint64(0), (np.uint64(1) << (np.uint64(8) * (left % np.uint64(8)))) - np.uint64(1)
         )

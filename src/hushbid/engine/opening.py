@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hushbid.engine.adapter import Engine
 from hushbid.engine.arrow import ArrowEngine
-from hushbid.engine.boundary import Engine
 from hushbid.errors import InputError, MissingExtra
 
 NAMES = ("auto", "memory", "polars", "duckdb", "spark")
@@ -20,6 +20,7 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
         raise InputError(f"engine must be one of {', '.join(NAMES)}, or spark: with a master URL, got {engine!r}.")
     if isinstance(population, str | Path):
         return _open_path(population, engine)
+    # by the name of its module: none of the libraries is imported to find out
     kind = type(population).__module__.partition(".")[0]
     if kind not in ("pyarrow", "polars", "duckdb", "_duckdb", "pyspark"):
         raise InputError(
@@ -34,15 +35,15 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
 
 def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
     if kind == "polars":
-        from hushbid.engine.polars_frame import PolarsEngine
+        from hushbid.engine.polars import PolarsEngine
 
         return PolarsEngine(population)
     if kind == "duckdb":
-        from hushbid.engine.duckdb_relation import DuckDBEngine
+        from hushbid.engine.duckdb import DuckDBEngine
 
         return DuckDBEngine(population, connection)
     if kind == "spark":
-        from hushbid.engine.spark_frame import SparkEngine
+        from hushbid.engine.spark import SparkEngine
 
         return SparkEngine(population)
     return ArrowEngine(population)
@@ -75,6 +76,7 @@ def _naming_the_extra(engine: str) -> Iterator[None]:
 
 def _open_file(path: Path, engine: str) -> Engine:
     """All engines read the same files in the same order; folders called ``name=value`` are a column."""
+    # whichever engine reads them, Arrow lists the files
     opened = ArrowEngine(path)
     files = opened.files
     if engine == "auto":

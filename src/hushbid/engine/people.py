@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
-from hushbid.engine.boundary import Batch, pyarrow
+from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.errors import InputError
 from hushbid.ids import id_texts
 from hushbid.priors import Prior
@@ -132,8 +132,10 @@ class People:
             fine = fine and bool((groups >= 0).all())
         if variance is not None:
             fine = fine and bool(((variance >= 0.0) & (variance < np.inf)).all())
+        # the usual case costs no further array
         if fine:
             return None
+        # later lines overwrite earlier ones: the first of the list is said
         problem = np.zeros(reports.size, dtype=np.int8)
         if variance is not None:
             problem[~((variance >= 0.0) & (variance < np.inf))] = 5
@@ -155,6 +157,7 @@ def lookup_keys(
     """A number for each person by which her decision is found again; ``salt`` gives others where two are equal."""
     odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
     odd += np.uint64(2 * salt)
+    # odd factors permute 64-bit numbers: one column alone never collides; + 0.0 makes -0.0 and 0.0 one
     keys: Keys = np.ascontiguousarray(reports + 0.0).view(np.uint64) * odd[0]
     if groups is not None:
         keys ^= (groups.astype(np.uint64) + np.uint64(1)) * odd[1]

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from hushbid.disclosure import Release, ReleasePlan, local, noise
-from hushbid.disclosure.account import settle
+from hushbid.disclosure.claim_store import settle
 from hushbid.disclosure.error import ErrorModel, published_errors
-from hushbid.disclosure.fields import Fields
 from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
 from hushbid.disclosure.once import other_data
 from hushbid.disclosure.release import FORMAT as RELEASE_FORMAT
+from hushbid.documents import Fields
+from hushbid.engine.adapter import Batch
 from hushbid.engine.asking import asked_of
-from hushbid.engine.boundary import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced, exact_total
@@ -132,12 +132,15 @@ class SumsKernel:
         values = floats_of(batch.column(self.data), self.data)
         values = values if rows.good is None else values[rows.good]
         asked, present = losses > 0.0, ~np.isnan(values)
+        # bought from, and delivered; nobody else's datum is read any further
         used = asked & present
         scaled = np.floor(np.ldexp(losses[used], self.exponent))
         if (np.ldexp(scaled, -self.exponent) > losses[used]).any():  # both are doubles, and exact
             raise ReleaseError("The noise would not keep a promise; nothing was drawn.")
+        # integers from here on, so that sums do not depend on batches
         weights, data = scaled.astype(np.int64), values[used]
         low, high = self.bounds
+        # for the error only: shares of the largest possible weight, rounded up below
         squares = np.square(np.ldexp(scaled, -self.weight_bits))
         spread = 1.0 if rows.variance is None or self.widest == 0.0 else rows.variance[used] / self.widest
         return Sums(
@@ -178,6 +181,7 @@ class MessagesKernel:
     def __call__(self, batch: Batch, start: int | None) -> Messages:
         rows = self.kernel.people.read(batch)
         which, place = self.kernel.found(batch, rows)
+        # of those who were bought from
         needed = self.kernel.loss[place] > 0.0
         which, place = which[needed], place[needed]
         places = which if rows.good is None else np.flatnonzero(rows.good)[which]

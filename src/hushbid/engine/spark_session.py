@@ -46,6 +46,7 @@ def moved(url: str, *, force: bool) -> Iterator[str]:
     temporary, old = hadoop(f"{place}.tmp"), hadoop(f"{place}.old")
     try:
         yield f"{place}.tmp"
+        # the old one aside, the new one in its place, and back if that fails
         is_replaced = system.exists(target)
         if is_replaced and not (force and system.rename(target, old)):
             raise InputError(f"{url} exists already and cannot be replaced.")

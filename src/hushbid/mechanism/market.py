@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
-from hushbid.disclosure.plan import SMALLEST_LOSS, as_bounds
+from hushbid.disclosure.promises import SMALLEST_LOSS, as_bounds
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
 from hushbid.estimation import best_weights
 from hushbid.mechanism.fields import as_nonnegative, as_number, refuse_unreleasable
@@ -179,8 +179,7 @@ class Market:
         self.check_people(stated.size)
         try:
             return self._decide(stated, costs, tie_key)
-        # nothing bought is an outcome, unless somebody has to live with the error
-        except NobodyToBuyFrom:
+        except NobodyToBuyFrom:  # an outcome too, unless somebody has to live with the error
             if np.any(np.asarray(self.user_weight) > 0):
                 raise
             return Outcome.nothing_bought(self, stated, costs)

@@ -141,15 +141,13 @@ def _rising_spans(values: list[float], relative: float, absolute: float) -> list
     for i, value in enumerate(values):
         if rising and value >= values[extreme]:
             extreme = i
-        # a fall: the rise ended at the extreme
         elif rising and value < values[extreme] * (1.0 - relative) - absolute:
-            spans.append((start, extreme))
+            spans.append((start, extreme))  # a fall: the rise ended at the extreme
             extreme, rising = i, False
         elif not rising and value <= values[extreme]:
             extreme = i
-        # a rise: it began at the extreme
         elif not rising and value > values[extreme] * (1.0 + relative) + absolute:
-            start, extreme, rising = extreme, i, True
+            start, extreme, rising = extreme, i, True  # a rise: it began at the extreme
     spans.append((start if rising else extreme, len(values) - 1))
     return spans
 

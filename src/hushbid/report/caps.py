@@ -10,7 +10,7 @@ import numpy as np
 
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Outcome
-from hushbid.report.aggregates import SMALLEST_CHART
+from hushbid.report.suppression import SMALLEST_CHART
 
 _POINTS = 40
 _DEAREST = 0.5
@@ -32,6 +32,7 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     weight = market.error_weight(outcome.reports.size) * unit
     largest = float(losses.max())
     points: list[tuple[float, float, float]] = []
+    # from no cap downwards, until it costs too much to be of interest
     for part in np.linspace(1.0, 0.0, _POINTS, endpoint=False).tolist():
         clipped = np.minimum(losses, part * largest)
         mse = float(best_weights(clipped, setting=market.setting, variance=variance).mse)

@@ -32,6 +32,7 @@ FloatArray = NDArray[np.float64]
 def selection_facts(weights: FloatArray, reports: FloatArray, *, variance: float, half_width: float) -> SelectionFacts:
     """Which correlation would move the estimate by ``half_width``."""
     n, squares = weights.size, float(np.dot(weights, weights))
+    # √(n Σ w² − 1): zero for equal weights
     unevenness = math.sqrt(max(n * squares - 1.0, 0.0)) if squares > 0.0 else 0.0
     if unevenness < 1e-6:  # equal weights: nobody is preferred
         unevenness = 0.0

@@ -1,0 +1,235 @@
+"""What may be said about people without saying anything about a person.
+
+A privacy loss or a payment tells what somebody reported, so a report that leaves the house holds none. Three rules:
+
+1. A chart or a list of quantiles is drawn from at least `SMALLEST_CHART` people, or not at all.
+2. A bar of a histogram stands for at least `SMALLEST_CELL` people, bars with fewer are joined to their neighbours; and
+   a quantile has as many on either side.
+3. A group has at least `SMALLEST_CHART` people; smaller ones are pooled, together with the smallest large one if the
+   pool would be too small. Amounts of a group in which fewer than `SMALLEST_CELL` people were bought from are
+   withheld, and those of a second group if the first could be had by subtraction. The same holds for all people
+   together: then no amount is told, and errors and the largest loss are rounded up to a coarse step.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.disclosure.error import FEWEST_PEOPLE
+from hushbid.errors import InputError
+from hushbid.mechanism import Outcome
+from hushbid.report.html import plain
+
+FloatArray = NDArray[np.float64]
+
+SMALLEST_CHART = 20
+"""No chart, quantile or group is shown that fewer people are behind."""
+
+SMALLEST_CELL = FEWEST_PEOPLE
+"""No bar and no group's amount is shown that fewer people are behind."""
+
+FEW = f"Fewer than {SMALLEST_CELL} people were bought from, so this could show what one of them reported."
+
+NOT_STATED = "Not stated"
+_LONGEST_POOL = 40
+_FEWEST_BARS, _MOST_BARS = 8, 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Counts between round edges."""
+
+    edges: tuple[float, ...]
+    """One more than counts; bars may differ in width."""
+
+    counts: tuple[int, ...]
+    """People in each bar, at least `SMALLEST_CELL`."""
+
+    width: float
+    """The width of a bar that was not joined to others."""
+
+    @property
+    def heights(self) -> tuple[float, ...]:
+        """People per `width`: what to draw, so that areas are people."""
+        spans = np.diff(self.edges)
+        return tuple((np.asarray(self.counts) * self.width / spans).tolist())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """One group of people; shares are of everybody."""
+
+    name: str
+    """The group's name, or that of the pool."""
+
+    people: int
+    """How many reported."""
+
+    bought_from: int
+    """How many have a positive privacy loss."""
+
+    share_of_people: float
+    """Part of all who reported."""
+
+    share_of_weight: float | None
+    """Part of the estimate that rests on this group; None if withheld."""
+
+    share_of_payment: float | None
+    """Part of all payments; None if withheld, or if payments do not all have one sign."""
+
+    mean_loss: float | None
+    """Privacy loss per person of the group, those who lose nothing included; None if withheld."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labels:
+    """Everybody's group."""
+
+    names: tuple[str, ...]
+    """The groups."""
+
+    codes: NDArray[np.intp]
+    """For each person the place of her group among the names."""
+
+
+def too_few(bought_from: int) -> bool:
+    """Whether sums over those bought from would tell what one of them reported."""
+    return 0 < bought_from < SMALLEST_CELL
+
+
+def coarse(value: float, bought_from: int) -> float:
+    """An error or a loss that few people are behind, rounded up to 1, 2, 2.5 or 5 times a power of ten."""
+    return round_step(value) if too_few(bought_from) and 0.0 < value < math.inf else value
+
+
+def histogram(values: FloatArray) -> Histogram | None:
+    """Counts in bars of round width that are joined until each has enough people; None for too few people."""
+    if values.size < SMALLEST_CHART or not np.isfinite(values).all():
+        return None
+    bars = min(max(round(math.sqrt(values.size)), _FEWEST_BARS), _MOST_BARS)
+    low, high = float(values.min()), float(values.max())
+    width = round_step((high - low) / bars if high > low else max(abs(high), 1.0) / bars)
+    # round edges, with room for the last digits of the ends
+    first = math.floor(low / width + 1e-9)
+    last = max(math.ceil(high / width - 1e-9), first + 1)
+    edges = np.arange(first, last + 1) * width
+    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
+    # bars are joined to the right until each has enough people, the rest to the last
+    kept, counts, waiting = [float(edges[0])], [], 0
+    for bar, inside in enumerate(np.bincount(place, minlength=edges.size - 1).tolist()):
+        waiting += inside
+        if waiting >= SMALLEST_CELL:
+            kept.append(float(edges[bar + 1]))
+            counts.append(waiting)
+            waiting = 0
+    if waiting:
+        counts[-1] += waiting
+    kept[-1] = float(edges[-1])
+    return Histogram(edges=tuple(float(f"{edge:.12g}") for edge in kept), counts=tuple(counts), width=width)
+
+
+def round_step(size: float) -> float:
+    """The smallest of 1, 2, 2.5, 5 times a power of ten that is at least ``size``."""
+    power = 10.0 ** math.floor(math.log10(size))
+    return next(step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if step * power >= size * (1 - 1e-9))
+
+
+def quantiles(values: FloatArray, levels: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """(level, quantile) of many people's numbers, for the levels with enough people on both sides; () for too few."""
+    if values.size < SMALLEST_CHART or not np.isfinite(values).all():
+        return ()
+    safe = [level for level in levels if min(level, 1.0 - level) * values.size >= SMALLEST_CELL]
+    return tuple((level, float(np.quantile(values, level))) for level in safe)
+
+
+def as_labels(groups: Sequence[object] | NDArray[np.generic], people: int) -> Labels:
+    """Everybody's group by a name fit to be shown; what is missing is a group of its own."""
+    values = list(groups.tolist() if isinstance(groups, np.ndarray) else groups)
+    if len(values) != people:
+        raise InputError(f"groups must have one entry per person ({people}), got {len(values)}.")
+    known: dict[object, int] = {}
+    names: dict[str, int] = {}
+
+    def code_of(value: object) -> int:
+        name = NOT_STATED if _missing(value) else plain(value) or NOT_STATED
+        known[value] = names.setdefault(name, len(names))
+        return known[value]
+
+    codes = [known[value] if value in known else code_of(value) for value in values]
+    return Labels(names=tuple(names), codes=np.array(codes, dtype=np.intp))
+
+
+def group_rows(outcome: Outcome, labels: Labels) -> tuple[GroupRow, ...]:
+    """Everybody's numbers added up by group, largest group first; empty if all would be one pool."""
+    names, place = list(labels.names), labels.codes
+    pooled = _pool(np.bincount(place, minlength=len(names)))
+    if pooled.all():
+        return ()
+    if pooled.any():
+        place = np.where(pooled[place], len(names), place)
+        names.append(_pool_name(sorted(name for name, inside in zip(names, pooled, strict=True) if inside)))
+    # shares of a sum make sense only if all have one sign
+    total = outcome.total_payment if (outcome.payments >= 0.0).all() else 0.0
+    shown = np.flatnonzero(np.bincount(place, minlength=len(names))).tolist()
+    rows = [_row(outcome, names[index], place == index, total) for index in shown]
+    return tuple(sorted(_withheld(rows), key=lambda row: (-row.people, row.name)))
+
+
+def _pool_name(names: list[str]) -> str:
+    joined = ", ".join(names)
+    return f"{joined} (pooled)" if len(joined) <= _LONGEST_POOL else f"{len(names)} smaller groups, pooled"
+
+
+def _missing(value: object) -> bool:
+    return value is None or value != value or type(value).__name__ == "NAType"  # NaN is the value that is not itself
+
+
+def _pool(people: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which groups are pooled: all small ones, and large ones, the smallest first, until the pool is large enough."""
+    pooled = people < SMALLEST_CHART
+    if pooled.any():
+        for index in np.argsort(people, kind="stable").tolist():
+            if people[pooled].sum() >= SMALLEST_CHART:
+                break
+            pooled[index] = True
+    return np.asarray(pooled)
+
+
+def _row(outcome: Outcome, name: str, inside: NDArray[np.bool_], total: float) -> GroupRow:
+    people, loss = int(inside.sum()), outcome.privacy_loss[inside]
+    return GroupRow(
+        name=name,
+        people=people,
+        bought_from=int(np.count_nonzero(loss)),
+        share_of_people=people / outcome.reports.size,
+        share_of_weight=float(outcome.weights[inside].sum()),
+        share_of_payment=float(outcome.payments[inside].sum()) / total if total > 0.0 else None,
+        mean_loss=float(loss.mean()),
+    )
+
+
+def _withheld(rows: list[GroupRow]) -> list[GroupRow]:
+    """The rows without the amounts that too few people are behind, directly or by subtraction."""
+    # one hidden amount alone follows from the total: hide the next smallest too
+    hidden = {index for index, row in enumerate(rows) if too_few(row.bought_from)}
+    buying = sorted((row.bought_from, index) for index, row in enumerate(rows) if row.bought_from)
+    for _, index in buying:
+        if not hidden or (len(hidden) > 1 and sum(rows[one].bought_from for one in hidden) >= SMALLEST_CELL):
+            break
+        hidden.add(index)
+    return [_without_amounts(row) if index in hidden else row for index, row in enumerate(rows)]
+
+
+def _without_amounts(row: GroupRow) -> GroupRow:
+    return GroupRow(
+        name=row.name,
+        people=row.people,
+        bought_from=row.bought_from,
+        share_of_people=row.share_of_people,
+        share_of_weight=None,
+        share_of_payment=None,
+        mean_loss=None,
+    )

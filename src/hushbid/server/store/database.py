@@ -1,0 +1,207 @@
+"""Opening a database: an SQLite file in WAL mode, or PostgreSQL by its address; one server at a time.
+
+The connection that writes also holds the lock: for SQLite a locked file beside the database, for PostgreSQL a session's
+advisory lock, which goes when the session goes. Reads use connections of their own and never wait for the writer.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import NullPool, QueuePool
+
+from hushbid.errors import CampaignError, InputError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+_ADVISORY_LOCK = 0x68757368626964  # "hushbid"
+_BUSY_SECONDS = 30
+_TAKEN = "Another server is running on this database: stop it first, or give this one a database of its own."
+
+
+class Database:
+    """A database that this process has opened; no server may write to it beside us until `close`.
+
+    Without ``exclusive`` no lock is taken: for one short transaction beside a running server. With it, a server that is
+    just dying gets ``patience`` seconds to let go.
+    """
+
+    def __init__(self, url: str | URL, *, exclusive: bool = True, patience: float = 5.0) -> None:
+        self.url = _checked(url)
+        self._exclusive = exclusive
+        self._patience = patience
+        self._lock_file: int | None = None
+        self._reading = self._engine(QueuePool, pool_size=8, max_overflow=8)
+        self._writing = self._engine(NullPool)
+        self._writer: Connection | None = None
+        try:
+            if self.is_sqlite:
+                _create_private(Path(str(self.url.database)))  # before SQLite would, for its owner's eyes only
+            if self.is_sqlite and exclusive:
+                self._lock_file = lock_file(self._lock_path(), _TAKEN)
+            self.reconnect()
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def sqlite(cls, path: str | Path, *, exclusive: bool = True) -> Self:
+        """An SQLite file; created if it is not there."""
+        return cls(URL.create("sqlite", database=str(path)), exclusive=exclusive)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def writer(self) -> Connection:
+        """The one connection that writes; for the writer's thread only."""
+        if self._writer is None:
+            raise CampaignError("The database is closed.")
+        return self._writer
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the writer has a connection that was not lost; a new one needs the lock first."""
+        return self._writer is not None and not self._writer.invalidated
+
+    def reconnect(self) -> None:
+        """Connect the writer anew, and take the lock; refused while another server has it."""
+        self.disconnect()
+        try:
+            connection = self._writing.connect()
+        except SQLAlchemyError as problem:
+            raise CampaignError(f"The database cannot be opened: {_cause(problem)}.") from None
+        try:
+            if not self.is_sqlite and self._exclusive:
+                self._take_advisory_lock(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._writer = connection
+
+    def disconnect(self) -> None:
+        """Give the writer's connection up, whatever state it is in."""
+        connection, self._writer = self._writer, None
+        if connection is not None:
+            try:
+                connection.invalidate()
+            finally:
+                connection.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees one consistent state and changes nothing."""
+        # one transaction, so that all its reads see the same moment
+        with self._reading.connect() as connection, connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.disconnect()
+        self._reading.dispose()
+        self._writing.dispose()
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+    def _take_advisory_lock(self, connection: Connection) -> None:
+        wait = f"{max(int(self._patience * 1000), 1)}ms"
+        with connection.begin():
+            # a server that is dying gets some time
+            connection.execute(text("SELECT set_config('lock_timeout', :wait, false)"), {"wait": wait})
+        try:
+            with connection.begin():
+                connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _ADVISORY_LOCK})
+        except OperationalError:
+            raise CampaignError(_TAKEN) from None
+        with connection.begin():
+            connection.execute(text("SELECT set_config('lock_timeout', '0', false)"))
+
+    def _lock_path(self) -> Path:
+        return Path(f"{self.url.database}.lock")
+
+    def _engine(self, pool: type[NullPool] | type[QueuePool], **options: Any) -> Engine:
+        if self.is_sqlite:
+            return _sqlite_engine(self.url, writes=pool is NullPool, poolclass=pool, **options)
+        if pool is QueuePool:
+            options |= {"isolation_level": "REPEATABLE READ", "pool_pre_ping": True}
+            options["execution_options"] = {"postgresql_readonly": True}
+        return create_engine(self.url, poolclass=pool, hide_parameters=True, **options)
+
+
+def lock_file(path: Path, taken: str) -> int:
+    """Lock a file until the descriptor is closed; the sentence ``taken`` if somebody else has it."""
+    if fcntl is None:
+        raise CampaignError("The server needs POSIX file locks, which this system does not have.")
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as problem:
+        raise CampaignError(f"{path} cannot be used: {problem.strerror}.") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise CampaignError(taken) from None
+    return descriptor
+
+
+def _create_private(path: Path) -> None:
+    """Create the file for its owner's eyes only, if it is not there; SQLite's other files take after it."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as problem:
+        raise CampaignError(f"{path} cannot be used: {problem.strerror}.") from None
+
+
+def _sqlite_engine(url: URL, *, writes: bool, **options: Any) -> Engine:
+    """SQLite as it should be: transactions begin where we say, commits survive a loss of power, nothing lingers."""
+    waits = {"check_same_thread": False, "timeout": _BUSY_SECONDS}
+    engine = create_engine(url, connect_args=waits, hide_parameters=True, **options)
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # the driver begins no transaction by itself
+        cursor = connection.cursor()
+        if writes:
+            # readers beside the writer; durable at commit; deleted values overwritten
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
+                cursor.execute(f"PRAGMA {pragma}")
+        else:
+            cursor.execute("PRAGMA query_only = ON")
+        cursor.execute("PRAGMA cache_size = -32000")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _checked(url: str | URL) -> URL:
+    try:
+        found = make_url(url)
+    except ArgumentError:
+        raise InputError("database must be an address such as postgresql://user@host/name.") from None
+    if found.get_backend_name() == "sqlite":
+        if not found.database or found.database == ":memory:":
+            raise InputError("database must be a file: nothing may be forgotten.")
+        return found.set(drivername="sqlite")
+    if found.get_backend_name() != "postgresql":
+        raise InputError(f"database must be PostgreSQL or an SQLite file, got {found.get_backend_name()!r}.")
+    return found.set(drivername="postgresql+psycopg")
+
+
+def _cause(problem: SQLAlchemyError) -> str:
+    """What the driver says, on one line, without the statement or its parameters."""
+    cause = getattr(problem, "orig", None) or problem
+    return " ".join(str(cause).split()).rstrip(".")

@@ -1,0 +1,66 @@
+"""Every package that pyproject.toml asks for is used: imported somewhere, or needed in a way that is stated here."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+CODE = ("src", "tests", "benchmarks", "experiments", "tools")
+WITHOUT_IMPORT = {
+    "editables": "the build backend, for an editable installation",
+    "hatchling": "the build backend",
+    "httptools": "uvicorn.protocols.http.httptools_impl",
+    "mkdocs-material": "mkdocs.yml",
+    "mypy": "make types",
+    "pytest-xdist": "make test",
+    "python-multipart": "starlette.requests.Request.form",
+    "ruff": "make lint",
+    "scipy-stubs": "make types",
+    "uv": "make setup",
+}
+
+
+def named(requirement: str) -> str:
+    """The normal form of a package's name."""
+    found = re.match(r"[\w.-]+", requirement)
+    assert found is not None
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+def declared() -> set[str]:
+    content: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project, groups = content["project"], content["dependency-groups"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values(), *groups.values()]
+    return {named(one) for each in lists for one in each if isinstance(one, str)}
+
+
+def modules() -> Iterator[str]:
+    """What our code imports, and the examples in the documentation."""
+    for path in (path for folder in CODE for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (name.name.partition(".")[0] for name in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                yield node.module.partition(".")[0]
+    for page in (ROOT / "docs").rglob("*.md"):
+        yield from re.findall(r"^(?:>>> )?(?:from|import) (\w+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@cache
+def imported() -> set[str]:
+    """The packages that are imported, by the name under which they are installed."""
+    found = set(modules())
+    return {named(one) for module, all_ in packages_distributions().items() if module in found for one in all_}
+
+
+def test_every_package_that_is_asked_for_is_used() -> None:
+    assert declared() - imported() - set(WITHOUT_IMPORT) == set()
+
+
+def test_every_use_without_an_import_is_of_a_package_that_is_asked_for_and_not_imported() -> None:
+    assert set(WITHOUT_IMPORT) <= declared() - imported()
