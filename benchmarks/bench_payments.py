@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness import Row, time_ratio
 from hushbid import LogNormal, Market, Uniform, allocate
-from hushbid.baselines import mesh_payments
+from hushbid.paper.mesh_payments import mesh_payments
 
 PRIORS = {"uniform": Uniform(1.0, 2.0), "log-normal": LogNormal(0.0, 1.0)}
 LIMITS = {("central", "uniform"): 15.0, ("central", "log-normal"): 45.0, ("local", "uniform"): 5.0}

@@ -18,7 +18,9 @@ from scipy.optimize import OptimizeResult, minimize
 
 from benchmarks.harness import Row
 from hushbid import LogNormal, Uniform, allocate
-from hushbid.baselines import algorithm_1, algorithm_2, mesh_payments
+from hushbid.paper.algorithm_1 import algorithm_1
+from hushbid.paper.algorithm_2 import algorithm_2
+from hushbid.paper.mesh_payments import mesh_payments
 
 FloatArray = NDArray[np.float64]
 VARIANCE = 0.25

@@ -19,16 +19,16 @@ from statistics import median
 
 from benchmarks import load
 from benchmarks.harness import Row
-from hushbid.campaign.bots import SETTINGS, play_campaign
-from hushbid.campaign.domain.settings import CampaignSettings
-from hushbid.campaign.home import Home
-from hushbid.campaign.service import Service
-from hushbid.campaign.service.forecasting import Effort
-from hushbid.campaign.store.database import Database
 from hushbid.client import AnalystClient
-from hushbid.client.keeping import new_secret
-from tests.campaign.postgres import running_postgres
+from hushbid.client.messages import new_secret
+from hushbid.server.bots import SETTINGS, play_campaign
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.home import Home
+from hushbid.server.service import Service
+from hushbid.server.service.forecasting import Effort
+from hushbid.server.store.database import Database
 from tests.conftest import PARTS
+from tests.server.postgres import running_postgres
 
 PEOPLE = 10_000
 ROUNDS = 5

@@ -3,7 +3,7 @@
 Run from the root of the repository: ``python experiments/explanations.py``; ``hushbid figures`` makes any of them.
 """
 
-from hushbid.report.figures import write_figures
+from hushbid.paper.figures import write_figures
 
 FIGURES = ["promise", "odds", "schedule", "settings", "landscape"]
 

@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # type checkers take it for true; to import it would take longer than all the rest of this file
 
-# To publish a name, add it to both lists, here and below; tests/unit/test_package.py compares them.
+# To publish a name, add it to both lists, here and below; tests/house/test_package.py compares them.
 if TYPE_CHECKING:
     from hushbid import allocation as allocation
     from hushbid import audit as audit
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
     from hushbid.record import Record as Record
-    from hushbid.record import verify as verify
+    from hushbid.verification import verify as verify
 
 _MODULES = (
     *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors"),
@@ -76,7 +76,8 @@ _NAMES = {
         "parse_prior",
         "prior_from_dict",
     ),
-    "hushbid.record": ("Record", "verify"),
+    "hushbid.record": ("Record",),
+    "hushbid.verification": ("verify",),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

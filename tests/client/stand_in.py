@@ -8,11 +8,11 @@ import httpx
 
 from hushbid.disclosure import PrivatizedValue
 from hushbid.mechanism import Market
+from hushbid.money import Money
 from hushbid.priors import parse_prior
-from hushbid.record import Money
-from hushbid.record.events import Event, next_event, report_commitment
-from hushbid.record.receipt import Body, in_order, issue, new_salt, tree_of
-from hushbid.record.signing import SigningKey, first_list
+from hushbid.receipts.keys import SigningKey, first_list
+from hushbid.receipts.log import Event, next_event, report_commitment
+from hushbid.receipts.receipt import Body, in_order, issue, new_salt, tree_of
 
 URL = "https://example.org"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

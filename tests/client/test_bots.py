@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hushbid.campaign.bot import MIXTURE, STRATEGIES, people
-from hushbid.campaign.bots import SETTINGS, Played, play_campaign, play_links
 from hushbid.cli import bots as bots_command
 from hushbid.cli import main
 from hushbid.client import AnalystClient
 from hushbid.errors import InputError, ServerFailed
 from hushbid.priors import Uniform
+from hushbid.server.bot import MIXTURE, STRATEGIES, people
+from hushbid.server.bots import SETTINGS, Played, play_campaign, play_links
 from tests.client.stand_in import URL, StandIn
 
 

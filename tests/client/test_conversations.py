@@ -23,7 +23,7 @@ from hushbid.client import (
     ParticipantClient,
     Terms,
 )
-from hushbid.client.keeping import place_name
+from hushbid.client.messages import place_name
 from hushbid.client.views import split_link
 from hushbid.disclosure import privatize
 from hushbid.errors import (
@@ -748,7 +748,7 @@ class Refuse:
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
 import hushbid.client
-assert "hushbid.campaign" not in sys.modules
+assert "hushbid.server" not in sys.modules
 try:
     hushbid.client.AnalystClient("https://example.org", token="t")
 except ImportError as problem:

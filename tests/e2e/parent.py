@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 from hushbid.cli import COMMANDS, main
 
 HEAVY = (
-    *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report", "hushbid.report.figures"),
-    *("hushbid.cli.conduct", "hushbid.cli.fitting", "hushbid.cli.purchase"),
+    *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report", "hushbid.paper.figures"),
+    *("hushbid.cli.conduct", "hushbid.priors.fitting", "hushbid.cli.purchase"),
     *("opendp.prelude", "pyarrow.parquet", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats"),
 )
 LONGEST = 300

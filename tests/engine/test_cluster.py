@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.engine import price
-from hushbid.engine.money import NO_CURRENCY
 from hushbid.mechanism import Market
+from hushbid.money import NO_CURRENCY
 from hushbid.priors import Uniform
 from tests.engine.conftest import SHORT_LIVED
 

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from hushbid import durable
 from hushbid.cli import main
-from hushbid.engine import atomic
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 
@@ -387,7 +387,7 @@ import signal, threading
 import duckdb
 from hushbid.__main__ import main
 from hushbid.cli import demo
-from hushbid.cli.frame import command
+from hushbid.cli.common import command
 
 inside = threading.Event()
 
@@ -468,13 +468,13 @@ def read_until(descriptor: int, words: bytes | None) -> bytes:
 
 
 def test_a_dead_jobs_room_is_cleared_and_a_living_ones_is_not(tmp_path: Path) -> None:
-    living = atomic._Room.beside(tmp_path / "out")
+    living = durable._Room.beside(tmp_path / "out")
     dead = tmp_path / ".out.dead.tmp"
     dead.mkdir()
     (dead / ".lock").touch()
     strange = tmp_path / ".out.strange.tmp"
     strange.mkdir()
-    third = atomic._Room.beside(tmp_path / "out")
+    third = durable._Room.beside(tmp_path / "out")
     assert set(names(tmp_path)) == {living.folder.name, third.folder.name, strange.name}
     living.clear()
     third.clear()

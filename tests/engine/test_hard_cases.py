@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hushbid.allocation.summed import bracket
+from hushbid.allocation.central_from_sums import bracket
 from hushbid.engine import price
-from hushbid.engine.central import normal_scale
 from hushbid.engine.histogram import COARSE, MOST_PEOPLE, OFFSET_BITS, Histogram
 from hushbid.engine.passes import RefineKernel, Window, WindowKernel
 from hushbid.engine.people import People
+from hushbid.engine.solve_central import normal_scale
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform

@@ -12,7 +12,7 @@ import pytest
 
 from hushbid.allocation import tie_keys
 from hushbid.cli.people import read_people
-from hushbid.disclosure.asking import person_digests, tallied
+from hushbid.disclosure.claim_names import person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
 from hushbid.engine.asking import asked_of

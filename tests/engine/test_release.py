@@ -12,9 +12,9 @@ import pytest
 
 import hushbid
 from hushbid.disclosure import ReleasePlan, release_plan
-from hushbid.disclosure.asking import person_digests, tallied
+from hushbid.disclosure.claim_names import person_digests, tallied
 from hushbid.disclosure.claims import _sealed
-from hushbid.disclosure.publish import number_forms
+from hushbid.disclosure.releasing import number_forms
 from hushbid.engine import price, release
 from hushbid.engine.asking import asked_of
 from hushbid.engine.releasing import Sums, SumsKernel

@@ -12,20 +12,23 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import allocate
-from hushbid.baselines import (
+from hushbid.baselines.protocol import score
+from hushbid.errors import MarketError, NobodyToBuyFrom
+from hushbid.paper.algorithm_1 import (
     algorithm_1,
     algorithm_1_as_printed,
     algorithm_1_with_printed_argmax,
     algorithm_1_with_printed_sums,
+)
+from hushbid.paper.algorithm_2 import (
     algorithm_2,
     algorithm_2_as_printed,
     algorithm_2_with_free_multiplier,
-    mesh_payments,
+    multiplier_limits,
+    printed_multiplier_limits,
+    stationary_losses,
 )
-from hushbid.baselines.paper_local import multiplier_limits, printed_multiplier_limits, stationary_losses
-from hushbid.baselines.paper_payments import mesh_sum, printed_mesh_sum
-from hushbid.baselines.protocol import score
-from hushbid.errors import MarketError, NobodyToBuyFrom
+from hushbid.paper.mesh_payments import mesh_payments, mesh_sum, printed_mesh_sum
 
 VARIANCE = 0.25
 EXAMPLE = np.linspace(1.0, 2.0, 11)

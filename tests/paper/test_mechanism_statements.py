@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 
 from hushbid.allocation import allocate
-from hushbid.baselines import PostedPrice, algorithm_1, algorithm_2, mesh_payments
-from hushbid.baselines.paper_local import multiplier_limits, stationary_losses
+from hushbid.baselines import PostedPrice
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market
+from hushbid.paper.algorithm_1 import algorithm_1
+from hushbid.paper.algorithm_2 import algorithm_2, multiplier_limits, stationary_losses
+from hushbid.paper.figures_theory import central_threshold, drop_threshold
+from hushbid.paper.mesh_payments import mesh_payments
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Exponential, Prior, Uniform
-from hushbid.report.figures_theory import central_threshold, drop_threshold
 
 FloatArray = NDArray[np.float64]
 SETTINGS = ["central", "local"]

@@ -9,19 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushbid.allocation import allocate
-from hushbid.baselines import (
-    RivalAllocation,
+from hushbid.baselines import RivalAllocation
+from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
+from hushbid.paper.algorithm_1 import (
     algorithm_1,
     algorithm_1_as_printed,
     algorithm_1_with_printed_argmax,
     algorithm_1_with_printed_sums,
+)
+from hushbid.paper.algorithm_2 import (
     algorithm_2,
     algorithm_2_as_printed,
     algorithm_2_with_free_multiplier,
-    mesh_payments,
+    multiplier_limits,
+    stationary_losses,
 )
-from hushbid.baselines.paper_local import multiplier_limits, stationary_losses
-from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
+from hushbid.paper.mesh_payments import mesh_payments
 
 Rival = Callable[..., RivalAllocation]
 CENTRAL_RIVALS = [

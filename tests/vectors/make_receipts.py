@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from hushbid.documents import canonical
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
+from hushbid.receipts.keys import SigningKey, first_list, rotated
+from hushbid.receipts.log import Event, next_event, report_commitment, to_lines
+from hushbid.receipts.receipt import Body, in_order, issue, tree_of
 from hushbid.record import Record
-from hushbid.record.canonical import canonical
-from hushbid.record.events import Event, next_event, report_commitment, to_lines
-from hushbid.record.receipt import Body, in_order, issue, tree_of
-from hushbid.record.signing import SigningKey, first_list, rotated
 
 FOLDER = Path(__file__).parent / "receipts-v1"
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

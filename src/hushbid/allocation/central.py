@@ -401,17 +401,20 @@ def _allocation(
     problem: Problem, unit: float, best: Optimum, share: FloatArray, rows: NDArray[np.intp] | None
 ) -> Allocation:
     """Back from normal form to the caller's units and order."""
+    # S = (4/a)^{1/3} in normal form; no noise is an infinite loss
     factor = math.inf if best.root == 0.0 else CUBE_ROOT_4 / best.root / math.sqrt(unit)
     active = int(np.count_nonzero(share))
     if best.root == 0.0:
         loss = np.where(share > 0.0, np.inf, 0.0)
     else:
         loss = share * factor
+    # who was left out before sorting gets nothing
     if rows is not None:
         weights, privacy_loss = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
         weights[rows], privacy_loss[rows] = share, loss
     else:
         weights, privacy_loss = share, loss
+    # h = MSE + S·a, and both 2/S² and half of S·a are κ·a^{2/3}/3
     noise = best.root * best.root * (KAPPA / 3.0)
     return Allocation(
         privacy_loss=privacy_loss,

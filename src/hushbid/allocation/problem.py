@@ -150,6 +150,7 @@ def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     elif isinstance(tie_key, (str, bytes)) or not hasattr(tie_key, "__len__"):
         raise InputError(f"tie_key must have one entry per person ({n}), got {type(tie_key).__name__}.")
     else:
+        # without NumPy's conversions, which may make different keys equal
         items = list(tie_key)
         kinds = sorted({type(item).__name__ for item in items})
         if len(kinds) > 1 or kinds == ["NoneType"]:

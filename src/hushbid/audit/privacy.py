@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.local import draw_messages
-from hushbid.disclosure.plan import as_bounds
+from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import InputError
 from hushbid.estimation import FloatArray, as_losses, is_central
 

@@ -10,14 +10,7 @@ Whole mechanisms, all of one form (:mod:`~hushbid.baselines.rival`) and priced b
 - :mod:`~hushbid.baselines.near_optimal`: the paper's near-optimal estimators on our losses
 - :mod:`~hushbid.baselines.comparison`: all of them on the same people
 
-The paper's own algorithms:
-
-- :mod:`~hushbid.baselines.paper_central`: [F] Algorithm 1, corrected, and with each misprint kept
-- :mod:`~hushbid.baselines.paper_local`: [F] Algorithm 2, corrected, and with its misprints kept
-- :mod:`~hushbid.baselines.paper_payments`: [F]'s mesh method for payments
-
-[F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968. What is wrong in it, each with the number that
-shows it, is listed in docs/explanation/errata.md.
+The paper's own algorithms are in `hushbid.paper`.
 """
 
 from hushbid.baselines.comparison import RIVALS, Comparison, ComparisonRow, compare
@@ -25,18 +18,6 @@ from hushbid.baselines.first_best import FirstBest
 from hushbid.baselines.fixed_accuracy import FixedAccuracy
 from hushbid.baselines.near_optimal import NearOptimal, Optimal
 from hushbid.baselines.no_privacy import NoPrivacy
-from hushbid.baselines.paper_central import (
-    algorithm_1,
-    algorithm_1_as_printed,
-    algorithm_1_with_printed_argmax,
-    algorithm_1_with_printed_sums,
-)
-from hushbid.baselines.paper_local import (
-    algorithm_2,
-    algorithm_2_as_printed,
-    algorithm_2_with_free_multiplier,
-)
-from hushbid.baselines.paper_payments import MeshPayments, mesh_payments
 from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.protocol import RivalAllocation
 from hushbid.baselines.rival import Rival, RivalOutcome
@@ -48,7 +29,6 @@ __all__ = [
     "ComparisonRow",
     "FirstBest",
     "FixedAccuracy",
-    "MeshPayments",
     "NearOptimal",
     "NoPrivacy",
     "Optimal",
@@ -57,13 +37,5 @@ __all__ = [
     "RivalAllocation",
     "RivalOutcome",
     "UniformLoss",
-    "algorithm_1",
-    "algorithm_1_as_printed",
-    "algorithm_1_with_printed_argmax",
-    "algorithm_1_with_printed_sums",
-    "algorithm_2",
-    "algorithm_2_as_printed",
-    "algorithm_2_with_free_multiplier",
     "compare",
-    "mesh_payments",
 ]

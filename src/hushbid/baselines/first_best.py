@@ -35,6 +35,7 @@ class FirstBest(Rival):
 
     def decide(self, reports: FloatArray) -> Decision:
         chosen = replace(self.market, buyer_weight=self.error_weight, user_weight=0.0)
+        # whom the market would never buy from, this does not either
         costs = np.where(np.isfinite(self.market.prior.virtual_cost(reports)), reports, np.inf)
         if not np.isfinite(costs).any():
             nothing = np.zeros(reports.size)

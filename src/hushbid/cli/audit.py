@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import COUNT, Steps, read_record, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import COUNT, Steps, read_record, tell
+from hushbid.cli.common import command as make_command
 
 CHECKS = ("incentives", "privacy", "accuracy")
 

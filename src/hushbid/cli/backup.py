@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from hushbid.cli.frame import command as make_command
-from hushbid.cli.frame import tell
+from hushbid.cli.common import command as make_command
+from hushbid.cli.common import tell
 from hushbid.cli.server_options import installation, refuse_nowhere
 
 
@@ -21,8 +21,8 @@ def command(file: Path, force: bool, home: Path, database: str | None, as_json: 
     hold keys or claims: from the folder's keys/ keep identity.key and signing/ apart, but never keys/data or an old
     copy of claims/, which are what makes a value unreadable and an estimate final.
     """
-    from hushbid.campaign.beside import Beside
-    from hushbid.engine.atomic import refuse_clashes
+    from hushbid.durable import refuse_clashes
+    from hushbid.server.beside import Beside
 
     refuse_clashes([file], [home])
     refuse_nowhere(home)

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hushbid.cli.fields import Problems, Section, is_number
-from hushbid.cli.prior_file import PriorSource, prior_source
-from hushbid.disclosure.asking import LAST_WAVE
-from hushbid.disclosure.plan import as_bounds
-from hushbid.engine.atomic import STREAM
+from hushbid.disclosure.claim_names import LAST_WAVE
+from hushbid.disclosure.promises import as_bounds
+from hushbid.durable import STREAM
 from hushbid.engine.files import columns_of
-from hushbid.engine.money import NO_CURRENCY, Currency
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
+from hushbid.money import NO_CURRENCY, Currency
+from hushbid.priors.pilot import PriorSource, prior_source
 
 _RESULTS = (
     *("decisions.csv", "decisions.parquet", "payments.csv", "payments.parquet", "estimate.json", "report.html"),

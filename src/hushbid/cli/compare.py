@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import COUNT, Steps, table, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import COUNT, Steps, table, tell
+from hushbid.cli.common import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options, people_options
 
 SETTINGS = ("central", "local")

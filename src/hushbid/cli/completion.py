@@ -3,7 +3,7 @@
 import click
 
 from hushbid.cli import main
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import command as make_command
 
 
 @make_command("completion", results=False)

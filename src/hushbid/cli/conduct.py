@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushbid.cli.campaign_file import Campaign
-from hushbid.cli.frame import plain
+from hushbid.cli.common import plain
 from hushbid.cli.once import (
     BEFORE,
     MADE_UP_NOTICE,
@@ -29,7 +29,7 @@ from hushbid.cli.once import (
 from hushbid.cli.people import read_data, read_people, rows_of
 from hushbid.cli.purchase import Purchase, counted, decide, record_of, record_writer, refuse_above_ceiling
 from hushbid.disclosure import Answer, Release, release_made_up, release_once
-from hushbid.engine.atomic import Staging, refuse_existing
+from hushbid.durable import Staging, refuse_existing
 from hushbid.engine.files import Column, table_writer
 from hushbid.errors import MissingExtra
 from hushbid.mechanism.publish import plan_of

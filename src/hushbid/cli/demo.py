@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import COUNT, Steps, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import COUNT, Steps, tell
+from hushbid.cli.common import command as make_command
 from hushbid.errors import HushbidError, InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     """
     from hushbid.cli.campaign_file import read_campaign
     from hushbid.cli.conduct import STEPS, conduct
-    from hushbid.engine.atomic import refuse_existing
+    from hushbid.durable import refuse_existing
 
     there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
     if there and not _holds_a_demo(out):
@@ -120,10 +120,10 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
     """Write the pilot, the fitted prior, the reports, the data and the campaign file; the mean of all data."""
     import numpy as np
 
-    from hushbid.cli.fitting import fit_priors
-    from hushbid.cli.prior_file import Pilot, prior_file_text
-    from hushbid.engine.atomic import Staging
+    from hushbid.durable import Staging
     from hushbid.engine.files import table_writer
+    from hushbid.priors.fitting import fit_priors
+    from hushbid.priors.pilot import Pilot, prior_file_text
 
     rng = np.random.default_rng(seed)
     pilot, reports = _prices(_PILOT, rng), _prices(people, rng)

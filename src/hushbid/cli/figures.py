@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from hushbid.cli.frame import Steps, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import Steps, tell
+from hushbid.cli.common import command as make_command
 
 
 @make_command("figures")
@@ -28,7 +28,7 @@ def command(
 
     Without a NAME all of them are made, which takes some minutes; --quick takes one.
     """
-    from hushbid.report.figures import FIGURES, FORMATS, write_figures
+    from hushbid.paper.figures import FIGURES, FORMATS, write_figures
 
     if listed:
         tell({"figures": list(FIGURES)}, "\n".join(FIGURES), as_json=as_json)

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import OneFile, Steps, table, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import OneFile, Steps, table, tell
+from hushbid.cli.common import command as make_command
 from hushbid.cli.market_options import read_bounds
-from hushbid.engine.atomic import Staging, refuse_clashes, refuse_existing
+from hushbid.durable import Staging, refuse_clashes, refuse_existing
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical")
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -62,11 +62,11 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
 def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
     import numpy as np
 
-    from hushbid.cli.fitting import fit_priors
-    from hushbid.cli.prior_file import Pilot, prior_file_text
     from hushbid.engine.files import ROWS_NOTE, read_table, rows_text
     from hushbid.errors import InputError, ReportError
-    from hushbid.report.prior import prior_picture
+    from hushbid.priors.fitting import fit_priors
+    from hushbid.priors.pilot import Pilot, prior_file_text
+    from hushbid.report.prior_picture import prior_picture
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
         step("reading the pilot")

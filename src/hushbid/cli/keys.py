@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import command as make_command
-from hushbid.cli.frame import command_group, tell
+from hushbid.cli.common import command as make_command
+from hushbid.cli.common import command_group, tell
 
 if TYPE_CHECKING:
-    from hushbid.record.key_folder import KeyFolder
-    from hushbid.record.signing import KeyList
+    from hushbid.receipts.key_folder import KeyFolder
+    from hushbid.receipts.keys import KeyList
 
 HOME = "hushbid-server"
 
@@ -78,7 +78,7 @@ def rotate(home: Path, leaked: bool, as_json: bool) -> None:
 
 
 def _folder(home: Path) -> "KeyFolder":
-    from hushbid.record.key_folder import KeyFolder
+    from hushbid.receipts.key_folder import KeyFolder
 
     return KeyFolder(home / "keys" / "signing")
 

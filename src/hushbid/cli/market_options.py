@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from hushbid.cli.prior_file import PriorSource
-    from hushbid.engine.money import Currency
     from hushbid.mechanism import Market
+    from hushbid.money import Currency
+    from hushbid.priors.pilot import PriorSource
 
 _GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 
 def read_bounds(ctx: click.Context, option: click.Parameter, value: str) -> tuple[float, float]:
     """Two numbers with a comma between them, the smaller first."""
-    from hushbid.disclosure.plan import as_bounds
+    from hushbid.disclosure.promises import as_bounds
     from hushbid.errors import InputError
 
     try:
@@ -51,8 +51,8 @@ class MarketOptions:
 
     def prior_source(self) -> "PriorSource":
         """The prior, or the priors by group."""
-        from hushbid.cli.prior_file import PriorSource, prior_option
         from hushbid.errors import PriorError
+        from hushbid.priors.pilot import PriorSource, prior_option
 
         matches = [_GROUP.match(text) for text in self.priors]
         if len(matches) == 1 and matches[0] is None:
@@ -71,7 +71,7 @@ class MarketOptions:
 
     def currency(self) -> "Currency":
         """What payments are made in."""
-        from hushbid.engine.money import NO_CURRENCY, Currency
+        from hushbid.money import NO_CURRENCY, Currency
 
         return NO_CURRENCY if self.currency_code is None else Currency.of(self.currency_code)
 

@@ -16,12 +16,12 @@ import click
 if TYPE_CHECKING:
     from hushbid.cli.campaign_file import Campaign
     from hushbid.cli.market_options import MarketOptions
-    from hushbid.cli.prior_file import PriorSource
     from hushbid.engine import Priced
-    from hushbid.engine.money import Currency
     from hushbid.engine.payouts import Paid
     from hushbid.engine.releasing import TableAnswer
     from hushbid.mechanism import Market
+    from hushbid.money import Currency
+    from hushbid.priors.pilot import PriorSource
 
 Step = Callable[[str], object]
 PASSES = 7
@@ -101,7 +101,7 @@ class Decided:
 
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
-        from hushbid.engine.money import with_rounding
+        from hushbid.money import with_rounding
         from hushbid.report.formats import at_most
 
         summary, currency = self.priced.summary, self.currency
@@ -157,7 +157,7 @@ def price_on_engine(
     if is_url(out):
         paid = _write_to_url(out, priced, currency, step, check, force=given["force"])
     else:
-        from hushbid.engine.atomic import Staging
+        from hushbid.durable import Staging
 
         with Staging(force=given["force"]) as files:
             paid = _write_decisions(files, Path(out), priced, currency, step)
@@ -219,7 +219,7 @@ def conduct_on_engine(
 ) -> EngineResults:
     """Run a campaign: what ``run`` does when it does not read everything at once."""
     from hushbid.cli.once import table_answer
-    from hushbid.engine.atomic import Staging, refuse_existing
+    from hushbid.durable import Staging, refuse_existing
     from hushbid.engine.payouts import checked, due
 
     source, data = campaign.reports, campaign.data
@@ -390,7 +390,7 @@ def _summary(campaign: "Campaign", decided: Decided, answer: "TableAnswer | None
 
 
 def _json_writer(values: Mapping[str, Any]) -> Callable[[Any], object]:
-    from hushbid.cli.frame import plain
+    from hushbid.cli.common import plain
 
     content = json.dumps(plain(values), indent=2) + "\n"
     return lambda file: file.write(content.encode())

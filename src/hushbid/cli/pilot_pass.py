@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from hushbid.cli.prior_file import Pilot
 from hushbid.ids import id_texts
+from hushbid.priors.pilot import Pilot
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import COUNT, Steps, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import COUNT, Steps, tell
+from hushbid.cli.common import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options
 
 _POSITIVE = click.FloatRange(min=0.0, min_open=True)

@@ -6,11 +6,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from hushbid.cli.frame import OneFile, Steps, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import command as make_command
 from hushbid.cli.market_options import MarketOptions, market_options, people_options
 from hushbid.cli.on_engine import PASSES, EngineOptions, engine_options, price_on_engine
-from hushbid.engine.atomic import STREAM, Staging, refuse_clashes, refuse_existing, write_file
+from hushbid.durable import STREAM, Staging, refuse_clashes, refuse_existing, write_file
 
 
 @make_command("price")

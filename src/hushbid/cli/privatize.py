@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import command as make_command
 from hushbid.cli.market_options import read_bounds
-from hushbid.engine.atomic import STREAM, refuse_clashes, write_file
+from hushbid.durable import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
 
 # What looks like nothing or like a space, as Unicode lists it (Default_Ignorable_Code_Point, fillers, the empty Braille

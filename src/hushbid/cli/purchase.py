@@ -10,12 +10,12 @@ import numpy as np
 
 from hushbid.cli.people import People, rows_of
 from hushbid.disclosure import Release
-from hushbid.engine.atomic import Write
+from hushbid.durable import Write
 from hushbid.engine.files import Column
-from hushbid.engine.money import Currency
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market, Outcome, Simulation
-from hushbid.record import Money, Record
+from hushbid.money import Currency, Money
+from hushbid.record import Record
 from hushbid.report.formats import at_most
 
 _SIMULATED_REPORTS = 2_000_000

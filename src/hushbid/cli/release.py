@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import OneFile, Steps, tell
-from hushbid.cli.frame import command as make_command
-from hushbid.engine.atomic import Staging, refuse_clashes, refuse_existing
+from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import command as make_command
+from hushbid.durable import Staging, refuse_clashes, refuse_existing
 
 if TYPE_CHECKING:
     from hushbid.disclosure import Answer

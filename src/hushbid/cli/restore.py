@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from hushbid.cli.frame import OneFile, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import OneFile, tell
+from hushbid.cli.common import command as make_command
 from hushbid.cli.server_options import installation
 
 
@@ -22,7 +22,7 @@ def command(file: Path, replace: bool, home: Path, database: str | None, as_json
     folder, and the server takes them up when it starts. Accounts, tokens and links are again those of the backup, so
     withdraw again what was withdrawn since.
     """
-    from hushbid.campaign.beside import Beside
+    from hushbid.server.beside import Beside
 
     with file.open("rb"):  # a backup that is not there makes no folder
         pass

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from hushbid.cli.frame import OneFile, Steps, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import command as make_command
 from hushbid.cli.on_engine import PASSES, EngineOptions, EngineResults, conduct_on_engine, engine_options
 
 
@@ -25,7 +25,7 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
     """
     from hushbid.cli.campaign_file import read_campaign
     from hushbid.cli.conduct import STEPS, Results, conduct
-    from hushbid.engine.atomic import refuse_clashes
+    from hushbid.durable import refuse_clashes
 
     content = read_campaign(campaign)
     refuse_clashes(content.outputs, content.inputs)

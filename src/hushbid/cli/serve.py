@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 import click
 
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import command as make_command
 from hushbid.cli.serve_demo import log_to_stderr, refuse_with_demo, serve_demo
 from hushbid.cli.server_options import installation, new_password
 from hushbid.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
-    from hushbid.campaign.service import Service
+    from hushbid.server.service import Service
 
 _FIRST_USER = "analyst"
 
@@ -79,9 +79,9 @@ def command(
         return
     https = _is_https(url, host)
     try:
-        from hushbid.campaign.http import create_app
-        from hushbid.campaign.http.server import is_loopback, listen, serve
-        from hushbid.campaign.service import Service
+        from hushbid.server.api import create_app
+        from hushbid.server.api.server import is_loopback, listen, serve
+        from hushbid.server.service import Service
     except ImportError as missing:
         raise MissingExtra(
             f"The server needs the package {missing.name}: install it with pip install 'hushbid[server]'."
@@ -106,7 +106,7 @@ def command(
 def _is_https(url: str | None, host: str) -> bool:
     """Whether cookies must travel by https only: always, but on this machine itself."""
     if url is None:
-        from hushbid.campaign.http.server import is_loopback
+        from hushbid.server.api.server import is_loopback
 
         return not is_loopback(host)
     parts = urlsplit(url)

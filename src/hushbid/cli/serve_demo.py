@@ -14,9 +14,9 @@ from hushbid.errors import InputError, MissingExtra
 def serve_demo(host: str, port: int) -> None:
     """Serve campaigns with bots at work until somebody stops it, in a temporary folder."""
     try:
-        from hushbid.campaign.demo import ANALYST, AUDITOR, Demo, Invited, demo_service
-        from hushbid.campaign.http import create_app
-        from hushbid.campaign.http.server import is_loopback, listen, serve
+        from hushbid.server.api import create_app
+        from hushbid.server.api.server import is_loopback, listen, serve
+        from hushbid.server.demo import ANALYST, AUDITOR, Demo, Invited, demo_service
     except ImportError as missing:
         raise MissingExtra(
             f"The server needs the package {missing.name}: install it with pip install 'hushbid[server,release]'."

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import command as make_command
-from hushbid.cli.frame import command_group, tell
+from hushbid.cli.common import command as make_command
+from hushbid.cli.common import command_group, tell
 from hushbid.cli.server_options import asked_password, installation, new_password, refuse_nowhere
 
 if TYPE_CHECKING:
-    from hushbid.campaign.beside import Beside
+    from hushbid.server.beside import Beside
 
 
 @command_group("users")
@@ -98,7 +98,7 @@ def revoke(name: str, label: str, home: Path, database: str | None, as_json: boo
 
 
 def _desk(home: Path, database: str | None, *, may_be_new: bool = False) -> "Beside":
-    from hushbid.campaign.beside import Beside
+    from hushbid.server.beside import Beside
 
     if not may_be_new:
         refuse_nowhere(home)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.frame import OneFile, Steps, tell
-from hushbid.cli.frame import command as make_command
+from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import command as make_command
 from hushbid.errors import InputError
 
 if TYPE_CHECKING:
-    from hushbid.record import Verification
-    from hushbid.record.recognition import Document
+    from hushbid.verification.files import Document
+    from hushbid.verification.findings import Verification
 
 _DIGITS = 64
 
@@ -56,16 +56,16 @@ def command(file: Path, as_json: bool, **given: Any) -> None:
 
 
 def _document(file: Path) -> "Document":
-    from hushbid.record.recognition import document_of, read_document
+    from hushbid.verification.files import document_of, read_document
 
     return read_document(file) if str(file) != "-" else document_of(sys.stdin.buffer.read(), "standard input")
 
 
 def _known(given: dict[str, Any]) -> dict[str, Any]:
     """What the person who asks knows, read; a public key is known by its fingerprint."""
+    from hushbid.receipts.keys import KeyList, PublicKey
     from hushbid.record import Record
-    from hushbid.record.recognition import read_document
-    from hushbid.record.signing import KeyList, PublicKey
+    from hushbid.verification.files import read_document
 
     known = {name: value for name, value in given.items() if value is not None}
     public_key = known.pop("public_key", None)
@@ -83,9 +83,9 @@ def _known(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _verified(document: "Document", known: dict[str, Any]) -> "Verification":
+    from hushbid.receipts.receipt import Receipt
     from hushbid.record import Record
-    from hushbid.record.receipt import Receipt
-    from hushbid.record.trust import verify_log, verify_logged_record, verify_receipt
+    from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 
     if isinstance(document, Record):
         _allow(known, "record", {"log"})

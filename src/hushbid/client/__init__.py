@@ -12,8 +12,8 @@ The modules, from the bottom: ``calls`` says what to ask and how to read an answ
 """
 
 from hushbid.client.analyst import AnalystClient
-from hushbid.client.keeping import Keeper, MessageFolder, MessageMemory, Terms
-from hushbid.client.participation import AsyncParticipantClient, ParticipantClient
+from hushbid.client.messages import Keeper, MessageFolder, MessageMemory, Terms
+from hushbid.client.participant import AsyncParticipantClient, ParticipantClient
 from hushbid.client.transport import AsyncTransport, Transport
 from hushbid.client.views import Campaign, Invitation, Job, Participation
 

@@ -12,9 +12,9 @@ from hushbid.client.calls import Call, ConflictAfterRetry, asking, asking_object
 from hushbid.client.transport import ATTEMPTS, Transport
 from hushbid.client.views import Campaign, Invitation, Job
 from hushbid.errors import InputError, ServerFailed
+from hushbid.receipts.keys import KeyList
+from hushbid.receipts.log import Event
 from hushbid.record import Record
-from hushbid.record.events import Event
-from hushbid.record.signing import KeyList
 
 MOVING = frozenset({"allocating", "releasing"})
 _PAGE = 500
@@ -209,7 +209,7 @@ class AnalystClient:
         return Record.from_dict(self._ask(get(f"/campaigns/{_id(campaign)}/record")))
 
     def events(self, campaign: str) -> list[Event]:
-        """The log, to be checked with `hushbid.record.trust.verify_log`."""
+        """The log, to be checked with `hushbid.verification.receipts.verify_log`."""
         return [Event.from_dict(event) for event in self._pages(f"/campaigns/{_id(campaign)}/events")]
 
     def ledger(self) -> Iterator[dict[str, Any]]:

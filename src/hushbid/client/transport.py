@@ -174,6 +174,7 @@ class AsyncTransport:
 def _parts(call: Call, headers: dict[str, str]) -> dict[str, Any]:
     """A call in httpx's words."""
     named = headers if call.bearer is None else {**headers, **_bearer(call.bearer)}
+    # the same key at every attempt
     if call.key is not None:
         named = {**named, "Idempotency-Key": call.key}
     parts: dict[str, Any] = {"headers": named, "params": dict(call.query) or None}
@@ -186,6 +187,7 @@ def _pause(attempt: int, retry_after: str | None = None) -> float:
     """How long to wait after a failed attempt: what the server asks for, or longer each time and never in step."""
     if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
         return min(float(retry_after), _LONGEST_PAUSE)
+    # at random, so that clients that failed together do not come back together
     return min(_FIRST_PAUSE * 2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
 
 

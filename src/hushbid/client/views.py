@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from hushbid.disclosure.plan import as_bounds
+from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import InputError, ServerFailed
-from hushbid.record.money import MOST_DECIMALS
+from hushbid.money import MOST_DECIMALS
 
 Setting = Literal["central", "local"]
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})

@@ -15,11 +15,11 @@ comes out, ``fields`` reads it back; ``asking`` says what is asked of whom, ``ac
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.local import privatize, simulate_privatized
+from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import Answer, release_made_up, release_once
-from hushbid.disclosure.plan import ReleasePlan
-from hushbid.disclosure.publish import release_plan, simulate_plan
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Grid, Release
-from hushbid.disclosure.wire import PrivatizedValue
+from hushbid.disclosure.releasing import release_plan, simulate_plan
 
 __all__ = [
     "Answer",

@@ -19,7 +19,7 @@ from hushbid.disclosure.grid import (
     ratio_in_data_units,
     to_grid,
 )
-from hushbid.disclosure.plan import ReleasePlan
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Grid
 from hushbid.errors import ReleaseError
 from hushbid.estimation import FloatArray, best_weights

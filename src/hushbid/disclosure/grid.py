@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.disclosure import noise
-from hushbid.disclosure.plan import rows_text
+from hushbid.disclosure.promises import rows_text
 from hushbid.errors import ReleaseError
 from hushbid.estimation import FloatArray
 

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
-from hushbid.disclosure.plan import SMALLEST_LOSS, ReleasePlan, as_bounds, as_column, rows_text
+from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
+from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan, as_bounds, as_column, rows_text
 from hushbid.disclosure.release import Grid
-from hushbid.disclosure.wire import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.estimation import FloatArray, as_losses, best_weights
 

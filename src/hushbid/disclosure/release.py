@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from hushbid.disclosure.error import ErrorModel, published_errors
-from hushbid.disclosure.fields import Fields
 from hushbid.disclosure.grid import PromiseCheck
+from hushbid.documents import Fields
 from hushbid.errors import RecordError
 from hushbid.estimation import FloatArray, Setting
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.disclosure.asking import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.publish import message_form, number_forms
-from hushbid.disclosure.wire import PrivatizedValue
-from hushbid.engine.boundary import Batch
+from hushbid.disclosure.claim_names import Ask, Tally, as_question, as_wave, person_digests, tallied
+from hushbid.disclosure.message import PrivatizedValue
+from hushbid.disclosure.releasing import message_form, number_forms
+from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced

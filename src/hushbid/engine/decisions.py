@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.central import Optimum
-from hushbid.engine.boundary import Batch, Fields, pyarrow
+from hushbid.engine.adapter import Batch, Fields, pyarrow
 from hushbid.engine.curves import Curve
 from hushbid.engine.passes import GatherKernel
 from hushbid.engine.people import FloatArray, Keys, People, Rows, lookup_keys

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.engine.atomic import STREAM, Write
+from hushbid.durable import STREAM, Write
 from hushbid.engine.ids import refusal, refused_kind
 from hushbid.errors import InputError, MissingExtra
 from hushbid.ids import id_texts

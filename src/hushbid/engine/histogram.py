@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.allocation.central_from_sums import Levels
 from hushbid.allocation.exact import ExactSums
-from hushbid.allocation.summed import Levels
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

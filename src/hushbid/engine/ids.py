@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.engine.boundary import Batch, in_threads, pyarrow
+from hushbid.engine.adapter import Batch, in_threads, pyarrow
 from hushbid.errors import InputError
 from hushbid.ids import ALLOWED
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hushbid.engine.adapter import Engine
 from hushbid.engine.arrow import ArrowEngine
-from hushbid.engine.boundary import Engine
 from hushbid.errors import InputError, MissingExtra
 
 NAMES = ("auto", "memory", "polars", "duckdb", "spark")
@@ -35,15 +35,15 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
 
 def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
     if kind == "polars":
-        from hushbid.engine.polars_frame import PolarsEngine
+        from hushbid.engine.polars import PolarsEngine
 
         return PolarsEngine(population)
     if kind == "duckdb":
-        from hushbid.engine.duckdb_relation import DuckDBEngine
+        from hushbid.engine.duckdb import DuckDBEngine
 
         return DuckDBEngine(population, connection)
     if kind == "spark":
-        from hushbid.engine.spark_frame import SparkEngine
+        from hushbid.engine.spark import SparkEngine
 
         return SparkEngine(population)
     return ArrowEngine(population)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.exact import ExactSums
-from hushbid.engine.boundary import Batch
+from hushbid.engine.adapter import Batch
 from hushbid.engine.histogram import COARSE, Histogram
 from hushbid.engine.people import PROBLEMS, FloatArray, Keys, People, Rows
 
@@ -93,13 +93,11 @@ class CensusKernel:
         costs = rows.costs
         problems: dict[int, int] = {}
         examples: tuple[tuple[int, str], ...] = ()
-        # bad rows: how many of each kind, and the first few
-        if rows.problem is not None:
+        if rows.problem is not None:  # bad rows: how many of each kind, and the first few
             codes, counts = np.unique(rows.problem[rows.problem > 0], return_counts=True)
             problems = dict(zip((codes - 1).tolist(), counts.tolist(), strict=True))
             examples = self._examples(rows.problem, start)
-        # reports above the support cannot be sold and are in no bucket
-        finite = costs < np.inf
+        finite = costs < np.inf  # reports above the support cannot be sold and are in no bucket
         infinite = costs.size - int(np.count_nonzero(finite))
         if infinite:
             costs = costs[finite]
@@ -409,6 +407,6 @@ class GatherKernel:
 
 
 def _indices(places: NDArray[np.intp]) -> object:
-    from hushbid.engine.boundary import pyarrow
+    from hushbid.engine.adapter import pyarrow
 
     return pyarrow().array(places)

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.engine.boundary import Batch, Fields, Frame, pyarrow
+from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
-from hushbid.engine.money import Currency
 from hushbid.engine.opening import is_url, open_engine
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced, exact_total
 from hushbid.errors import InputError, MarketError
-from hushbid.record.money import rounded_up
+from hushbid.money import Currency, rounded_up
 
 _LARGEST = 2.0**53
 _MONEY: Fields = (("payment_minor", "int64"), ("currency", "string"))
@@ -75,6 +74,7 @@ class DueKernel:
         loss, _, payment = self.kernel.decide(batch, rows)
         values = floats_of(batch.column(self.data), self.data)
         missing = np.isnan(values if rows.good is None else values[rows.good])
+        # asked, and nothing came
         gone = (loss > 0.0) & missing
         due = np.where(gone, 0, rounded_up(payment + self.extra, self.decimals))
         minor, state = columns_of(rows, due, np.where(loss > 0.0, 1 + gone, 0))
@@ -164,6 +164,7 @@ def _frame(priced: Priced, kernel: DecisionsKernel | DueKernel, currency: Curren
     id = priced._kernel.people.id
     if id is None:
         raise InputError("id must name a column: decisions are written beside it.")
+    # beyond that a double does not hold whole minor units
     if not priced._kernel.largest_payment * currency.per_unit < _LARGEST:
         raise MarketError(f"A payment is too large to be written in minor units of {currency.code}.")
     taken = [name for name, _ in kernel.fields if name == id]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
-from hushbid.engine.boundary import Batch, pyarrow
+from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.errors import InputError
 from hushbid.ids import id_texts
 from hushbid.priors import Prior

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from hushbid.disclosure import Release, ReleasePlan, local, noise
-from hushbid.disclosure.account import settle
+from hushbid.disclosure.claim_store import settle
 from hushbid.disclosure.error import ErrorModel, published_errors
-from hushbid.disclosure.fields import Fields
 from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
 from hushbid.disclosure.once import other_data
 from hushbid.disclosure.release import FORMAT as RELEASE_FORMAT
+from hushbid.documents import Fields
+from hushbid.engine.adapter import Batch
 from hushbid.engine.asking import asked_of
-from hushbid.engine.boundary import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced, exact_total

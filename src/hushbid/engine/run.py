@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hushbid.engine.boundary import Engine, Reducer, Sum
+from hushbid.engine.adapter import Engine, Reducer, Sum
 from hushbid.engine.people import People
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.disclosure.plan import SMALLEST_LOSS
+from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError, MarketError
 
 FloatArray = NDArray[np.float64]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
-from hushbid.disclosure.plan import SMALLEST_LOSS, as_bounds
+from hushbid.disclosure.promises import SMALLEST_LOSS, as_bounds
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
 from hushbid.estimation import best_weights
 from hushbid.mechanism.fields import as_nonnegative, as_number, refuse_unreleasable

@@ -21,7 +21,7 @@ from hushbid.priors.arrays import (
     to_support_low,
 )
 from hushbid.priors.parametric import ParametricPrior
-from hushbid.priors.ratios import mills, times_exp
+from hushbid.priors.special_functions import mills, times_exp
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)

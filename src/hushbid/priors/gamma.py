@@ -13,7 +13,7 @@ from scipy import special
 
 from hushbid.priors.arrays import FloatArray, coarse, to_positive
 from hushbid.priors.parametric import ParametricPrior
-from hushbid.priors.ratios import gamma_log_density, gamma_markup
+from hushbid.priors.special_functions import gamma_log_density, gamma_markup
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hushbid.errors import PriorError
 from hushbid.priors.arrays import FloatArray, Numbers, rows_text, to_floats
 from hushbid.priors.base import ContinuousPrior, Prior
 from hushbid.priors.numerals import number_text
-from hushbid.priors.rootfinding import solve_quantile
+from hushbid.priors.root_finding import solve_quantile
 
 
 class Mixture(ContinuousPrior):

@@ -19,7 +19,7 @@ from hushbid.priors.families import Exponential, LogNormal, Uniform
 from hushbid.priors.gamma import Gamma
 from hushbid.priors.grid import grid_points
 from hushbid.priors.numerals import number_text, plain_number
-from hushbid.priors.rootfinding import solve_quantile
+from hushbid.priors.root_finding import solve_quantile
 from hushbid.priors.truncated_normal import TruncatedNormal
 
 _ROUNDING = 1e-12

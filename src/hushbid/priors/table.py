@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.priors.arrays import FloatArray
-from hushbid.priors.rootfinding import solve_increasing
+from hushbid.priors.root_finding import solve_increasing
 
 _STEP = 1e-12
 

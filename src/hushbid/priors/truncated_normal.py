@@ -24,7 +24,7 @@ from hushbid.priors.arrays import (
     to_support_low,
 )
 from hushbid.priors.parametric import ParametricPrior
-from hushbid.priors.ratios import normal_ratio
+from hushbid.priors.special_functions import normal_ratio
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)

@@ -12,7 +12,7 @@ Wiring, for a command line or a server:
 - ``outcome`` is ``market.acquire(reports)`` or one read back; ``release`` the release made from it, None before.
 - ``groups``: one label per person, in the order of the reports. Ids are not taken: what is not given cannot leak.
 - ``audits``: results of `hushbid.audit` (anything with ``rejected``, and ``power`` where known), or `AuditLine`.
-- ``currency``: an ISO code or `hushbid.engine.money.Currency`. Totals and the bound on misreports then include rounding
+- ``currency``: an ISO code or `hushbid.money.Currency`. Totals and the bound on misreports then include rounding
   every payment up to the smallest coin.
 - ``comparison``: by default the other setting is computed on the same reports, which takes as long as ``acquire``.
 - ``menu``: ``market.menu(n, rng=...)``; shown in place of the schedule when fewer than 20 people were bought from.
@@ -29,11 +29,11 @@ escaped by construction (`html`). It needs no package beyond the core's.
 
 from pathlib import Path
 
-from hushbid.engine.atomic import write_file
+from hushbid.durable import write_file
 from hushbid.report.build import build_report
 from hushbid.report.model import AuditLine, Report
 from hushbid.report.page import render_report
-from hushbid.report.prior import prior_picture
+from hushbid.report.prior_picture import prior_picture
 from hushbid.report.settlement import Settlement
 
 __all__ = ["AuditLine", "Report", "Settlement", "build_report", "prior_picture", "render_report", "write_report"]

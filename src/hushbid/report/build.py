@@ -10,22 +10,10 @@ from numpy.typing import NDArray
 
 from hushbid import __version__
 from hushbid.disclosure import ErrorModel, Release, ReleasePlan, central, local
-from hushbid.engine.money import Currency
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, Menu, Outcome
+from hushbid.money import Currency, Money
 from hushbid.priors import Grouped
-from hushbid.record.money import Money
-from hushbid.report.aggregates import (
-    SMALLEST_CELL,
-    SMALLEST_CHART,
-    GroupRow,
-    as_labels,
-    coarse,
-    group_rows,
-    histogram,
-    quantiles,
-    too_few,
-)
 from hushbid.report.assumptions import assumptions_of, prior_words
 from hushbid.report.audits import audit_lines
 from hushbid.report.caps import cap_curve
@@ -46,6 +34,17 @@ from hushbid.report.model import (
 from hushbid.report.rivals import rivals_facts
 from hushbid.report.selection import selection_facts
 from hushbid.report.settlement import Settlement, settled_facts
+from hushbid.report.suppression import (
+    SMALLEST_CELL,
+    SMALLEST_CHART,
+    GroupRow,
+    as_labels,
+    coarse,
+    group_rows,
+    histogram,
+    quantiles,
+    too_few,
+)
 
 Groups = Sequence[object] | NDArray[np.generic]
 _BANDS = (0.5, 0.8)

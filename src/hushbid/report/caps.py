@@ -10,7 +10,7 @@ import numpy as np
 
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Outcome
-from hushbid.report.aggregates import SMALLEST_CHART
+from hushbid.report.suppression import SMALLEST_CHART
 
 _POINTS = 40
 _DEAREST = 0.5

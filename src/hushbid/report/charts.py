@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from hushbid.engine.money import Currency
-from hushbid.report.aggregates import Histogram
+from hushbid.money import Currency
 from hushbid.report.formats import currency_words, interval, number, percent, with_unit
 from hushbid.report.html import Child, Markup, element
 from hushbid.report.model import Curve, EstimateFacts
+from hushbid.report.suppression import Histogram
 from hushbid.report.svg import (
     NARROW,
     Drawing,

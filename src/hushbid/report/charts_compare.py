@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 
-from hushbid.engine.money import Currency
-from hushbid.report.aggregates import GroupRow
+from hushbid.money import Currency
 from hushbid.report.formats import currency_words, money, number, percent
 from hushbid.report.html import Child
 from hushbid.report.model import AuditLine, CapFacts, RivalFacts, SelectionFacts, SettingFacts
+from hushbid.report.suppression import GroupRow
 from hushbid.report.svg import (
     NARROW,
     Drawing,

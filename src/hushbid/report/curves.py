@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hushbid.mechanism import Menu, Outcome
 from hushbid.priors import Grouped, Prior
-from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART, round_step
 from hushbid.report.model import Curve
+from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART, round_step
 
 FloatArray = NDArray[np.float64]
 

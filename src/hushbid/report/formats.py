@@ -2,7 +2,7 @@
 
 import math
 
-from hushbid.engine.money import NO_CURRENCY, Currency
+from hushbid.money import NO_CURRENCY, Currency
 from hushbid.priors.numerals import at_most as at_most
 
 NBSP = "\u00a0"

@@ -1,6 +1,6 @@
 """Everything a report shows, as frozen plain values: computing ends here and rendering begins.
 
-Nothing in it belongs to one person (see :mod:`hushbid.report.aggregates`): what the page withholds is not here. Money
+Nothing in it belongs to one person (see :mod:`hushbid.report.suppression`): what the page withholds is not here. Money
 is in units of the currency, data in data units. ``dataclasses.asdict(report)`` is what a program reads instead of the
 page.
 """
@@ -8,9 +8,9 @@ page.
 from dataclasses import dataclass
 from typing import Literal
 
-from hushbid.engine.money import Currency
-from hushbid.report.aggregates import GroupRow, Histogram
+from hushbid.money import Currency
 from hushbid.report.settlement import SettledFacts
+from hushbid.report.suppression import GroupRow, Histogram
 
 Verdict = Literal["failed", "clear", "weak"]
 

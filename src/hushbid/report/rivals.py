@@ -5,8 +5,8 @@ import math
 from hushbid.baselines import ComparisonRow, compare
 from hushbid.errors import HushbidError
 from hushbid.mechanism import Outcome
-from hushbid.report.aggregates import SMALLEST_CHART
 from hushbid.report.model import RivalFacts, RivalsFacts
+from hushbid.report.suppression import SMALLEST_CHART
 
 MOST_PEOPLE = 20_000
 """With more, searching every rival's terms takes longer than the campaign itself."""

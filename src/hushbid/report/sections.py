@@ -2,7 +2,6 @@
 
 import math
 
-from hushbid.report.aggregates import FEW, SMALLEST_CELL, SMALLEST_CHART
 from hushbid.report.charts import (
     Part,
     curve_legend,
@@ -32,6 +31,7 @@ from hushbid.report.formats import (
 from hushbid.report.html import Child, Markup, element, join
 from hushbid.report.model import CostParts, Curve, Report
 from hushbid.report.sections_settled import everybody_delivered, no_estimate_ever, settled_sentence
+from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART
 from hushbid.report.svg import Table, figure, plain_table
 
 _TABLE_ROWS = 13

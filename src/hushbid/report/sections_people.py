@@ -1,6 +1,5 @@
 """The sections of a report about who was bought from and whether that misleads: facts in, elements out."""
 
-from hushbid.report.aggregates import FEW, SMALLEST_CELL, SMALLEST_CHART
 from hushbid.report.charts import Part, legend
 from hushbid.report.charts_compare import groups_chart, selection_chart
 from hushbid.report.formats import NBSP, count, number, people, percent, with_unit
@@ -8,6 +7,7 @@ from hushbid.report.html import Child, Markup, join
 from hushbid.report.model import Report, SelectionFacts
 from hushbid.report.sections import bold, paragraph, withheld
 from hushbid.report.sections_settled import delivered_words, everybody_delivered
+from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART
 from hushbid.report.svg import Table, figure, numbers, plain_table, scrolling
 
 

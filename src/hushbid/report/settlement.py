@@ -8,7 +8,7 @@ first. So amounts that a few people are behind are withheld, and of what was pai
 from dataclasses import dataclass
 from typing import Literal
 
-from hushbid.report.aggregates import SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,154 @@
+"""What all commands share: common options, results for people or for programs, and progress on a terminal."""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hushbid.cli import COMMANDS, DEBUG, printable
+
+if TYPE_CHECKING:
+    from hushbid.record import Record
+
+COUNT = click.IntRange(1, 1_000_000_000)
+"""So many people, or so often."""
+
+_WIDTH = 24
+_STREAM = "-"
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+def command(
+    name: str, *, results: bool = True, group: click.Group | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command with ``--debug`` and, if it prints results, ``--json`` (the parameter ``as_json``).
+
+    With ``group`` it becomes a command inside that one, described by its own docstring.
+    """
+
+    def make(function: Callable[..., Any]) -> click.Command:
+        if group is not None:
+            made = group.command(name, context_settings=CONTEXT)(function)
+        else:
+            made = click.command(name, context_settings=CONTEXT, short_help=COMMANDS[name])(function)
+        if results:
+            made.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."))
+        made.params.append(
+            click.Option(
+                ["--debug"], is_flag=True, expose_value=False, callback=_debug, help="Show the traceback of an error."
+            )
+        )
+        return made
+
+    return make
+
+
+def command_group(name: str) -> Callable[[Callable[..., Any]], click.Group]:
+    """A command that consists of others; see ``group`` above."""
+    return click.group(name, context_settings=CONTEXT, short_help=COMMANDS[name])
+
+
+def _debug(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[DEBUG] = True
+
+
+class OneFile(click.Path):
+    """A path to a file that cannot be a stream; ours, not click's, is the sentence about a missing one."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value) == _STREAM:
+            self.fail("must be a file, not - for a stream.", param, ctx)
+        if not Path(str(value)).name:
+            self.fail(f"must be the name of a file, got {str(value)!r}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def read_record(path: Path) -> "Record":
+    """A record from a file, or from standard input."""
+    from hushbid.documents import parsed
+    from hushbid.record import Record
+
+    return Record.read(path) if str(path) != _STREAM else Record.from_dict(parsed(sys.stdin.buffer.read()))
+
+
+def tell(result: Mapping[str, Any], text: str, *, as_json: bool, err: bool = False) -> None:
+    """Print a result: one JSON object for programs, or the text for people (``err``: standard output is taken)."""
+    if as_json:
+        click.echo(json.dumps(plain(result), indent=2, allow_nan=False))
+    else:
+        click.echo(printable(text), err=err)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: no NumPy numbers, infinities as texts, NaN as null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def table(rows: list[tuple[str, ...]], *, indent: int = 2) -> str:
+    """Rows of cells in columns, the first to the left and the others to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        first, *others = (
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append(" " * indent + "  ".join([first, *others]).rstrip())
+    return "\n".join(lines)
+
+
+class Steps:
+    """A progress bar over the steps of a command, on a terminal only and gone at the end.
+
+    ``with Steps(3) as step: step("reading") ...``
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._done = -1
+        self._label = ""
+        self._shown = sys.stderr.isatty()
+
+    def __enter__(self) -> "Steps":
+        return self
+
+    def __call__(self, label: str) -> None:
+        """Begin the next step."""
+        self._done += 1
+        self._label = label
+        self._show(0.0)
+
+    def part(self, done: int, of: int) -> None:
+        """Say how much of the current step is done."""
+        self._show(done / max(of, 1))
+
+    def _show(self, part: float) -> None:
+        if self._shown:
+            filled = min(round(_WIDTH * (self._done + min(part, 1.0)) / self._count), _WIDTH)
+            bar = "━" * filled + "─" * (_WIDTH - filled)
+            click.echo(f"\r\033[2K  {bar}  {self._label} ...", err=True, nl=False)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown and self._done >= 0:
+            click.echo("\r\033[2K", err=True, nl=False)

@@ -1,0 +1,166 @@
+"""What is asked of whom: what a claim on an estimate is named by, and what it is compared by.
+
+People are the sum of a hash of each id, so they have no order and add up batch by batch wherever the rows are; so are
+the data of those who delivered, each hashed with the id it belongs to. Losses are two plain sums, one of them weighted
+by the person's hash: engines differ in the last bits, which a sum forgives, and a loss that moves from one person to
+another moves the weighted one. Variances are two sums of the same kind. Nothing here is keyed or stored:
+`hushbid.disclosure.claim_store` keys what it keeps.
+"""
+
+import hashlib
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.errors import InputError
+from hushbid.estimation import FloatArray, Setting
+
+Digests = NDArray[np.uint64]
+"""One row of four words per hash."""
+
+LAST_WAVE = 1_000_000
+_MODULUS = 1 << 256
+_PERSON, _DATUM = b"hushbid person", b"hushbid datum"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Some people, what they were promised, and what they delivered; tallies add up."""
+
+    people: int = 0
+    """The sum of a hash of each id; 0 without ids."""
+
+    losses: float = 0.0
+    """The sum of ε/(1 + ε) over everybody, 1 for an infinite ε."""
+
+    marked: float = 0.0
+    """The terms of ``losses``, each times a number in [0, 1) that her id decides; equal to ``losses`` without ids."""
+
+    variances: float = 0.0
+    """The sum of log(1 + variance) over everybody."""
+
+    marked_variances: float = 0.0
+    """The terms of ``variances``, each times the number that her id decides."""
+
+    data: int = 0
+    """The sum of a hash of each id and datum, over those who were asked and delivered."""
+
+    answers: int = 0
+    """As ``data``, of data alone, so that these are recognised when ids are left out; equal to ``data`` without ids."""
+
+    delivered: int = 0
+    """How many these were."""
+
+    def __add__(self, other: "Tally") -> "Tally":
+        """Both together."""
+        return Tally(
+            people=(self.people + other.people) % _MODULUS,
+            losses=self.losses + other.losses,
+            marked=self.marked + other.marked,
+            variances=self.variances + other.variances,
+            marked_variances=self.marked_variances + other.marked_variances,
+            data=(self.data + other.data) % _MODULUS,
+            answers=(self.answers + other.answers) % _MODULUS,
+            delivered=self.delivered + other.delivered,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One question to some people, and what was promised to them for an answer."""
+
+    question: str
+    """What is asked, as `as_question` writes it."""
+
+    wave: int
+    """Which time it is asked of these people."""
+
+    by_ids: bool
+    """Whether people are known by ids; if not, they are known by their data."""
+
+    setting: Setting
+    """Where noise is added."""
+
+    bounds: tuple[float, float]
+    """The public range of the data."""
+
+    tally: Tally
+    """The people, their losses and their data."""
+
+    exact: bytes | None = None
+    """Everybody's losses and variance to the last bit, in an order that ids decide; None where only sums are known."""
+
+
+def as_question(question: object) -> str:
+    """A question in the form in which two are compared: capitals and spaces make no difference.
+
+    >>> as_question("  Mean  sleep ")
+    'mean sleep'
+    """
+    if not isinstance(question, str):
+        raise InputError(f"question must be a text, got {type(question).__name__}.")
+    return " ".join(unicodedata.normalize("NFC", question.casefold()).split())
+
+
+def as_wave(wave: object) -> int:
+    """A wave is a whole number from 1; nobody is asked the same more than a million times."""
+    if not isinstance(wave, int) or isinstance(wave, bool) or not 1 <= wave <= LAST_WAVE:
+        got = "a larger one" if isinstance(wave, int) and wave > LAST_WAVE else repr(wave)
+        raise InputError(f"wave must be a whole number from 1 to {LAST_WAVE}, got {got}.")
+    return wave
+
+
+def person_digests(ids: Sequence[str]) -> Digests:
+    """A hash of each id, as `hushbid.ids.id_texts` writes it."""
+    return _digests((one.encode("utf-8", "surrogatepass") for one in ids), _PERSON)
+
+
+def tallied(
+    people: Digests | None, losses: FloatArray, variance: FloatArray | float, data: Sequence[bytes | None]
+) -> Tally:
+    """Some rows: hashes of ids (None: no ids), losses, variances, and forms of data (None: not asked or delivered)."""
+    names = b"" if people is None else people.astype("<u8").tobytes()
+    there = [(row, datum) for row, datum in enumerate(data) if datum is not None]
+    answers = _total(_digests((datum for _, datum in there), _DATUM))
+    named = (names[32 * row : 32 * row + 32] + datum for row, datum in there)
+    spreads = np.broadcast_to(np.log1p(variance), losses.shape)
+    # ε/(1 + ε): bounded, so that one huge loss does not hide the others in a sum
+    sizes = np.where(np.isinf(losses), 1.0, losses / (1.0 + np.where(np.isinf(losses), 0.0, losses)))
+    # a number in [0, 1) from the hash of the id
+    shares = np.ones(sizes.size) if people is None else people[:, 0] / 2.0**64
+    return Tally(
+        people=0 if people is None else _total(people),
+        losses=math.fsum(sizes),
+        marked=math.fsum(sizes * shares),
+        variances=math.fsum(spreads),
+        marked_variances=math.fsum(spreads * shares),
+        data=answers if people is None else _total(_digests(named, _DATUM)),
+        answers=answers,
+        delivered=len(there),
+    )
+
+
+def canonical_order(people: Digests | None, losses: FloatArray, data: Sequence[bytes | None]) -> NDArray[np.intp]:
+    """An order of rows that does not depend on how they are listed: by id, or else by datum and loss."""
+    if people is None:
+        people = _digests((b"" if datum is None else b"\1" + datum for datum in data), _DATUM)
+    return np.lexsort((losses, *people.T))
+
+
+def _digests(texts: Iterable[bytes], purpose: bytes) -> Digests:
+    hashed = b"".join(hashlib.blake2b(text, digest_size=32, person=purpose).digest() for text in texts)
+    return np.frombuffer(hashed, dtype="<u8").astype(np.uint64).reshape(-1, 4)
+
+
+def _total(digests: Digests) -> int:
+    """The sum of hashes as whole numbers; halves of words add up without overflow below 2**32 rows."""
+    low = (digests & np.uint64(0xFFFFFFFF)).sum(axis=0, dtype=np.uint64)
+    high = (digests >> np.uint64(32)).sum(axis=0, dtype=np.uint64)
+    total = 0
+    for place in range(4):
+        total += (int(low[place]) + (int(high[place]) << 32)) << (64 * place)
+    return total % _MODULUS

@@ -1,0 +1,122 @@
+"""Spark DataFrames: kernels are shipped to the workers, which need this library, NumPy, SciPy and pyarrow."""
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.types import DoubleType, LongType, StringType, StructType
+
+from hushbid.engine.adapter import BATCH_ROWS, Batch, Mapper, Reducer, Sum, needed, pyarrow, with_output
+from hushbid.errors import HushbidError
+
+_KINDS = {"float64": DoubleType(), "int64": LongType(), "string": StringType()}
+_HALFWAY = 16
+"""Summaries meet on so many workers, if there are, before the driver adds up what is left."""
+
+
+class SparkEngine:
+    """A ``pyspark.sql.DataFrame``."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self.names: list[str] = list(frame.columns)
+
+    def kind(self, column: str) -> Any:
+        """The Arrow type of a column."""
+        return self._frame.select(_quoted(column)).limit(0).toArrow().schema.field(0).type
+
+    def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
+        """The sum of the kernel's results: within each partition, then on a few workers, then on the driver."""
+        selected = self._frame.select(*map(_quoted, kernel.columns))
+        parts = selected.mapInArrow(_reducing(kernel, zero), "summary binary")
+        total = zero
+        # some of the adding is done by workers, so that the driver gets few summaries
+        workers = min(_HALFWAY, self._frame.sparkSession.sparkContext.defaultParallelism)
+        for row in parts.repartition(workers).mapInArrow(_adding(zero), "summary binary").collect():
+            total = total + _loaded(row[0])
+        return total
+
+    def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Any:
+        """A DataFrame that is priced where its rows are, whenever it is run."""
+        kept = self.names if keep is None else list(keep)
+        frame = self._frame.select(*map(_quoted, needed(kernel, kept)))
+        schema = StructType([self._frame.schema[name] for name in kept])
+        for name, kind in kernel.fields:
+            schema = schema.add(name, _KINDS[kind])
+        return frame.mapInArrow(_mapping(kernel, drop, kept), schema)
+
+    def distinct(self, column: str) -> int:
+        """How many different values a column has, nulls not counted."""
+        return int(self._frame.select(_quoted(column)).dropna().distinct().count())
+
+    def write(self, frame: Any, path: str) -> None:
+        """Write to a folder of Parquet files; a path without a scheme is one of this machine's, from where we are."""
+        frame.write.parquet(path if "://" in path else f"file://{Path(path).absolute()}")
+
+
+def _reducing(kernel: Reducer[Sum], zero: Sum) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+    def reduce(batches: Iterator[Batch]) -> Iterator[Batch]:
+        total = zero
+        try:
+            for batch in _larger(batches):
+                total = total + kernel(batch, None)
+        except HushbidError as problem:  # for the driver to raise, without Spark's words around it
+            yield _summary(problem)
+            return
+        yield _summary(total)
+
+    return reduce
+
+
+def _adding(zero: Sum) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+    def add(batches: Iterator[Batch]) -> Iterator[Batch]:
+        total = zero
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                try:
+                    total = total + _loaded(part)
+                except HushbidError as problem:
+                    yield _summary(problem)
+                    return
+        yield _summary(total)
+
+    return add
+
+
+def _mapping(kernel: Mapper, drop: bool, keep: list[str]) -> Callable[[Iterator[Batch]], Iterator[Batch]]:
+    def map_(batches: Iterator[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            yield with_output(batch, kernel, drop=drop, keep=keep)
+
+    return map_
+
+
+def _larger(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Spark's batches are small (10,000 rows unless told): a few at a time save most of what a kernel call costs."""
+    waiting: list[Batch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= BATCH_ROWS // 2:
+            yield pyarrow().concat_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pyarrow().concat_batches(waiting)
+
+
+def _summary(found: object) -> Batch:
+    pa = pyarrow()
+    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)], type=pa.binary())], names=["summary"])
+
+
+def _loaded(content: bytes) -> Any:
+    found = pickle.loads(content)
+    if isinstance(found, HushbidError):
+        raise found
+    return found
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,269 @@
+"""The integral of one's privacy loss over higher reports, by the way that suits the rule and the prior."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.errors import MarketError
+from hushbid.payments.bounds import Enclosures
+from hushbid.payments.rule import ROUNDING, FloatArray, Rents, Rows, RuleWithPotential
+from hushbid.payments.virtual_cost_table import Ladder, tail_of
+from hushbid.priors import Prior
+
+_SAMPLE = 4096
+_FINER, _MOST_NODES = 3, 1 << 18
+"""So often, and while it has at most so many nodes, a table of ψ is made four times as fine for those who need it."""
+
+
+def rents(
+    rule: RuleWithPotential,
+    prior: Prior,
+    rows: Rows,
+    reports: FloatArray,
+    *,
+    cap: float = np.inf,
+    alike: NDArray[Any] | None = None,
+    paid_besides: FloatArray | None = None,
+    tolerance: float = 1e-6,
+) -> Rents:
+    """The rents of people ``rows``, who reported ``reports`` and share ``prior``.
+
+    ``cap`` clips the rule. ``alike`` marks people who face the same rule if their reports are equal (so that equals are
+    computed once). The enclosure's half-width is at most ``tolerance`` times the largest of ``paid_besides + rent``
+    wherever ψ is smooth enough for it, and rounding allows it; the result says what was reached.
+    """
+    if rows.size == 0:
+        return Rents(lower=np.zeros(0), upper=np.zeros(0), estimate=np.zeros(0), evaluations=0)
+    top = prior.support[1]
+    steps = prior.flat_parts
+    # ψ a step function: a finite sum
+    if steps and steps[0][0] <= prior.support[0] and _contiguous(steps, top):
+        return _finite_sum(rule, steps, rows, reports, cap, alike)
+    besides = np.zeros(rows.size) if paid_besides is None else paid_besides
+    # else by integration, once for all who have the same report and face the same rule
+    one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(reports, alike)
+    if one.size < rows.size:
+        found = _by_integration(rule, prior, rows[one], reports[one], cap, besides[one], tolerance)
+        return Rents(
+            lower=found.lower[kind],
+            upper=found.upper[kind],
+            estimate=found.estimate[kind],
+            evaluations=found.evaluations,
+        )
+    return _by_integration(rule, prior, rows, reports, cap, besides, tolerance)
+
+
+def _one_of_each(reports: FloatArray, alike: NDArray[Any] | None) -> tuple[Rows, Rows]:
+    """One of all who have the same report and face the same rule, and who she is for everybody.
+
+    Of many people a sample is asked first whether there are enough equals to be worth looking for.
+    """
+    everybody = np.arange(reports.size)
+    sample = slice(None, None, max(1, reports.size // _SAMPLE))
+    if reports.size > 4 * _SAMPLE and np.unique(reports[sample]).size > 0.9 * _SAMPLE:
+        return everybody, everybody
+    kinds = np.zeros(reports.size) if alike is None else alike
+    order = np.lexsort((reports, kinds))
+    new = np.append(True, (np.diff(reports[order]) > 0.0) | (kinds[order][1:] != kinds[order][:-1]))
+    kind = np.empty_like(everybody)
+    kind[order] = np.cumsum(new) - 1
+    return order[new], kind
+
+
+def _by_integration(
+    rule: RuleWithPotential,
+    prior: Prior,
+    rows: Rows,
+    reports: FloatArray,
+    cap: float,
+    besides: FloatArray,
+    tolerance: float,
+) -> Rents:
+    """Each person for herself: people who reach the same report by a cap do not face the same rule."""
+    if cap < np.inf:
+        return _capped(rule, prior, rows, reports, cap, besides, tolerance)
+    top = prior.support[1]
+    # uniform and the like: two optimal values
+    if prior.is_linear:
+        return _closed_form(rule, rows, prior.virtual_cost(reports), float(prior.virtual_cost(top)), prior.slope or 1.0)
+    ladder, costs = Ladder.reaching(rule, prior, rows, reports), prior.virtual_cost(reports)
+    found = Enclosures(rule, ladder, rows, reports, costs)
+    found.run(besides, tolerance)
+    tail = tail_of(rule, rows, ladder, top)
+    for _ in range(_FINER):  # those for whom the table of ψ was too coarse
+        wide = found.too_wide()
+        if wide.size == 0 or ladder.z.size > _MOST_NODES:
+            break
+        ladder = ladder.finer(prior)
+        if not found.narrowed(wide, ladder):
+            break
+    lower, upper, estimate = found.sums
+    return Rents(lower=lower, upper=upper + tail, estimate=estimate + tail, evaluations=found.evaluations)
+
+
+def rent_of_rule(
+    loss: Callable[[FloatArray], FloatArray],
+    report: float,
+    top: float,
+    *,
+    breaks: FloatArray | None = None,
+    tolerance: float = 1e-6,
+    most_evaluations: int = 200_000,
+) -> Rents:
+    """One person's rent under any nonincreasing ``loss`` of her own report, by lower and upper sums.
+
+    ``breaks`` are reports where the rule is known to jump. The half-width is at most ``tolerance`` times the rent, or
+    what ``most_evaluations`` allow.
+    """
+    if not report <= top < np.inf:
+        raise MarketError(f"the rule must stop buying by a finite report, got top={top} for a report at or above it.")
+    # both sides of every jump that is known
+    inner = np.unique(np.clip(np.asarray([] if breaks is None else breaks, dtype=float), report, top))
+    z = np.unique(np.concatenate([np.linspace(report, top, 65), inner, np.nextafter(inner, np.inf)]))
+    z = z[z <= top]
+    e = _monotone(loss(z))
+    while True:
+        gap = (e[:-1] - e[1:]) * np.diff(z)
+        lower, upper = float((e[1:] * np.diff(z)).sum()), float((e[:-1] * np.diff(z)).sum())
+        # halve whatever has more than its share of the allowed gap
+        wide = gap > max(tolerance * (lower + upper), 0.0) / gap.size
+        middle = 0.5 * (z[:-1] + z[1:])[wide]
+        middle = middle[(middle > z[:-1][wide]) & (middle < z[1:][wide])]
+        if upper - lower <= tolerance * (upper + lower) or middle.size == 0 or z.size + middle.size > most_evaluations:
+            break
+        z = np.concatenate([z, middle])
+        order = np.argsort(z, kind="stable")
+        e, z = _monotone(np.concatenate([e, loss(middle)])[order]), z[order]
+    return Rents(
+        lower=np.array([lower]),
+        upper=np.array([upper]),
+        estimate=np.array([0.5 * (lower + upper)]),
+        evaluations=int(z.size),
+    )
+
+
+def _monotone(loss: FloatArray) -> FloatArray:
+    if (np.diff(loss) > 1e-9 * (1.0 + np.abs(loss[:-1]))).any():
+        raise MarketError(
+            "the rule is not monotone: raising a report raises the privacy loss, so no payment is truthful."
+        )
+    return np.minimum.accumulate(loss)
+
+
+def _closed_form(rule: RuleWithPotential, rows: Rows, costs: FloatArray, top: float, slope: float) -> Rents:
+    """ψ affine: the integral is a difference of two optimal values over the slope."""
+    now, last = rule.at(rows, costs).value, rule.at(rows, np.full(rows.size, top)).value
+    estimate = np.maximum(last - now, 0.0) / slope
+    slack = ROUNDING * np.abs(last) / slope
+    return Rents(lower=estimate - slack, upper=estimate + slack, estimate=estimate, evaluations=2 * rows.size)
+
+
+def _capped(
+    rule: RuleWithPotential,
+    prior: Prior,
+    rows: Rows,
+    reports: FloatArray,
+    cap: float,
+    besides: FloatArray,
+    tolerance: float,
+) -> Rents:
+    """The cap up to the report where the loss falls below it, found to the last digits; from there as without a cap."""
+    below, above, evaluations = _crossing(rule, prior, rows, reports, cap)
+    least, most = cap * (below - reports), cap * (above - reports)
+    slack = ROUNDING * most
+    lower, upper, estimate = least - slack, most + slack, 0.5 * (least + most)
+    open_ = np.flatnonzero(above < prior.support[1])  # the others are clipped at every report
+    if open_.size:
+        rest = _by_integration(rule, prior, rows[open_], above[open_], np.inf, (besides + least)[open_], tolerance)
+        lower[open_] += rest.lower
+        upper[open_] += rest.upper
+        estimate[open_] += rest.estimate
+        evaluations += rest.evaluations
+    return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations)
+
+
+def _crossing(
+    rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray, cap: float
+) -> tuple[FloatArray, FloatArray, int]:
+    """For each person two neighbouring reports: at the lower her loss is at least ``cap`` (or it is her own report),
+    at the higher it is not (or it is the top of the support)."""
+    top, evaluations = prior.support[1], 0
+
+    def clipped(who: Rows, z: FloatArray) -> NDArray[np.bool_]:
+        nonlocal evaluations
+        evaluations += who.size
+        return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss >= cap
+
+    low, high = reports.copy(), reports.copy()
+    todo = np.flatnonzero(clipped(np.arange(rows.size), reports))
+    reach = np.maximum(reports[todo], 1e-3)
+    while todo.size:  # a report that is not clipped any more
+        high[todo] = np.minimum(reports[todo] + reach, top)
+        still = clipped(todo, high[todo])
+        low[todo[still]] = high[todo[still]]
+        going = still & (high[todo] < top)
+        todo, reach = todo[going], 2.0 * reach[going]
+    todo = np.flatnonzero(low < high)
+    while todo.size:  # cut into so many parts that a call is worth its while
+        parts = max(2, min(32, 4096 // todo.size))
+        left, width = low[todo, None], (high - low)[todo, None]
+        inner = left + width * (np.arange(1, parts) / parts)[None, :]
+        still = clipped(np.repeat(todo, parts - 1), inner.ravel()).reshape(inner.shape)
+        count = still.cumprod(axis=1).sum(axis=1)  # inner points before the first that is not clipped
+        edges = np.concatenate([left, inner, high[todo, None]], axis=1)
+        here = np.arange(todo.size)
+        before = high[todo] - low[todo]
+        low[todo], high[todo] = edges[here, count], edges[here, count + 1]
+        todo = todo[high[todo] - low[todo] < 0.9 * before]  # until no number lies between
+    return low, high, evaluations
+
+
+def _contiguous(steps: tuple[tuple[float, float, float], ...], top: float) -> bool:
+    ends = np.array([(left, right) for left, right, _ in steps])
+    return bool(ends[-1, 1] >= top and np.all(ends[1:, 0] <= ends[:-1, 1]))
+
+
+def _finite_sum(
+    rule: RuleWithPotential,
+    steps: tuple[tuple[float, float, float], ...],
+    rows: Rows,
+    reports: FloatArray,
+    cap: float,
+    alike: NDArray[Any] | None,
+) -> Rents:
+    """ψ a step function: the rest of one's own step, and every later step until nothing is bought any more."""
+    ends, levels = np.array([right for _, right, _ in steps]), np.array([level for _, _, level in steps])
+    own = np.minimum(ends.searchsorted(reports, side="left"), ends.size - 1)
+    widths = np.diff(ends)
+    # one of each: those on the same step who face the same rule have the same later steps
+    kind = np.zeros(rows.size) if alike is None else np.unique(alike, return_inverse=True)[1].astype(float)
+    groups, which = np.unique(np.stack([own.astype(float), kind]), axis=1, return_inverse=True)
+    which = which.reshape(-1)
+    one = np.zeros(groups.shape[1], dtype=np.intp)
+    one[which] = np.arange(rows.size)
+    # the rest of one's own step is bought at one's own loss
+    here = np.minimum(rule.at(rows[one], levels[own[one]]).loss, cap)
+    later, evaluations = np.zeros(one.size), one.size
+    level = own[one] + 1
+    alive = np.flatnonzero((level < ends.size) & (here > 0.0))
+    while alive.size:
+        # the next few steps of all who still sell, in one call
+        block = max(1, min(64, (1 << 16) // alive.size))
+        ahead = level[alive, None] + np.arange(block)[None, :]
+        inside = ahead < ends.size
+        at = np.minimum(ahead, ends.size - 1)
+        loss = rule.at(np.repeat(rows[one[alive]], block), levels[at].ravel()).loss.reshape(at.shape)
+        loss = np.where(inside, np.minimum(loss, cap), 0.0)
+        later[alive] += (loss * widths[at - 1]).sum(axis=1)
+        evaluations += loss.size
+        level[alive] += block
+        # losses fall with the step: after a zero there is nothing more
+        alive = alive[(loss[:, -1] > 0.0) & (level[alive] < ends.size)]
+    rest = np.maximum(ends[own] - reports, 0.0)
+    # an infinite loss times no width is nothing
+    own_part = np.where(rest > 0.0, rest * np.where(rest > 0.0, here[which], 0.0), 0.0)
+    estimate = own_part + later[which]
+    slack = ROUNDING * estimate
+    return Rents(lower=estimate - slack, upper=estimate + slack, estimate=estimate, evaluations=evaluations)

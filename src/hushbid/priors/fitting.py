@@ -1,0 +1,178 @@
+"""Which prior do a pilot's sensitivities speak for? Maximum likelihood for each family, and a fair comparison.
+
+Families differ in how many numbers they adapt, and the empirical prior adapts to every one, so none is judged on the
+values it was fitted to: five times a fifth is held out, and the *held-out distance* is the mean over folds of the
+largest gap between the fitted and the held-out distribution function. Chance alone gives about 1.2/√m with m values in
+a fold (0.87/√m on average). AIC is shown for the families with a density; lower is better.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.errors import InputError
+from hushbid.priors import Beta, Empirical, Exponential, Gamma, LogNormal, Prior, TruncatedNormal, Uniform
+
+FloatArray = NDArray[np.float64]
+_FOLDS = 5
+_FEWEST = 10
+_NEWTON_STEPS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """One family, fitted."""
+
+    family: str
+    """Its name."""
+
+    prior: Prior
+    """With the parameters of largest likelihood."""
+
+    log_likelihood: float | None
+    """None for the empirical prior, which has no density."""
+
+    aic: float | None
+    """Akaike's criterion: twice the number of parameters less twice the log-likelihood."""
+
+    held_out_distance: float
+    """Mean largest gap between fitted and held-out distribution functions."""
+
+    is_regular: bool
+    """Whether its virtual cost needs no ironing."""
+
+
+def fit_priors(values: FloatArray, *, bounds: tuple[float, float] | None = None) -> list[Fit]:
+    """All families that can be fitted, the best first (least held-out distance).
+
+    ``bounds``, where known from elsewhere, give the support of a beta prior.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.size < _FEWEST:
+        raise InputError(f"a pilot must have at least {_FEWEST} people, got {values.size}.")
+    if np.ptp(values) == 0.0:
+        raise InputError("a pilot's sensitivities must differ, but they are all the same.")
+    fits = [_fit(family, maker, values) for family, maker in _makers(values, bounds).items()]
+    return sorted(fits, key=lambda fit: (fit.held_out_distance, fit.family))
+
+
+Maker = Callable[[FloatArray], Prior]
+
+
+def _makers(values: FloatArray, bounds: tuple[float, float] | None) -> dict[str, Maker]:
+    makers: dict[str, Maker] = {"uniform": _uniform, "exponential": _exponential, "truncnormal": _truncated_normal}
+    if values.min() > 0.0:
+        makers["lognormal"] = _lognormal
+        makers["gamma"] = _gamma
+    if bounds is not None:
+        low, high = bounds
+        if not (0.0 <= low < values.min() and values.max() < high):
+            raise InputError(f"--range must lie around all sensitivities, with 0 or more at its low end, got {bounds}.")
+        makers["beta"] = lambda sample: _beta(sample, low, high)
+    makers["empirical"] = Empirical
+    return makers
+
+
+def _fit(family: str, maker: Maker, values: FloatArray) -> Fit:
+    prior = maker(values)
+    likelihood = None if isinstance(prior, Empirical) else float(np.sum(np.log(prior.pdf(values))))
+    return Fit(
+        family=family,
+        prior=prior,
+        log_likelihood=likelihood,
+        aic=None if likelihood is None else 2.0 * _PARAMETERS[family] - 2.0 * likelihood,
+        held_out_distance=_held_out(maker, values),
+        is_regular=prior.is_regular,
+    )
+
+
+_PARAMETERS = {"uniform": 2, "exponential": 1, "truncnormal": 2, "lognormal": 2, "gamma": 2, "beta": 2}
+
+
+def _held_out(maker: Maker, values: FloatArray) -> float:
+    """Folds are drawn at random from the sorted values, the same at every call and for every family."""
+    shuffled = np.random.default_rng(_FOLDS).permutation(np.sort(values))
+    distances = []
+    for fold in range(_FOLDS):
+        rest = np.delete(shuffled, np.s_[fold::_FOLDS])
+        distances.append(_distance(maker(rest), shuffled[fold::_FOLDS]))
+    return float(np.mean(distances))
+
+
+def _distance(prior: Prior, sample: FloatArray) -> float:
+    """Kolmogorov's: the largest gap between a prior's and a sample's distribution function."""
+    points, counts = np.unique(sample, return_counts=True)
+    after = np.cumsum(counts) / sample.size
+    before = np.concatenate([[0.0], after[:-1]])
+    # at a jump of the sample both sides count; an empirical prior jumps too
+    at, below = np.asarray(prior.cdf(points)), np.asarray(prior.cdf(np.nextafter(points, -np.inf)))
+    return float(max(np.max(np.abs(at - after)), np.max(np.abs(below - before))))
+
+
+def _uniform(sample: FloatArray) -> Prior:
+    return Uniform(float(sample.min()), float(sample.max()))
+
+
+def _exponential(sample: FloatArray) -> Prior:
+    return Exponential(float(sample.mean()))
+
+
+def _lognormal(sample: FloatArray) -> Prior:
+    logs = np.log(sample)
+    return LogNormal(float(logs.mean()), float(logs.std()))
+
+
+def _gamma(sample: FloatArray) -> Prior:
+    """The likelihood equation is ``log k − digamma(k) = log mean − mean log``; Newton in ``1/k`` (Minka 2002)."""
+    from scipy.special import digamma, polygamma
+
+    gap = math.log(sample.mean()) - float(np.log(sample).mean())
+    shape = (3.0 - gap + math.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap)  # good to 1.5 %
+    for _ in range(_NEWTON_STEPS):
+        slope = 1.0 / shape - float(polygamma(1, shape))
+        updated = 1.0 / (1.0 / shape + (math.log(shape) - float(digamma(shape)) - gap) / (shape * shape * slope))
+        if abs(updated - shape) <= 1e-12 * shape:
+            break
+        shape = updated
+    return Gamma(shape, float(sample.mean()) / shape)
+
+
+def _truncated_normal(sample: FloatArray) -> Prior:
+    """A normal distribution cut off at 0, by descent from the sample's own mean and deviation."""
+    from scipy.optimize import minimize
+    from scipy.special import log_ndtr
+
+    mean, spread = float(sample.mean()), float(sample.std())
+
+    def cost(parameters: FloatArray) -> float:
+        centre, scale = parameters[0] * spread, math.exp(parameters[1]) * spread
+        squares = float(np.mean(np.square((sample - centre) / scale)))
+        return 0.5 * squares + math.log(scale) + float(log_ndtr(centre / scale))
+
+    # A centre far below 0 means an exponential tail; beyond 30 deviations nothing changes any more.
+    limits = [(mean / spread - 30.0, mean / spread + 1.0), (-5.0, 5.0)]
+    found = minimize(cost, x0=np.array([mean / spread, 0.0]), method="L-BFGS-B", bounds=limits)
+    return TruncatedNormal(float(found.x[0]) * spread, math.exp(float(found.x[1])) * spread, 0.0, math.inf)
+
+
+def _beta(sample: FloatArray, low: float, high: float) -> Prior:
+    """By descent in the logarithms of both exponents, from the values that match mean and variance."""
+    from scipy.optimize import minimize
+    from scipy.special import betaln
+
+    shares = (sample - low) / (high - low)
+    logs, others = float(np.log(shares).mean()), float(np.log1p(-shares).mean())
+
+    def cost(parameters: FloatArray) -> float:
+        a, b = np.exp(parameters)
+        return float(betaln(a, b) - (a - 1.0) * logs - (b - 1.0) * others)
+
+    mean, variance = float(shares.mean()), float(shares.var())
+    total = max(mean * (1.0 - mean) / variance - 1.0, 0.1)  # a + b, by moments
+    start = np.log([mean * total, (1.0 - mean) * total])
+    found = minimize(cost, x0=start, method="L-BFGS-B", bounds=[(-8.0, 12.0)] * 2)
+    a, b = np.exp(found.x)
+    return Beta(float(a), float(b), low, high)

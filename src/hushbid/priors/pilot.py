@@ -1,0 +1,189 @@
+"""Where a prior comes from: a text, a table of a campaign file, or a file that ``hushbid fit-prior`` wrote.
+
+A prior fitted to a pilot must not price the people of that pilot: their own reports would move their own prices, and
+telling the truth would no longer be best. So a prior file keeps a keyed hash of every pilot id, and a campaign looks
+its own ids up among them. The file is readable by its owner only: with it, one can tell whether a guessed id took part.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hushbid.errors import InputError, PriorError
+from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
+
+FORMAT, VERSION = "hushbid prior", 1
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Pilot:
+    """The people whose sensitivities a prior was fitted to, as hashes."""
+
+    people: int
+    """How many there were."""
+
+    key: str
+    """Of the hashes, in hexadecimal."""
+
+    hashes: frozenset[str] | None
+    """Of their ids; None if the pilot had no ids, so that nobody can be looked up."""
+
+    @classmethod
+    def of(cls, ids: Iterable[str] | None, people: int) -> "Pilot":
+        """A pilot with a new key."""
+        key = secrets.token_hex(_DIGEST_BYTES)
+        return cls(people=people, key=key, hashes=None if ids is None else frozenset(_hashes(ids, key)))
+
+    def overlap(self, ids: Iterable[str]) -> int | None:
+        """How many of these people were in the pilot; None if that cannot be told."""
+        if self.hashes is None:
+            return None
+        return sum(one in self.hashes for one in _hashes(ids, self.key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorSource:
+    """A prior and what is known about its origin. With groups, one of each per group."""
+
+    priors: dict[str, Prior]
+    """By group; a single one has the name ""."""
+
+    pilots: dict[str, Pilot] = field(default_factory=dict)
+    """Of those priors that were read from a file."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    """Content hash of each prior file, by group."""
+
+    paths: tuple[Path, ...] = ()
+    """Where they were read."""
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether people differ by group."""
+        return set(self.priors) != {""}
+
+    def prior_for(self, labels: list[str] | None) -> Prior | Grouped:
+        """The prior of people with these group labels."""
+        if not self.is_grouped:
+            return self.priors[""]
+        if labels is None:
+            raise InputError("A prior by group needs a column of groups in the reports.")
+        return Grouped(self.priors, labels)
+
+    def origin(
+        self, ids: list[str] | None, *, accepted: bool, overlaps: list[int | None] | None = None
+    ) -> dict[str, Any]:
+        """What to write into the record about where the prior comes from; refuses an overlap that was not accepted.
+
+        ``overlaps``, one per pilot, if they were counted elsewhere.
+        """
+        if not self.pilots:
+            return {"kind": "stated"}
+        told = overlaps or [None if ids is None else pilot.overlap(ids) for pilot in self.pilots.values()]
+        known = [overlap for overlap in told if overlap is not None]
+        # at least so many: pilots of several groups may have had the same people
+        overlap = max(known) if len(known) == len(told) else None
+        if any(known) and not accepted:
+            raise InputError(
+                f"The prior was fitted to a pilot in which {max(known):,} of the people took part who now report: their"
+                " own answers would move their own prices, so the truth would no longer be their best report. Fit it"
+                " on other people, or accept it by name (accept_pilot_overlap); the record will say so."
+            )
+        return {
+            "kind": "fitted",
+            "prior_files": dict(self.files),
+            "pilot_people": sum(pilot.people for pilot in self.pilots.values()),
+            "overlap": overlap,
+            "overlap_accepted": accepted,
+        }
+
+
+def prior_source(form: object, *, folder: Path = Path()) -> PriorSource:
+    """A prior from a text, a dict with ``family``, a dict with ``file``, or a dict of these by group."""
+    if isinstance(form, Mapping) and "family" not in form and set(form) != {"file"}:
+        if not form:
+            raise PriorError("a prior by group needs at least one group.")
+        single = {name: prior_source(one, folder=folder) for name, one in form.items()}
+        if any(source.is_grouped for source in single.values()):
+            raise PriorError("a group's prior must be one prior, not groups again.")
+        return PriorSource(
+            priors={name: source.priors[""] for name, source in single.items()},
+            pilots={name: source.pilots[""] for name, source in single.items() if source.pilots},
+            files={name: source.files[""] for name, source in single.items() if source.files},
+            paths=tuple(path for source in single.values() for path in source.paths),
+        )
+    if isinstance(form, Mapping) and "family" not in form:
+        return read_prior(folder / str(form["file"]))
+    if isinstance(form, Mapping):
+        prior = prior_from_dict(form)
+        if not isinstance(prior, Prior):
+            raise PriorError("a prior by group must be written as a table of groups.")
+        return PriorSource(priors={"": prior})
+    if isinstance(form, str):
+        return PriorSource(priors={"": parse_prior(form)})
+    raise PriorError(f'a prior must be a text such as "uniform:1,2" or a table, got {type(form).__name__}.')
+
+
+def prior_option(text: str) -> PriorSource:
+    """A prior from the command line: a text, or the name of a file that ``hushbid fit-prior`` wrote."""
+    if ":" not in text and Path(text).suffix == ".json":
+        return read_prior(Path(text))
+    return prior_source(text)
+
+
+def read_prior(path: Path) -> PriorSource:
+    """A prior and its pilot from a file that ``hushbid fit-prior`` wrote."""
+    try:
+        content = path.read_bytes()
+        form = json.loads(content)
+    except FileNotFoundError:
+        raise PriorError(f"{path} does not exist.") from None
+    except OSError as problem:
+        raise PriorError(f"{path} cannot be read: {problem.strerror}.") from problem
+    except (ValueError, RecursionError):
+        raise PriorError(f"{path} is not a prior file: it is not JSON, or nested too deeply.") from None
+    if not isinstance(form, dict) or form.get("format") != FORMAT or form.get("version") != VERSION:
+        raise PriorError(f"{path} must have format {FORMAT!r} and version {VERSION}: write it with hushbid fit-prior.")
+    try:
+        prior, pilot = prior_from_dict(form["prior"]), form["pilot"]
+        hashes = None if pilot["ids"] is None else frozenset(pilot["ids"])
+        found = Pilot(people=int(pilot["people"]), key=str(pilot["key"]), hashes=hashes)
+        found.overlap([""])  # can people be looked up?
+        if not isinstance(prior, Prior):
+            raise TypeError
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
+        raise PriorError(f"{path} cannot be read as a prior file: {type(problem).__name__} in its fields.") from None
+    return PriorSource(
+        priors={"": prior}, pilots={"": found}, files={"": hashlib.sha256(content).hexdigest()}, paths=(path,)
+    )
+
+
+def prior_file_text(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> str:
+    """The content of a prior file."""
+    hashes = None if pilot.hashes is None else sorted(pilot.hashes)
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "prior": prior.to_dict(),
+            "fit": dict(fit),
+            "pilot": {"people": pilot.people, "key": pilot.key, "ids": hashes},
+        },
+        indent=1,
+    )
+
+
+def _hashes(ids: Iterable[str], key: str) -> list[str]:
+    secret = bytes.fromhex(key)
+    keyed = hashlib.blake2b(key=secret, digest_size=_DIGEST_BYTES)  # the key's block is hashed once
+    hashes = []
+    for one in ids:
+        digest = keyed.copy()
+        digest.update(one.encode())
+        hashes.append(digest.hexdigest())
+    return hashes

@@ -1,0 +1,259 @@
+"""Signing keys (Ed25519), their fingerprints, and the list in which a server publishes them.
+
+A fingerprint is the SHA-256 of the 32 bytes of a public key, as 64 hexadecimal digits: short enough to print on paper,
+and whoever has it can tell the right key from any other. What is signed is always ``PURPOSE ‖ 0x0A ‖ canonical form``,
+so that a signature made for one purpose never serves another.
+
+The list of keys, version 1, holds every key a server has had, oldest first, and is signed by the newest::
+
+    {"format": "hushbid-keys", "version": 1, "keys": [KEY, ...], "signature": HEX}
+    KEY = {"number", "public_key", "fingerprint", "created_at", "endorsement", "withdrawn"}
+
+When a key is replaced in good order, it endorses its successor with its last signature. So a person who knows any one
+fingerprint trusts what follows from it: along endorsements to the newest key, and from there, by the signature over the
+list, to every key in it that is not withdrawn. A key that may have leaked is withdrawn and endorses nothing: then the
+new fingerprint must reach people by another way.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import ModuleType
+from typing import Any
+
+from hushbid.documents import bytes_of, canonical, fields_of, integer_of, time_of, time_text
+from hushbid.errors import MissingExtra, RecordError
+
+FORMAT, VERSION = "hushbid-keys", 1
+KEY_BYTES, SIGNATURE_BYTES = 32, 64
+_ENDORSEMENT, _LIST = "hushbid-key-endorsement v1", "hushbid-keys v1"
+_FIELDS = frozenset({"format", "version", "keys", "signature"})
+_KEY_FIELDS = frozenset({"number", "public_key", "fingerprint", "created_at", "endorsement", "withdrawn"})
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """The half of a key that everybody may know."""
+
+    raw: bytes
+    """Its 32 bytes, as in RFC 8032."""
+
+    @classmethod
+    def from_hex(cls, text: object, name: str = "public_key") -> "PublicKey":
+        """A key from its 64 hexadecimal digits."""
+        return cls(bytes_of(text, name, KEY_BYTES))
+
+    @property
+    def hex(self) -> str:
+        """The key as 64 hexadecimal digits."""
+        return self.raw.hex()
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the key, as 64 hexadecimal digits."""
+        return hashlib.sha256(self.raw).hexdigest()
+
+    def signed(self, purpose: str, content: Mapping[str, Any], signature: bytes) -> bool:
+        """Whether a signature over some content is this key's."""
+        ed25519 = _ed25519()
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            ed25519.Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, _message(purpose, content))
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """The half of a key that only its owner may know; it never shows in a text form of this object."""
+
+    seed: bytes = field(repr=False)
+    """The 32 secret bytes."""
+
+    @classmethod
+    def create(cls) -> "SigningKey":
+        """A new key, from the operating system's randomness."""
+        return cls(secrets.token_bytes(KEY_BYTES))
+
+    @classmethod
+    def from_pem(cls, text: bytes) -> "SigningKey":
+        """A key from the PEM form that `to_pem` gives."""
+        ed25519 = _ed25519()
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            key = load_pem_private_key(text, password=None)
+        except (ValueError, TypeError):
+            raise RecordError("A signing key must be a PEM file without a password.") from None
+        if not isinstance(key, ed25519.Ed25519PrivateKey):
+            raise RecordError("A signing key must be an Ed25519 key.")
+        return cls(key.private_bytes_raw())
+
+    def to_pem(self) -> bytes:
+        """The key in PKCS #8, PEM, not encrypted: keep it where only the server can read it."""
+        ed25519 = _ed25519()
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        key = ed25519.Ed25519PrivateKey.from_private_bytes(self.seed)
+        return bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+    @property
+    def public(self) -> PublicKey:
+        """The other half."""
+        key = _ed25519().Ed25519PrivateKey.from_private_bytes(self.seed)
+        return PublicKey(key.public_key().public_bytes_raw())
+
+    def sign(self, purpose: str, content: Mapping[str, Any]) -> bytes:
+        """The signature over some content for one purpose; the same content gets the same signature."""
+        key = _ed25519().Ed25519PrivateKey.from_private_bytes(self.seed)
+        return bytes(key.sign(_message(purpose, content)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedKey:
+    """One key of a list."""
+
+    number: int
+    """Its place, from 1."""
+
+    public: PublicKey
+    """The key."""
+
+    created_at: str
+    """When it was made, in UTC."""
+
+    endorsement: bytes | None
+    """Signature of the key before; None for the first key, and after a key that was withdrawn."""
+
+    withdrawn: bool
+    """Whether it may have leaked, so that nothing it signed can be relied on for that reason alone."""
+
+    def statement(self) -> dict[str, Any]:
+        """What an endorsement signs."""
+        return {"number": self.number, "public_key": self.public.hex, "created_at": self.created_at}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The key as plain values."""
+        endorsement = None if self.endorsement is None else self.endorsement.hex()
+        more = {"fingerprint": self.public.fingerprint, "endorsement": endorsement, "withdrawn": self.withdrawn}
+        return {**self.statement(), **more}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "ListedKey":
+        """The inverse of `to_dict`."""
+        found = fields_of(values, "A key", _KEY_FIELDS)
+        public = PublicKey.from_hex(found["public_key"])
+        if found["fingerprint"] != public.fingerprint:
+            raise RecordError("fingerprint must be the SHA-256 of public_key.")
+        if not isinstance(found["withdrawn"], bool):
+            raise RecordError("withdrawn must be true or false.")
+        time_of(found["created_at"], "created_at")
+        endorsement = found["endorsement"]
+        return cls(
+            number=integer_of(found["number"], "number", low=1),
+            public=public,
+            created_at=found["created_at"],
+            endorsement=None if endorsement is None else bytes_of(endorsement, "endorsement", SIGNATURE_BYTES),
+            withdrawn=found["withdrawn"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyList:
+    """Every key a server has had, oldest first, signed by the newest."""
+
+    keys: tuple[ListedKey, ...]
+    """The keys; there is at least one."""
+
+    signature: bytes
+    """The newest key's, over all of it."""
+
+    @property
+    def newest(self) -> ListedKey:
+        """The key in use."""
+        return self.keys[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The list as plain values."""
+        return {**_listing(self.keys), "signature": self.signature.hex()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "KeyList":
+        """The inverse of `to_dict`; a list that its newest key did not sign is refused."""
+        if not isinstance(values, Mapping) or values.get("format") != FORMAT or values.get("version") != VERSION:
+            raise RecordError(f"A list of keys must have format {FORMAT!r} and version {VERSION}.")
+        found = fields_of(values, "A list of keys", _FIELDS)
+        integer_of(found["version"], "version")
+        if not isinstance(found["keys"], list) or not found["keys"]:
+            raise RecordError("keys must be a list of at least one key.")
+        keys = tuple(ListedKey.from_dict(key) for key in found["keys"])
+        if [key.number for key in keys] != list(range(1, len(keys) + 1)):
+            raise RecordError("keys must be numbered 1, 2, 3, ... in their order.")
+        signature = bytes_of(found["signature"], "signature", SIGNATURE_BYTES)
+        if not keys[-1].public.signed(_LIST, _listing(keys), signature):
+            raise RecordError("The list of keys is not signed by its newest key.")
+        return cls(keys=keys, signature=signature)
+
+    def trusted_from(self, fingerprint: str) -> frozenset[str]:
+        """The fingerprints to trust for somebody who trusts this one; none if it is not listed or was withdrawn."""
+        place = next((row for row, key in enumerate(self.keys) if key.public.fingerprint == fingerprint), None)
+        if place is None or self.keys[place].withdrawn:
+            return frozenset()
+        trusted = {fingerprint}
+        # along endorsements, each by the key before
+        for before, key in zip(self.keys[place:], self.keys[place + 1 :], strict=False):
+            endorsed = key.endorsement is not None and before.public.signed(
+                _ENDORSEMENT, key.statement(), key.endorsement
+            )
+            if not endorsed or key.withdrawn:
+                return frozenset(trusted)
+            trusted.add(key.public.fingerprint)
+        # the newest key is reached: it signed the list, and vouches for all in it
+        return frozenset(key.public.fingerprint for key in self.keys if not key.withdrawn)
+
+
+def first_list(key: SigningKey, *, at: datetime) -> KeyList:
+    """The list of a server that has one key."""
+    entry = ListedKey(number=1, public=key.public, created_at=time_text(at), endorsement=None, withdrawn=False)
+    return _signed((entry,), key)
+
+
+def rotated(listed: KeyList, old: SigningKey | None, new: SigningKey, *, at: datetime, leaked: bool = False) -> KeyList:
+    """The list after a new key has taken over.
+
+    The old key endorses the new one, unless it leaked: then it is withdrawn, and is not needed here.
+    """
+    keys = listed.keys
+    entry = ListedKey(
+        number=len(keys) + 1, public=new.public, created_at=time_text(at), endorsement=None, withdrawn=False
+    )
+    # whoever stole the key could endorse too
+    if leaked:
+        return _signed((*keys[:-1], replace(keys[-1], withdrawn=True), entry), new)
+    if old is None or old.public != keys[-1].public:
+        raise RecordError("A key is endorsed by the key in use, which is not the one that was given.")
+    return _signed((*keys, replace(entry, endorsement=old.sign(_ENDORSEMENT, entry.statement()))), new)
+
+
+def _signed(keys: tuple[ListedKey, ...], newest: SigningKey) -> KeyList:
+    return KeyList(keys=keys, signature=newest.sign(_LIST, _listing(keys)))
+
+
+def _listing(keys: Sequence[ListedKey]) -> dict[str, Any]:
+    return {"format": FORMAT, "version": VERSION, "keys": [key.to_dict() for key in keys]}
+
+
+def _message(purpose: str, content: Mapping[str, Any]) -> bytes:
+    return purpose.encode("ascii") + b"\n" + canonical(content)
+
+
+def _ed25519() -> ModuleType:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise MissingExtra("Signatures need cryptography: install it with pip install 'hushbid[client]'.") from None
+    return ed25519

@@ -1,0 +1,203 @@
+"""The log of a campaign: what happened, in order, each event holding the hash of the one before.
+
+Version 1 is JSON lines, one event a line (docs/reference/receipts.md describes every field)::
+
+    format, version      "hushbid-event", 1
+    campaign             whose log it is
+    number               1, 2, 3, ...
+    at                   when, in UTC; never earlier than the event before
+    kind, body           what; a body holds no report and no datum, at most salted commitments
+    previous             the hash of the event before; 64 zeros for the first
+    hash                 SHA-256 of the canonical form of all the rest
+
+Whoever knows the hash of one event knows that no event up to it was changed, left out, added or moved. A chain alone
+cannot tell that its end was cut off: compare the last hash, or one that a receipt names, with what others saw.
+
+These fields of a body mean the same everywhere, any others may occur; `hushbid.verification.receipts` checks them::
+
+    root, tree_size      the receipts' tree (`hushbid.receipts.receipt`); one event of a log names it
+    record               the hash of the campaign's record at that moment; the last one counts
+    participant          whom the event is about, by her pseudonym
+    report_commitment    what `report_commitment` gives for her report; her last one counts
+"""
+
+import hmac
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from hushbid.documents import (
+    bytes_of,
+    canonical,
+    content_hash,
+    fields_of,
+    integer_of,
+    number_text,
+    parsed,
+    require_plain,
+    text_of,
+    time_of,
+    time_text,
+)
+from hushbid.errors import RecordError
+
+FORMAT, VERSION = "hushbid-event", 1
+GENESIS = "0" * 64
+SALT_BYTES = 32
+_FIELDS = frozenset({"format", "version", "campaign", "number", "at", "kind", "body", "previous", "hash"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The end of a chain: all that is needed to append to it."""
+
+    number: int
+    """Of the last event."""
+
+    at: str
+    """Its time."""
+
+    hash: str
+    """Its hash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened.
+
+    >>> from datetime import UTC
+    >>> first = next_event("c1", None, at=datetime(2026, 3, 1, tzinfo=UTC), kind="opened", body={"people": 3})
+    >>> second = next_event("c1", first.head, at=datetime(2026, 3, 2, tzinfo=UTC), kind="closed", body={})
+    >>> second.number, second.previous == first.hash, [event.kind for event in read_log(to_lines([first, second]))]
+    (2, True, ['opened', 'closed'])
+    """
+
+    campaign: str
+    """Whose log it is."""
+
+    number: int
+    """Its place, from 1."""
+
+    at: str
+    """When it happened."""
+
+    kind: str
+    """What happened, in a word."""
+
+    body: Mapping[str, Any]
+    """Details, as plain values without floating-point numbers."""
+
+    previous: str
+    """The hash of the event before."""
+
+    hash: str
+    """Of all the rest."""
+
+    @property
+    def head(self) -> Head:
+        """The chain that ends here."""
+        return Head(number=self.number, at=self.at, hash=self.hash)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain values."""
+        return {**self._content(), "hash": self.hash}
+
+    def to_line(self) -> bytes:
+        """The event as a line of a log."""
+        return canonical(self.to_dict()) + b"\n"
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Event":
+        """The inverse of `to_dict`: exactly the fields of version 1; the hash is read as it stands, not checked."""
+        if not isinstance(values, Mapping) or values.get("format") != FORMAT or values.get("version") != VERSION:
+            raise RecordError(f"An event must have format {FORMAT!r} and version {VERSION}.")
+        found = fields_of(values, "An event", _FIELDS)
+        integer_of(found["version"], "version")
+        require_plain(found["body"], "body")
+        if not isinstance(found["body"], Mapping):
+            raise RecordError("body must be an object.")
+        time_of(found["at"], "at")
+        for name in ("previous", "hash"):
+            bytes_of(found[name], name, 32)
+        return cls(
+            campaign=text_of(found["campaign"], "campaign"),
+            number=integer_of(found["number"], "number", low=1),
+            at=found["at"],
+            kind=text_of(found["kind"], "kind"),
+            body=found["body"],
+            previous=found["previous"],
+            hash=found["hash"],
+        )
+
+    @property
+    def expected_hash(self) -> str:
+        """What the hash must be."""
+        return content_hash(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "campaign": self.campaign,
+            "number": self.number,
+            "at": self.at,
+            "kind": self.kind,
+            "body": self.body,
+            "previous": self.previous,
+        }
+
+
+def next_event(campaign: str, head: Head | None, *, at: datetime, kind: str, body: Mapping[str, Any]) -> Event:
+    """The event that continues a chain; None begins one. If the clock was set back, the last event's time is kept.
+
+    Every chain is made here, the server's too: a body of anything but plain values is refused before it is hashed.
+    """
+    if not isinstance(body, Mapping):
+        raise RecordError(f"body must be an object, got {type(body).__name__}.")
+    require_plain(body, "body")
+    moment = time_text(at)
+    event = Event(
+        campaign=text_of(campaign, "campaign"),
+        number=1 if head is None else head.number + 1,
+        at=moment if head is None else max(moment, head.at),  # fixed-width text in UTC sorts by time
+        kind=text_of(kind, "kind"),
+        body=body,
+        previous=GENESIS if head is None else head.hash,
+        hash="",
+    )
+    return replace(event, hash=event.expected_hash)
+
+
+def to_lines(events: Iterable[Event]) -> bytes:
+    """A log as JSON lines."""
+    return b"".join(event.to_line() for event in events)
+
+
+def read_log(text: bytes) -> list[Event]:
+    """The events of a log in JSON lines, as they stand; `hushbid.verification.receipts.verify_log` checks the chain."""
+    return list(_read(text))
+
+
+def commitment(content: Mapping[str, Any], salt: bytes) -> str:
+    """A hash that fixes some content without showing it; whoever is told the content and the salt can check it.
+
+    HMAC-SHA-256 of the canonical form with the salt as its key, in hexadecimal.
+    """
+    if len(salt) != SALT_BYTES:
+        raise RecordError(f"A salt must have {SALT_BYTES} bytes, got {len(salt)}.")
+    require_plain(content, "content")
+    return hmac.new(salt, canonical(content), "sha256").hexdigest()
+
+
+def report_commitment(participant: str, report: float, salt: bytes) -> str:
+    """What the log says of a report: fixes it without showing it. The salt is the one on her receipt."""
+    return commitment({"participant": participant, "report": number_text(report)}, salt)
+
+
+def _read(text: bytes) -> Iterator[Event]:
+    for row, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=1):
+        try:
+            yield Event.from_dict(parsed(line))
+        except RecordError as problem:
+            raise RecordError(f"Line {row} of the log is not an event: {problem}") from None

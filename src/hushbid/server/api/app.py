@@ -1,0 +1,72 @@
+"""The application: endpoints, problems and the frame around them, for one service."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from hushbid import __version__
+from hushbid.server.api.campaigns import router as campaigns
+from hushbid.server.api.conducting import router as conducting
+from hushbid.server.api.frame import Frame
+from hushbid.server.api.openapi import document
+from hushbid.server.api.participation import router as participation
+from hushbid.server.api.problems import handle_problems, log_fault
+from hushbid.server.api.public import router as public
+from hushbid.server.api.session import router as session
+from hushbid.server.api.shell import PREFIX, Shell
+from hushbid.server.pages import add_pages
+from hushbid.server.service import Service
+
+_TICK_SECONDS = 2.0
+
+
+def create_app(service: Service, *, https: bool = True, address: str | None = None) -> FastAPI:
+    """An ASGI application for a service, which whoever made it closes.
+
+    ``https`` says how people reach it: without, session cookies travel unprotected, so it is for a loopback address
+    only. Links begin with ``address`` if it is given, whatever host a request names.
+    """
+    shell = Shell(service=service, https=https, address=None if address is None else address.rstrip("/"))
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        ticking = asyncio.create_task(_tick(shell))
+        yield
+        ticking.cancel()
+        shell.close()
+
+    app = FastAPI(
+        lifespan=lifespan,
+        title="Hushbid",
+        version=__version__,
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.shell = shell
+    handle_problems(app)
+    for part in (participation, public, session, campaigns, conducting):  # the busiest first
+        app.include_router(part)
+    as_page = add_pages(app)
+    app.add_middleware(Frame, https=https, as_page=as_page)
+    app.openapi = lambda: document(app)  # type: ignore[method-assign]
+    return app
+
+
+async def _tick(shell: Shell) -> None:
+    """Let deadlines pass and keys end, as long as the application runs."""
+    while True:
+        try:
+            await shell.run(shell.service.tick)
+        except Exception as error:  # noqa: BLE001 - the next tick may succeed; nobody waits for this one
+            log_fault(error, "tick")
+        await asyncio.sleep(_TICK_SECONDS)
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

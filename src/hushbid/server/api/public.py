@@ -1,0 +1,44 @@
+"""What everybody may ask."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from hushbid import __version__
+from hushbid.server.api.openapi import problems
+from hushbid.server.api.shell import PREFIX, shell_of
+from hushbid.server.api.wire import CampaignId, Health, answer
+from hushbid.server.domain.views import PublicView
+
+router = APIRouter(prefix=PREFIX, tags=["public"])
+_OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+
+
+@router.get("/health", response_model=Health, responses=problems(), summary="Are you there?")
+async def health() -> Response:
+    """That the server answers."""
+    return answer({"status": "ok", "version": __version__})
+
+
+@router.get(
+    "/keys",
+    response_class=Response,
+    responses={200: {"description": "The list of keys.", "content": _OBJECT}, **problems()},
+    summary="List the keys that sign receipts",
+)
+async def keys(request: Request) -> Response:
+    """All keys there have been, as `hushbid verify --keys` reads them."""
+    shell = shell_of(request)
+    return answer((await shell.run(shell.service.keys)).to_dict())
+
+
+@router.get(
+    "/campaigns/{campaign}/public",
+    response_model=PublicView,
+    responses=problems(404, 422),
+    summary="What everybody may see",
+)
+async def public(request: Request, campaign: CampaignId) -> Response:
+    """A campaign that has opened: title, state, the receipts' root, and the estimate if it is public."""
+    shell = shell_of(request)
+    return answer(await shell.run(lambda: shell.service.public(campaign)))

@@ -1,0 +1,201 @@
+"""One bot: a person who does not exist, at the other end of a link.
+
+It has a sensitivity, a value and a strategy, and speaks to the server as any participant does, through
+`hushbid.client`; the server cannot tell it from a person. Strategies:
+
+    truthful      reports her sensitivity and delivers what is bought
+    overstate     reports half as much again
+    understate    reports two thirds of it
+    drop-out      reports, and never delivers
+    decline       takes no part
+    withdraw      reports and withdraws, at once or after having delivered
+    late          reports after reporting has closed, or delivers after the release; is refused
+    mixed         some of each
+"""
+
+import time
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from hushbid.client import AsyncParticipantClient, Participation
+from hushbid.errors import Conflict, InputError, NotAllowed
+from hushbid.priors import Prior
+from hushbid.receipts.receipt import Receipt
+
+T = TypeVar("T")
+MIXTURE = {
+    "truthful": 0.6,
+    "overstate": 0.1,
+    "understate": 0.05,
+    "drop-out": 0.08,
+    "decline": 0.07,
+    "withdraw": 0.05,
+    "late": 0.05,
+}
+STRATEGIES = (*MIXTURE, "mixed")
+_FACTORS = {"overstate": 1.5, "understate": 2.0 / 3.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Person:
+    """What one bot is like."""
+
+    strategy: str
+    """One of the strategies, not ``mixed``."""
+
+    sensitivity: float
+    """What one unit of privacy loss really costs her."""
+
+    report: float
+    """What she will say it costs her."""
+
+    value: float
+    """Her datum."""
+
+    early: bool
+    """Of two ways to withdraw or be late, whether she takes the earlier."""
+
+
+def people(
+    strategies: str, priors: Sequence[Prior], bounds: tuple[float, float], *, rng: np.random.Generator
+) -> list[Person]:
+    """One person for each prior, from which her sensitivity is drawn."""
+    if strategies not in STRATEGIES:
+        raise InputError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategies!r}.")
+    low, high = bounds
+    n = len(priors)
+    chosen = (
+        list(rng.choice(list(MIXTURE), size=n, p=list(MIXTURE.values()))) if strategies == "mixed" else [strategies] * n
+    )
+    found = []
+    for place, (prior, strategy) in enumerate(zip(priors, chosen, strict=True)):
+        sensitivity = float(prior.sample(1, rng=rng)[0])
+        least, most = prior.support
+        told = min(max(sensitivity * _FACTORS.get(strategy, 1.0), least), most)  # within the support, or it is refused
+        value = low + (high - low) * float(rng.beta(5.0, 4.0))
+        found.append(
+            Person(strategy=str(strategy), sensitivity=sensitivity, report=told, value=value, early=place % 2 == 0)
+        )
+    return found
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened, counted."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    """How long each acknowledged submission took, by kind."""
+
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Refusals that had to come, by the strategy that earned them."""
+
+    problems: list[str] = field(default_factory=list)
+    """What should not have happened, each in a sentence without anybody's numbers."""
+
+    roots: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Root and key fingerprint on how many receipts."""
+
+    async def submit(self, kind: str, call: Awaitable[T]) -> T:
+        """Wait for a submission, and note how long it took."""
+        began = time.perf_counter()
+        found = await call
+        self.seconds.setdefault(kind, []).append(time.perf_counter() - began)
+        return found
+
+    async def refused(self, strategy: str, call: Awaitable[object]) -> None:
+        """Wait for a submission that must be refused."""
+        try:
+            await call
+        except (Conflict, NotAllowed):
+            self.refusals[strategy] += 1
+        else:
+            self.problems.append(f"A {strategy} bot was not refused")
+
+
+class Bot:
+    """One person at the other end of a link."""
+
+    def __init__(self, person: Person, client: AsyncParticipantClient, tally: Tally) -> None:
+        self.person = person
+        self.reported = False
+        self.delivered = False
+        self.withdrew = False
+        self.offer: Participation | None = None
+        self.receipt: Receipt | None = None
+        self._client = client
+        self._tally = tally
+
+    async def report(self) -> None:
+        """While reports are taken."""
+        person = self.person
+        if person.strategy == "decline":
+            await self._tally.submit("decline", self._client.decline())
+        elif not (person.strategy == "late" and person.early):
+            shown = await self._client.participation()
+            await self._tally.submit("report", self._client.report(person.report, offer=shown))
+            self.reported = True
+            if person.strategy == "withdraw" and person.early:
+                await self._withdraw()
+
+    async def deliver(self) -> None:
+        """While deliveries are taken."""
+        person = self.person
+        if person.strategy == "late" and person.early:
+            await self._tally.refused("late", self._client.report(person.report))  # reporting is over
+        if not self.reported or self.withdrew:
+            return
+        self.offer = await self._client.participation()
+        if self.offer.wanted and person.strategy not in ("drop-out", "late"):
+            await self._tally.submit("deliver", self._send(self.offer))
+            self.delivered = True
+            if person.strategy == "withdraw":
+                await self._withdraw()
+
+    async def finish(self) -> None:
+        """When the campaign is over."""
+        offer = self.offer
+        if self.person.strategy == "late" and not self.person.early and offer is not None and offer.wanted:
+            await self._tally.refused("late", self._send(offer))
+        self.receipt = await self._client.receipt()
+        self._tally.roots[self.receipt.root.hex(), self.receipt.key.fingerprint] += 1
+        self._tally.problems += [f"A {self.person.strategy} bot's {wrong}" for wrong in self._wrong(self.receipt)]
+
+    @property
+    def gain(self) -> float:
+        """What it got out of the campaign, the fee apart: payment less what the privacy loss really cost."""
+        if self.receipt is None:
+            return 0.0
+        body = self.receipt.body
+        return body.payment / 10.0**body.decimals - self.person.sensitivity * (body.delivered or 0.0)
+
+    async def _send(self, offer: Participation) -> Participation:
+        if offer.setting == "local":
+            return await self._client.deliver_privately(self.person.value, offer=offer)
+        return await self._client.deliver_value(self.person.value, offer=offer)
+
+    async def _withdraw(self) -> None:
+        await self._tally.submit("withdraw", self._client.withdraw())
+        self.withdrew = True
+
+    def _wrong(self, receipt: Receipt) -> Iterable[str]:
+        """Where a receipt differs from what the server acknowledged."""
+        body, counts = receipt.body, self.reported and not self.withdrew
+        if counts and body.report != self.person.report:
+            yield "acknowledged report is not on its receipt"
+        if not counts and body.payment:
+            yield "receipt pays for nothing"
+        if not self.reported and (body.report is not None or body.promised):
+            yield "receipt has a report that it never made"
+        offer = self.offer
+        if offer is None or not counts:
+            return
+        if body.promised != offer.promised:
+            yield "receipt promises another privacy loss than it was told"
+        if self.delivered and (not body.delivered or body.payment != offer.payment):
+            yield "acknowledged delivery is not on its receipt, or not paid as was told"
+        if not self.delivered and (body.delivered or body.payment):
+            yield "receipt pays for a delivery that it did not make"

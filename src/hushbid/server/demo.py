@@ -1,0 +1,188 @@
+"""A server to look at: campaigns in several states, and bots at work through the same interface as everybody.
+
+`demo_service` starts an installation in a folder of its own, with two accounts. Once it is served, `Demo` conducts
+campaigns over HTTP: one that is over, one in which values are given, one in which prices are named, and a draft. A
+visitor can take part in two of them. Bots then go on answering, one every few seconds, until the demo is stopped.
+"""
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hushbid.client import AnalystClient, AsyncParticipantClient, AsyncTransport, MessageMemory, ParticipantClient
+from hushbid.client.views import Invitation
+from hushbid.errors import HushbidError
+from hushbid.priors import parse_prior
+from hushbid.server.bot import Bot, Tally, people
+from hushbid.server.bots import play_campaign
+from hushbid.server.home import Home
+from hushbid.server.service import Service
+from hushbid.server.service.forecasting import Effort
+from hushbid.server.store.database import Database
+
+ANALYST, AUDITOR = "demo", "auditor"
+_QUICK = Effort(least=10, most=60, seconds=0.7)
+_PAUSE_SECONDS = 2.5
+_PATIENCE = 3
+_SEED = 7
+_VISITOR = "visitor@example.org"
+
+_SLEEP: dict[str, Any] = {
+    "title": "How long do nurses sleep?",
+    "question": "How many hours did you sleep after your last night shift?",
+    "description": "A hospital wants to know whether its new shift plan lets people rest, without learning about"
+    " anybody in particular.\n\nThe average goes to the works council and to management, both on the same day.",
+    "unit": "hours",
+    "prior": "uniform:0.5,6",
+    "bounds": [0, 12],
+    "buyer_weight": 60.0,
+    "max_privacy_loss": 1.0,
+    "participation_fee": 100,
+    "public_estimate": True,
+}
+_RENT: dict[str, Any] = {
+    "title": "What share of income goes into rent?",
+    "question": "What share of your income went into rent last month?",
+    "description": "A tenants' association compares districts. Nobody there should learn what you earn or pay, so your"
+    " own browser adds the noise.",
+    "unit": "%",
+    "prior": "uniform:0.5,2",
+    "bounds": [0, 100],
+    "buyer_weight": 0.4,
+    "max_privacy_loss": 2.0,
+    "participation_fee": 50,
+    "setting": "local",
+}
+_COMMUTE: dict[str, Any] = {
+    "title": "How long is your way to work?",
+    "question": "How many minutes did your way to work take today?",
+    "description": "The city plans a new bus line and wants to know how long people travel. It learns an average, not"
+    " where you live.",
+    "unit": "minutes",
+    "prior": "uniform:0.5,6",
+    "bounds": [0, 120],
+    "buyer_weight": 0.5,
+    "max_privacy_loss": 1.0,
+    "participation_fee": 100,
+    "spending_ceiling": 100_000,
+}
+_DRAFT: dict[str, Any] = {**_COMMUTE, "title": "How often do people see a doctor?", "unit": "visits", "bounds": [0, 30]}
+_DRAFT |= {"question": "How many times did you see a doctor last year?", "buyer_weight": 8.0, "description": ""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Invited:
+    """What a visitor needs."""
+
+    naming: str
+    """A link to a campaign in which prices are named."""
+
+    giving: str
+    """A link to one in which her browser adds noise to a value."""
+
+
+def demo_service(folder: Path) -> tuple[Service, str]:
+    """A running installation with an analyst and an auditor, and the password of both."""
+    home = Home.at(folder)
+    database = Database.sqlite(home.database)
+    try:
+        service = Service(home, database, effort=_QUICK)
+    except BaseException:
+        database.close()
+        raise
+    password = secrets.token_urlsafe(9)
+    service.create_user(ANALYST, "analyst", password)
+    service.create_user(AUDITOR, "auditor", password)
+    return service, password
+
+
+class Demo:
+    """Bots at work on a server, in a thread of their own."""
+
+    def __init__(
+        self, url: str, token: str, *, ready: Callable[[Invited], None], failed: Callable[[str], None]
+    ) -> None:
+        """``token`` is an analyst's; ``ready`` is told when there is something to look at, ``failed`` why not."""
+        self._url, self._token = url, token
+        self._ready, self._failed = ready, failed
+        self._stopped = threading.Event()
+        self._memory = MessageMemory()
+        self._rng = np.random.default_rng(_SEED)
+        self._thread = threading.Thread(target=self._run, name="hushbid-demo", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, at the next opportunity."""
+        self._stopped.set()
+        self._thread.join(timeout=30)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._play())
+        except HushbidError as problem:
+            if not self._stopped.is_set():
+                self._failed(str(problem))
+
+    async def _play(self) -> None:
+        with AnalystClient(self._url, token=self._token, attempts=_PATIENCE) as analyst:
+            async with AsyncTransport(self._url, connections=8, attempts=_PATIENCE) as transport:
+                # one that is over, a draft, one in delivery, one in reporting: something in every state
+                await play_campaign(analyst, _SLEEP, n=60, seed=_SEED, connections=8, identities=True)
+                analyst.draft(_DRAFT)
+                giving, deliverers = await self._in_delivery(analyst, transport)
+                naming, reporters = self._in_reporting(analyst, transport)
+                self._ready(Invited(naming=naming, giving=giving))
+                await self._trickle(reporters, deliverers)
+
+    async def _in_delivery(self, analyst: AnalystClient, transport: AsyncTransport) -> tuple[str, list[Bot]]:
+        """A campaign that everybody has named a price in, the visitor one at which something is bought."""
+        campaign, visitor, bots = self._opened(analyst, transport, _RENT, 30)
+        await asyncio.gather(*(bot.report() for bot in bots))
+        with ParticipantClient(self._url, visitor.token, keeper=self._memory, attempts=_PATIENCE) as client:
+            client.report(0.6)
+            link = client.own_link()  # hers was used by this client
+        analyst.close_reporting(campaign)
+        await asyncio.to_thread(analyst.wait, campaign)
+        await asyncio.gather(*(bot.deliver() for bot in bots[:12]))
+        return link, bots[12:]
+
+    def _in_reporting(self, analyst: AnalystClient, transport: AsyncTransport) -> tuple[str, list[Bot]]:
+        """A campaign in which the visitor has not answered yet."""
+        _, visitor, bots = self._opened(analyst, transport, _COMMUTE, 40)
+        return visitor.link, bots
+
+    def _opened(
+        self, analyst: AnalystClient, transport: AsyncTransport, settings: dict[str, Any], n: int
+    ) -> tuple[str, Invitation, list[Bot]]:
+        campaign = analyst.draft(settings).id
+        visitor, *others = analyst.invite(campaign, people=[_VISITOR, *(f"bot-{k}" for k in range(n))])
+        analyst.open(campaign)
+        low, high = settings["bounds"]
+        cast = people("mixed", [parse_prior(settings["prior"])] * n, (low, high), rng=self._rng)
+        tally = Tally()
+        bots = [
+            Bot(person, AsyncParticipantClient(transport, one.token, keeper=self._memory), tally)
+            for person, one in zip(cast, others, strict=True)
+        ]
+        return campaign, visitor, bots
+
+    async def _trickle(self, reporters: list[Bot], deliverers: list[Bot]) -> None:
+        """Let one bot after the other act; what an analyst has closed meanwhile refuses them, which is fine."""
+        waiting = [*zip(reporters, deliverers, strict=False), *((one, None) for one in reporters[len(deliverers) :])]
+        for reporter, deliverer in waiting:
+            if await asyncio.to_thread(self._stopped.wait, _PAUSE_SECONDS):
+                return
+            with suppress(HushbidError):
+                await reporter.report()
+                if deliverer is not None:
+                    await deliverer.deliver()

@@ -1,0 +1,90 @@
+"""A campaign and a participant as they are stored, for the use cases; never shown to anybody as they are."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.states import CampaignState, ParticipantState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """All that is stored of a campaign but its people, events, record and release."""
+
+    id: str
+    state: CampaignState
+    settings: CampaignSettings
+    created_at: datetime
+    created_by: str
+    """The analyst's id."""
+
+    opened_at: datetime | None
+    allocated_at: datetime | None
+    released_at: datetime | None
+    closed_at: datetime | None
+    key_destroyed_at: datetime | None
+    spending: str | None
+    """What was shown before it opened, as JSON."""
+
+    menus: str | None
+    """What a person can expect as a function of her report, by group, as JSON."""
+
+    total_payment: int | None
+    """All payments that were fixed; minor units."""
+
+    reason: str | None
+    """Why it ended without an estimate."""
+
+    root: str | None
+    tree_size: int | None
+    root_event: int | None
+    """The number of the event that names the root."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Participant:
+    """All that is stored of one person's part in a campaign."""
+
+    id: str
+    """Her pseudonym."""
+
+    campaign_id: str
+    number: int
+    """In the order of invitation."""
+
+    label: str
+    """How the analyst calls her."""
+
+    person_id: str | None
+    """Who she is across campaigns; None if she was invited without an external id."""
+
+    group_name: str | None
+    state: ParticipantState
+    salt: bytes
+    report: float | None
+    reported_at: datetime | None
+    """When she last reported; stays when a withdrawn report is erased."""
+
+    promised: float | None
+    payment: int | None
+    delivery: bytes | None
+    """Sealed by the vault."""
+
+    delivery_nonce: str | None
+    """A hash of the random name that her client gave to the delivery."""
+
+    delivered_at: datetime | None
+    delivered_loss: float | None
+    paid: int
+    paid_at: datetime | None
+    renewed: tuple[str, ...]
+    """When the analyst renewed her link while the campaign was not over, as the log writes times."""
+
+    own_links: tuple[str, ...]
+    """Likewise: when a link for another device was made with a secret of hers."""
+
+    own_links_used: tuple[str, ...]
+    """Likewise: when such a link was used."""
+
+    def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
+        return f"Participant(id={self.id!r}, state={self.state.value!r})"

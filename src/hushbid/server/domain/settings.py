@@ -1,0 +1,314 @@
+"""Everything that is fixed about a campaign before anybody reports."""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+
+from hushbid.disclosure.error import FEWEST_PEOPLE
+from hushbid.documents import time_of, time_text
+from hushbid.errors import HushbidError, InputError, RecordError
+from hushbid.mechanism import Market
+from hushbid.money import Money
+from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
+
+MOST_PEOPLE = 100_000
+"""In one campaign."""
+
+LEAST_PEOPLE = FEWEST_PEOPLE
+"""A server's campaigns need at least so many reports."""
+
+_LONGEST = {"title": 200, "question": 2_000, "description": 20_000, "unit": 50, "group": 100}
+_MOST_GROUPS = 50
+_MOST_MONEY = 10**15
+_MOST_DAYS = 3650
+_LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
+_LEAST_PRICE, _MOST_PRICE = 1e-9, 1e12
+_NEARLY_ALL = 0.999
+_NARROWEST = 1e-6
+_SHOWN = 10**18  # in a refusal; what is larger may be too large to be written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignSettings:
+    """What an analyst decides. Money amounts are whole minor units of the currency.
+
+    People do not care about the estimate here (``user_weight`` is 0): nobody can owe money, and somebody who drops out
+    changes nobody's payment.
+
+    >>> from hushbid.priors import Uniform
+    >>> settings = CampaignSettings(title="Sleep", question="How many hours did you sleep?", prior=Uniform(1, 2),
+    ...     bounds=(0, 24), buyer_weight=50, max_privacy_loss=1)
+    >>> CampaignSettings.from_dict(settings.to_dict()) == settings
+    True
+    """
+
+    title: str
+    """What people call the campaign."""
+
+    question: str
+    """What everybody is asked for, in a sentence."""
+
+    prior: Prior | Mapping[str, Prior]
+    """What is believed about sensitivities: one prior, or one for each named group; not fitted on participants."""
+
+    buyer_weight: float
+    """What one unit of squared error costs the buyer, in units of the currency."""
+
+    bounds: tuple[float, float]
+    """The public range of the data; a central value outside is refused."""
+
+    max_privacy_loss: float
+    """Nobody is asked for more than this; what the ledger reserves while a campaign is open."""
+
+    setting: Literal["central", "local"] = "central"
+    """Where noise is added: once by this server, or on each person's device."""
+
+    variance: float | None = None
+    """Of the data around their mean; None for the largest that the bounds allow."""
+
+    description: str = ""
+    """For what, by whom, and what happens with the result: what a person consents to."""
+
+    unit: str = ""
+    """Of the data."""
+
+    currency: str = "EUR"
+    """Three capital letters, as in ISO 4217."""
+
+    decimals: int = 2
+    """One unit of the currency is ``10**decimals`` minor units."""
+
+    participation_fee: int = 0
+    """For everybody whose report counts, apart from any payment, whatever happens later; minor units."""
+
+    fee_after_withdrawal: bool = False
+    """Whether somebody who reported and then withdrew keeps the fee."""
+
+    spending_ceiling: int | None = None
+    """The campaign opens only if no reports whatsoever can make it cost more; minor units."""
+
+    minimum_people: int = 10
+    """With fewer reports nothing is bought. On a server at least 5: figures of fewer people tell their reports."""
+
+    report_by: datetime | None = None
+    """Reports are refused from this moment on."""
+
+    deliver_by: datetime | None = None
+    """Deliveries are refused from this moment on."""
+
+    automatic: bool = False
+    """Whether the campaign moves on by itself when a deadline passes."""
+
+    retention_days: int = 0
+    """The key to people's values is destroyed so many days after the release; 0: at once."""
+
+    public_estimate: bool = False
+    """Whether everybody may see the estimate, or only analysts, auditors and participants."""
+
+    def __post_init__(self) -> None:
+        for name in ("title", "question", "description", "unit"):
+            object.__setattr__(
+                self, name, checked_text(getattr(self, name), name, needed=name in ("title", "question"))
+            )
+        object.__setattr__(self, "prior", _checked_prior(self.prior))
+        if self.variance is not None:
+            object.__setattr__(self, "variance", _double(self.variance, "variance"))
+        Money.of(np.zeros(0), 0.0, currency=self.currency, decimals=self.decimals)
+        self._check_market()
+        self._check_numbers()
+        for name in ("report_by", "deliver_by"):
+            moment = getattr(self, name)
+            if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
+                raise InputError(f"{name} must be a time with a time zone, got {moment!r}.")
+            if moment is not None and not 1970 <= moment.year < 9999:  # further out, not every zone can write it
+                raise InputError(f"{name} must lie in the years 1970 to 9998, got the year {moment.year}.")
+        if self.report_by is not None and self.deliver_by is not None and self.deliver_by <= self.report_by:
+            raise InputError("deliver_by must be later than report_by.")
+        if self.automatic and (self.report_by is None or self.deliver_by is None):
+            raise InputError("report_by and deliver_by must be set if the campaign is to move on by itself.")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups; none if there is one prior for everybody."""
+        return tuple(self.prior) if isinstance(self.prior, Mapping) else ()
+
+    def prior_of(self, group: str | None) -> Prior:
+        """What is believed about somebody of that group."""
+        if not isinstance(self.prior, Mapping):
+            return self.prior
+        if group is None or group not in self.prior:
+            raise InputError(f"group must be one of {', '.join(map(repr, self.prior))}, got {group!r}.")
+        return self.prior[group]
+
+    def market_for(self, groups: list[str | None]) -> Market:
+        """The market for people of these groups."""
+        prior: Prior | Grouped
+        if isinstance(self.prior, Mapping):
+            prior = Grouped(self.prior, [group or "" for group in groups])
+        else:
+            prior = self.prior
+        return self._market(prior)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain JSON values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if isinstance(self.prior, Mapping):
+            values["prior"] = {"groups": {name: prior.to_dict() for name, prior in self.prior.items()}}
+        else:
+            values["prior"] = self.prior.to_dict()
+        values["bounds"] = list(self.bounds)
+        for name in ("report_by", "deliver_by"):
+            values[name] = None if values[name] is None else time_text(values[name])
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "CampaignSettings":
+        """The inverse of `to_dict`; a prior may also be a text such as ``uniform:1,2``."""
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(map(str, values)) - known)
+        if unknown:
+            raise InputError(f"settings have the fields {', '.join(sorted(known))}, but not {', '.join(unknown)}.")
+        missing = [
+            name
+            for name in ("title", "question", "prior", "buyer_weight", "bounds", "max_privacy_loss")
+            if name not in values
+        ]
+        if missing:
+            raise InputError(f"settings must have {', '.join(missing)}.")
+        found = dict(values)
+        found["prior"] = _prior_of(found["prior"])
+        for name in ("report_by", "deliver_by"):
+            if isinstance(found.get(name), str):
+                found[name] = _time_of(found[name], name)
+        return cls(**found)
+
+    def require_people(self, least: int) -> None:
+        """Refuse a campaign that would buy from fewer people than a server allows."""
+        _whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
+
+    def _market(self, prior: Prior | Grouped) -> Market:
+        return Market(
+            prior=prior,
+            setting=self.setting,
+            bounds=self.bounds,
+            variance=self.variance,
+            buyer_weight=self.buyer_weight,
+            user_weight=0.0,
+            max_privacy_loss=self.max_privacy_loss,
+        )
+
+    def _check_market(self) -> None:
+        priors = list(self.prior.values()) if isinstance(self.prior, Mapping) else [self.prior]
+        for name in ("buyer_weight", "max_privacy_loss"):
+            object.__setattr__(self, name, _double(getattr(self, name), name))
+        market = self._market(priors[0])
+        object.__setattr__(self, "bounds", market.bounds)
+        object.__setattr__(self, "buyer_weight", market.buyer_weight)
+        market.error_weight(1)
+        if self.variance is not None and self.variance > market.width**2 / 4.0 * (1.0 + 1e-12):
+            raise InputError("variance must not exceed a quarter of the squared width of bounds: no data vary more.")
+        if not _LEAST_LOSS <= self.max_privacy_loss <= _MOST_LOSS:
+            raise InputError(
+                f"max_privacy_loss must be from {_LEAST_LOSS:g} to {_MOST_LOSS:g}, got {self.max_privacy_loss}."
+            )
+
+    def _check_numbers(self) -> None:
+        _whole(self.participation_fee, "participation_fee", 0, _MOST_MONEY)
+        if self.spending_ceiling is not None:
+            _whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
+        _whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
+        _whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
+        for name in ("fee_after_withdrawal", "automatic", "public_estimate"):
+            if type(getattr(self, name)) is not bool:
+                raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.")
+
+
+def checked_text(text: object, name: str, *, needed: bool = False, longest: int | None = None) -> str:
+    """A text that every store and every page can hold: no control characters but line ends, of limited length."""
+    most = longest if longest is not None else _LONGEST[name]
+    if not isinstance(text, str):
+        raise InputError(f"{name} must be text, got {type(text).__name__}.")
+    cleaned = unicodedata.normalize("NFC", text).strip()
+    if any(unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\r\t" for letter in cleaned):
+        raise InputError(f"{name} must not contain control characters.")
+    if len(cleaned) > most or (needed and not cleaned):
+        raise InputError(f"{name} must have {1 if needed else 0} to {most} characters, got {len(cleaned)}.")
+    return cleaned
+
+
+def _checked_prior(prior: object) -> Prior | dict[str, Prior]:
+    if isinstance(prior, Prior):
+        return _with_prices(prior)
+    if not isinstance(prior, Mapping) or not 1 <= len(prior) <= _MOST_GROUPS:
+        raise InputError(f"prior must be a prior such as Uniform(1, 2), or one for each of 1 to {_MOST_GROUPS} groups.")
+    if not all(isinstance(one, Prior) for one in prior.values()):
+        raise InputError("prior must map every group to a prior.")
+    return {checked_text(name, "group", needed=True): _with_prices(one) for name, one in prior.items()}
+
+
+def _with_prices(prior: Prior) -> Prior:
+    """A prior over prices that somebody could name and be paid; others overflow where payments are computed."""
+    middle, high = (float(prior.quantile(share)) for share in (0.5, _NEARLY_ALL))
+    if not (middle >= _LEAST_PRICE and high <= _MOST_PRICE):
+        raise InputError(
+            f"prior must have its median at {_LEAST_PRICE:g} or more and nearly all prices up to {_MOST_PRICE:g}, got"
+            f" {middle:g} and {high:g}."
+        )
+    if middle < high < middle * (1.0 + _NARROWEST):
+        raise InputError("prior must not be so narrow that doubles cannot tell its prices apart.")
+    return prior
+
+
+def _prior_of(form: object) -> Prior | dict[str, Prior]:
+    if isinstance(form, Mapping) and set(form) == {"groups"}:
+        if not isinstance(form["groups"], Mapping):
+            raise InputError("prior.groups must map names to priors.")
+        return {str(name): _one_prior(one) for name, one in form["groups"].items()}
+    return _one_prior(form)
+
+
+def _one_prior(form: object) -> Prior:
+    try:
+        if isinstance(form, str):
+            return parse_prior(form)
+        prior = prior_from_dict(form) if isinstance(form, Mapping) else None
+    except HushbidError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
+        raise InputError(f"prior cannot be read: {type(problem).__name__}.") from None
+    if not isinstance(prior, Prior):
+        raise InputError('prior must be a text such as "uniform:1,2", a prior\'s fields, or {"groups": {...}}.')
+    return prior
+
+
+def _time_of(text: str, name: str) -> datetime:
+    try:
+        return time_of(text, name)
+    except RecordError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{name} must be a time such as 2026-03-01T12:00:00Z, got {text[:40]!r}.") from None
+    if moment.tzinfo is None:
+        raise InputError(f"{name} must have a time zone, such as 2026-03-01T12:00:00Z, got {text[:40]!r}.")
+    return moment
+
+
+def _double(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"{name} must be one number, got {type(value).__name__}.")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name} must be a number that a double can hold.") from None
+
+
+def _whole(value: object, name: str, low: int, high: int) -> None:
+    if type(value) is not int or not low <= value <= high:
+        shown = value if isinstance(value, (int, float)) and -_SHOWN < value < _SHOWN else type(value).__name__
+        raise InputError(f"{name} must be a whole number from {low} to {high}, got {shown}.")

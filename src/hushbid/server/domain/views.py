@@ -1,0 +1,399 @@
+"""What a person with a certain role gets to see. Money is in whole minor units of the campaign's currency."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.states import CampaignState, ParticipantState
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    """Part of a list."""
+
+    items: tuple[T, ...]
+    """In order."""
+
+    cursor: str | None
+    """Where the next part begins; None if this is the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What a campaign may cost, before anybody has reported: payments and fees, rounding included; minor units."""
+
+    people: int
+    """How many were assumed to report."""
+
+    fees: int
+    """Participation fees if everybody reports; part of the three totals."""
+
+    expected: int
+    """On average, if the prior is right."""
+
+    in_95_of_100: int
+    """Not exceeded in 95 of 100 campaigns, if the prior is right."""
+
+    at_worst: int | None
+    """Not exceeded whatever anybody reports; None if there is no such number."""
+
+    repetitions: int
+    """How many campaigns were simulated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What can be expected of a campaign: for the analyst, before it opens."""
+
+    spending: Spending
+    """What it may cost."""
+
+    standard_error: float | None
+    """Root mean squared error of the estimate on average, in data units; None if often nothing would be bought."""
+
+    share_bought: float
+    """Which part of the people would be bought from."""
+
+    above_ceiling: bool
+    """Whether the worst case exceeds the spending ceiling, so that the campaign would not open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MenuView:
+    """What a person can expect as a function of her report, before anybody has reported."""
+
+    reports: tuple[float, ...]
+    """The reports the menu lists, ascending."""
+
+    privacy_loss: tuple[float, ...]
+    """Expected privacy loss at each."""
+
+    payment: tuple[float, ...]
+    """Expected payment at each, in units of the currency; the participation fee comes on top."""
+
+    chance: tuple[float, ...]
+    """How likely it is at each that anything is bought."""
+
+    repetitions: int
+    """How many campaigns were simulated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """Work in the background."""
+
+    id: str
+    campaign: str
+    kind: Literal["allocation", "release"]
+    state: Literal["running", "done", "failed"]
+    step: str
+    """What is being done, in a few words."""
+
+    done: int
+    """So many parts of the step are done."""
+
+    total: int
+    """The step has so many parts."""
+
+    problem: str | None
+    """Why it failed, in a sentence."""
+
+    started_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignView:
+    """A campaign, for analysts and auditors; nothing in it belongs to one person."""
+
+    id: str
+    state: CampaignState
+    settings: CampaignSettings
+    created_at: datetime
+    opened_at: datetime | None
+    allocated_at: datetime | None
+    released_at: datetime | None
+    people: dict[str, int]
+    """How many are in which state; states that nobody is in are left out."""
+
+    spending: Spending | None
+    """As it was shown when the campaign opened."""
+
+    total_payment: int | None
+    """All payments that were fixed, whether due or not; None before."""
+
+    due: int
+    """Payments and fees due and not yet paid."""
+
+    paid: int
+    """Payments and fees marked as paid."""
+
+    reason: str | None
+    """Why it ended without an estimate, in a sentence."""
+
+    root: str | None
+    """The root of the receipts' tree; None before the campaign is over."""
+
+    tree_size: int | None
+    """How many receipts there are."""
+
+    release: dict[str, Any] | None
+    """The estimate, what everybody may know about it, and the interval for what was delivered, which only staff may.
+
+    See `hushbid.server.service.margins`.
+    """
+
+    key_destroyed_at: datetime | None
+    """When the key to people's values was destroyed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipantView:
+    """One person in a campaign, for analysts and auditors. Reports and losses stand in the record, not here."""
+
+    id: str
+    """Her pseudonym, in events, record and receipts."""
+
+    label: str | None
+    """How the analyst calls her; None for auditors."""
+
+    group: str | None
+    state: ParticipantState
+    due: int
+    """What she is owed and has not been paid."""
+
+    paid: int
+    """What she has been paid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """A personal link, shown once and used once; the server keeps only its hash."""
+
+    id: str
+    label: str
+    group: str | None
+    token: str
+    reads_only: bool = False
+    """Whether it may change nothing, because it was renewed after a delivery."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLink:
+    """A link that a participant made for another device of hers, shown once and used once."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A browser or program in which somebody's part is open."""
+
+    since: datetime
+    by: Literal["analyst", "herself"]
+    """Who made the link that it came in with."""
+
+    reads_only: bool
+    here: bool
+    """Whether it is the one that asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesView:
+    """Where somebody's part is open, and when links for other devices were made and used."""
+
+    devices: tuple[Device, ...]
+    unused: int
+    """How many links could still let a device in."""
+
+    made: tuple[datetime, ...]
+    used: tuple[datetime, ...]
+    let_in_at: datetime | None
+    """When the link that the asking device came in with was made on another one; None if it came by an invitation."""
+
+    open_since: datetime | None
+    """Since when her part had been open on another device then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentRow:
+    """One line of the payments export."""
+
+    id: str
+    label: str
+    payment: int
+    """Due for her data."""
+
+    fee: int
+    """Due for taking part."""
+
+    paid: int
+    """Already marked as paid, of both together."""
+
+    due: int
+    """Still to be paid."""
+
+    currency: str
+    decimals: int
+    paid_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountView:
+    """What a campaign owes, whether it was paid or not."""
+
+    delivered: int
+    """How many have delivered."""
+
+    payments: int
+    """What those are owed for their data."""
+
+    fees: int
+    """What people are owed for taking part."""
+
+    paid: int
+    """Marked as paid, of both together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParticipationView:
+    """What one person sees of a campaign: the public facts, and her own."""
+
+    campaign: str
+    participant: str
+    """Her pseudonym."""
+
+    title: str
+    question: str
+    description: str
+    unit: str
+    setting: Literal["central", "local"]
+    bounds: tuple[float, float]
+    currency: str
+    decimals: int
+    participation_fee: int
+    fee_after_withdrawal: bool
+    max_privacy_loss: float
+    retention_days: int
+    """How long the key to values is kept after the release."""
+
+    smallest_report: float
+    """A report must not be below this."""
+
+    largest_bought: float | None
+    """Somebody reporting more than this is never bought from; None if there is no such number."""
+
+    report_by: datetime | None
+    deliver_by: datetime | None
+    campaign_state: CampaignState
+    state: ParticipantState
+    group: str | None
+    report: float | None
+    """Her last report."""
+
+    promised: float | None
+    """The privacy loss she will not exceed; None before the decision."""
+
+    payment: int | None
+    """What she gets for delivering; None before the decision."""
+
+    delivered_at: datetime | None
+    delivered_loss: float | None
+    """What she really lost; None before the release."""
+
+    due: int
+    paid: int
+    root: str | None
+    renewed: tuple[datetime, ...]
+    """When the analyst made a new link for her."""
+
+    reads_only: bool
+    """Whether the secret she came with may look, but change nothing."""
+
+    estimate: dict[str, Any] | None
+    """The estimate, once there is one, and what everybody may know about it (`hushbid.server.service.margins`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicView:
+    """What anybody may see of a campaign that has opened."""
+
+    campaign: str
+    title: str
+    question: str
+    unit: str
+    setting: Literal["central", "local"]
+    bounds: tuple[float, float]
+    state: CampaignState
+    people: int
+    """How many were invited."""
+
+    root: str | None
+    tree_size: int | None
+    last_event: str | None
+    """The hash of the last event, by which a log can be compared."""
+
+    release: dict[str, Any] | None
+    """Only if the settings make the estimate public (`hushbid.server.service.margins`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """What one person gave up, or may give up, in one campaign."""
+
+    person: str
+    """Her pseudonym across campaigns."""
+
+    campaign: str
+    title: str
+    kind: Literal["reserved", "promised", "delivered"]
+    amount: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalLedger:
+    """What a person has given up over all campaigns."""
+
+    rows: tuple[LedgerRow, ...]
+    given_up: float
+    """What she has given up, rounded up."""
+
+    reserved: float
+    """What is reserved or promised and may still be given up, rounded up."""
+
+    total: float
+    """Both together, rounded up: what counts towards the cap."""
+
+    cap: float | None
+    """No campaign of this server lets the total exceed this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who is asking."""
+
+    role: Literal["analyst", "auditor", "participant"]
+    id: str
+    """The user's id, or the participant's pseudonym."""
+
+    name: str
+    """The user's name; empty for a participant."""
+
+    campaign: str | None = None
+    """A participant's campaign."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A log-in; the token is shown once."""
+
+    token: str
+    csrf: str
+    """Must accompany every change made with the session's cookie."""
+
+    principal: Principal
+    expires_at: datetime

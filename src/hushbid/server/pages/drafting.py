@@ -1,0 +1,366 @@
+"""Drafting a campaign with a look ahead, and inviting people to it."""
+
+import csv
+import hashlib
+import io
+import json
+import math
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+
+from hushbid.errors import HushbidError, InputError, ServerFailed
+from hushbid.server.api.exports import Csv, download, harmless
+from hushbid.server.api.wire import answer
+from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
+from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
+from hushbid.server.pages import pictures
+from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled
+from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
+from hushbid.server.pages.writing import Unreadable
+from hushbid.server.service import Service
+
+router = APIRouter(include_in_schema=False)
+_PAGE = 1000
+_MENU_REPETITIONS, _MENU_POINTS, _MENU_PEOPLE = 8, 17, 2_000
+_FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
+
+
+# -- the draft ---------------------------------------------------------------------------------------------------------
+
+
+@router.get("/campaigns/new")
+async def new(request: Request) -> Response:
+    """An empty form, with values that are a fair beginning."""
+    visit = await analyst(request)
+    return _form_page(visit, None, dict(EMPTY))
+
+
+@router.get("/campaigns/{campaign}/edit")
+async def edit(request: Request, campaign: str) -> Response:
+    """The form with a draft's settings."""
+    visit = await analyst(request)
+    service, found = visit.shell.service, require_id(campaign)
+    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    if view.state.value != "draft":
+        return visit.go(f"/campaigns/{found}")
+    typed = as_typed(view.settings, visit.write)
+    people = sum(view.people.values())
+    return _form_page(visit, view, {**typed, "people": str(people or EMPTY["people"])})
+
+
+@router.post("/campaigns/new")
+async def create(request: Request) -> Response:
+    """Store a new draft, or show what it would lead to."""
+    return await _sent(await analyst(request), None)
+
+
+@router.post("/campaigns/{campaign}/edit")
+async def change(request: Request, campaign: str) -> Response:
+    """Store a draft's settings, or show what they would lead to."""
+    visit = await analyst(request)
+    service, found = visit.shell.service, require_id(campaign)
+    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    return await _sent(visit, view)
+
+
+@router.post("/campaigns/preview")
+async def live_preview(request: Request) -> Response:
+    """What a form that is just being filled in would lead to, for the page's script."""
+    visit = await analyst(request)
+    form = await visit.form()
+    given = filled(form.all(), visit.write)
+    if given.settings is None:
+        return answer({"problem": given.first_problem(visit.texts), "texts": {}})
+    latest: dict[str, int] = request.app.state.__dict__.setdefault("previews", {})
+    number = latest[visit.who.id] = latest.get(visit.who.id, 0) + 1
+    try:
+        found = await _looked_ahead(visit, given, wanted=lambda: latest[visit.who.id] == number)
+    except HushbidError as refused:
+        return answer({"problem": str(refused), "texts": {}})
+    if found is None:
+        return answer({"problem": None, "texts": {}})
+    return answer({"problem": None, "texts": preview_texts(visit, given.settings, found)})
+
+
+async def _sent(visit: Visit, view: CampaignView | None) -> Response:
+    form = await visit.form()
+    typed = dict(form.all())
+    given = filled(typed, visit.write)
+    if given.settings is None:
+        return _form_page(visit, view, typed, given=given, status=422)
+    settings, service, who = given.settings, visit.shell.service, visit.who
+    try:
+        if form.text("action") == "preview":
+            found = await _looked_ahead(visit, given)
+            menu = await visit.shell.compute(lambda: quick_menu(settings, given.people))
+            return _form_page(visit, view, typed, given=given, preview=found, menu=menu)
+        if view is not None:
+            campaign = (await visit.shell.run(lambda: service.change(who, view.id, settings))).id
+        else:
+            key = form.text("once")
+            campaign = await visit.shell.run(lambda: _once(service, who, key, settings))
+    except ServerFailed:
+        raise
+    except HushbidError as refused:
+        return _form_page(visit, view, typed, given=given, problem=str(refused), status=409)
+    return visit.go(f"/campaigns/{campaign}")
+
+
+def _once(service: Service, who: Principal, key: str, settings: CampaignSettings) -> str:
+    """Store a draft once, however often the same form arrives."""
+    if not _is_key(key):
+        return service.draft(who, settings).id
+    asked = b"page draft\n" + json.dumps(settings.to_dict(), sort_keys=True).encode()
+    found, _ = service.once(
+        who.id, key, asked, lambda: service.draft(who, settings), lambda view: str(view.id).encode()
+    )
+    return found.decode()
+
+
+def _form_page(
+    visit: Visit,
+    view: CampaignView | None,
+    typed: Mapping[str, str],
+    *,
+    given: Filled | None = None,
+    preview: Preview | None = None,
+    menu: MenuView | None = None,
+    problem: str | None = None,
+    status: int = 200,
+) -> Response:
+    chart = texts = None
+    if preview is not None and given is not None and given.settings is not None:
+        texts = preview_texts(visit, given.settings, preview)
+        if menu is not None:
+            currency = given.settings.currency
+            chart = pictures.menu_chart(visit.texts, visit.write, menu, 1.0, price=None, currency=currency)
+    return visit.page(
+        "staff/draft.html",
+        status=status,
+        here="/campaigns/new" if view is None else f"/campaigns/{view.id}/edit",
+        view=view,
+        typed={**dict.fromkeys(EMPTY, ""), **typed},
+        problems={} if given is None else given.problems,
+        problem=problem,
+        preview=preview,
+        preview_texts=texts,
+        chart=chart,
+        once=typed.get("once") or secrets.token_urlsafe(24),
+        tab="campaigns",
+    )
+
+
+async def _looked_ahead(visit: Visit, given: Filled, *, wanted: Callable[[], bool] = lambda: True) -> Preview | None:
+    """Look ahead, unless nobody wants to know any more when it is its turn: she has typed on."""
+    settings, people, service = given.settings, given.people, visit.shell.service
+    assert settings is not None
+    groups: int | Sequence[str | None] = people
+    if settings.groups:
+        groups = [settings.groups[k % len(settings.groups)] for k in range(people)]
+    return await visit.shell.compute(lambda: service.preview(settings, groups) if wanted() else None)
+
+
+def quick_menu(settings: CampaignSettings, people: int) -> MenuView | None:
+    """Roughly what people of a single group can expect, for a picture; none for groups or crowds."""
+    if settings.groups or people > _MENU_PEOPLE:
+        return None
+    rng = np.random.default_rng(people)
+    market = settings.market_for([None] * people)
+    menu = market.menu(people, rng=rng, repetitions=_MENU_REPETITIONS, points=_MENU_POINTS)
+    columns = {name: tuple(map(float, getattr(menu, name))) for name in ("privacy_loss", "payment", "chance")}
+    return MenuView(reports=tuple(map(float, menu.reports)), repetitions=_MENU_REPETITIONS, **columns)
+
+
+def preview_texts(visit: Visit, settings: CampaignSettings, found: Preview) -> dict[str, str]:
+    """A look ahead in words, by the name of the place on the page that shows each."""
+    write, t, spending = visit.write, visit.texts, found.spending
+    unit = f" {settings.unit}" if settings.unit else ""
+
+    def money(minor: int) -> str:
+        return write.money(minor, settings.currency, settings.decimals)
+
+    def rough(minor: int) -> str:
+        return write.roughly(minor, settings.currency, settings.decimals, most=spending.at_worst)
+
+    bought = found.share_bought * spending.people
+    each = (spending.expected - spending.fees - spending.people) / bought if bought > 0 else 0.0
+    error = found.standard_error
+    return {
+        "expected": rough(spending.expected),
+        "high": rough(spending.in_95_of_100),
+        "worst": t("preview.unbounded") if spending.at_worst is None else money(spending.at_worst),
+        "error": t("preview.no_error") if error is None else f"± {write.number(error, 2)}{unit}",
+        "share": write.percent(found.share_bought),
+        "each": write.roughly(math.ceil(max(each, 0.0)), settings.currency, settings.decimals),
+        "basis": t("preview.basis", people=write.number(spending.people, 9), repetitions=str(spending.repetitions)),
+        "ceiling": t("preview.above_ceiling") if found.above_ceiling else "",
+    }
+
+
+# -- inviting ----------------------------------------------------------------------------------------------------------
+
+
+@router.get("/campaigns/{campaign}/participants")
+async def invite_page(request: Request, campaign: str) -> Response:
+    """Ask whom to invite."""
+    visit = await analyst(request)
+    service, found = visit.shell.service, require_id(campaign)
+    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    return _invite_page(visit, view) if view.state.value == "draft" else visit.go(f"/campaigns/{found}")
+
+
+@router.post("/campaigns/{campaign}/participants")
+async def invite(request: Request, campaign: str) -> Response:
+    """Make links, and show or download them: again under the same key, within a day."""
+    visit = await analyst(request)
+    form = await visit.form()
+    service, found = visit.shell.service, require_id(campaign)
+    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    typed = {name: form.text(name) for name in ("count", "people")}
+    try:
+        people = _invited(form)
+        key = form.text("once")
+        links = await visit.shell.run(lambda: _links(service, visit.who, found, key, form.text("digest"), people))
+    except ServerFailed:
+        raise
+    except Unreadable as refused:
+        sentence = visit.texts(str(refused), most=visit.write.number(MOST_PEOPLE, 9))
+        return _invite_page(visit, view, typed=typed, problem=sentence, language=None, status=422)
+    except HushbidError as refused:
+        return _invite_page(visit, view, typed=typed, problem=str(refused), status=422)
+    shown = [{**one, "link": f"{base_address(visit)}/p#{one['token']}"} for one in links]
+    if form.text("as") == "csv":
+        return Csv(_links_csv(shown), headers=download(f"{found}-links.csv"))
+    digest = form.text("digest") or _digest(people)
+    return visit.page(
+        "staff/links.html",
+        here=f"/campaigns/{found}",
+        view=view,
+        links=shown,
+        once=key,
+        digest=digest,
+        tab="overview",
+    )
+
+
+def _invite_page(
+    visit: Visit,
+    view: CampaignView,
+    *,
+    typed: Mapping[str, str] | None = None,
+    problem: str | None = None,
+    language: str | None = "en",
+    status: int = 200,
+) -> Response:
+    return visit.page(
+        "staff/invite.html",
+        status=status,
+        here=f"/campaigns/{view.id}/participants",
+        view=view,
+        typed=typed or {"count": "", "people": ""},
+        problem=problem,
+        problem_language=language,
+        once=secrets.token_urlsafe(24),
+        tab="overview",
+    )
+
+
+def _invited(form: Form) -> int | list[tuple[str, str | None]] | None:
+    """How many, or who; None if the form only asks for links that were made before.
+
+    Exactly one of the three must be filled in: nothing that was typed is left aside.
+    """
+    if form.text("digest"):
+        return None
+    ids, count = form.text("people").strip(), form.text("count").strip()
+    if sum(map(bool, (ids, form.file, count))) != 1:
+        raise Unreadable("invite.one")
+    if not count:
+        return people_of(form.file.decode("utf-8-sig", "replace") if form.file else ids)
+    if not (count.isascii() and count.isdigit() and len(count) <= 6 and 1 <= int(count) <= MOST_PEOPLE):
+        raise Unreadable("invite.whole")
+    return int(count)
+
+
+def people_of(text: str) -> list[tuple[str, str | None]]:
+    """Ids, and groups if there are any, from a table or a list: one person a line, an optional head.
+
+    >>> people_of("id,group\\nann@x.org,nights\\n\\nbob@x.org,days")
+    [('ann@x.org', 'nights'), ('bob@x.org', 'days')]
+    """
+    delimiter = ";" if text.count(";") > text.count(",") else "\t" if "\t" in text else ","
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(cell.strip() for cell in row)]
+    except csv.Error:
+        raise InputError("people must be one id a line, or a table with the columns id and group.") from None
+    if rows and rows[0][0].strip().casefold() in _FIRST_COLUMN:
+        del rows[0]
+    if not rows:
+        raise InputError("people must have at least one id.")
+    if len(rows) > MOST_PEOPLE:
+        raise InputError(f"people must be at most {MOST_PEOPLE}, got {len(rows)}.")
+    return [(row[0].strip(), row[1].strip() or None if len(row) > 1 else None) for row in rows]
+
+
+def _links(
+    service: Service,
+    who: Principal,
+    campaign: str,
+    key: str,
+    digest: str,
+    people: int | list[tuple[str, str | None]] | None,
+) -> list[dict[str, Any]]:
+    """Make links once for one form; the same form again gives the same links."""
+    if not _is_key(key):
+        raise InputError("once must be the key that the form came with.")
+    asked = f"page invite\n{campaign}\n{digest or _digest(people)}".encode()
+    found, _ = service.once(who.id, key, asked, lambda: _invite(service, who, campaign, people), _encoded)
+    links: list[dict[str, Any]] = json.loads(found)
+    return links
+
+
+def _invite(
+    service: Service, who: Principal, campaign: str, people: int | list[tuple[str, str | None]] | None
+) -> tuple[Invitation, ...]:
+    if people is None:
+        raise InputError("The links are not kept any more: invite the people again, or renew single links.")
+    if isinstance(people, int):
+        return service.invite(who, campaign, count=people)
+    return service.invite(who, campaign, people=people)
+
+
+def _encoded(made: tuple[Invitation, ...]) -> bytes:
+    return json.dumps([asdict(one) for one in made]).encode()
+
+
+def _digest(people: object) -> str:
+    return hashlib.sha256(json.dumps(people).encode()).hexdigest()
+
+
+def _links_csv(links: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(("id", "label", "group", "link"))
+    writer.writerows((one["id"], harmless(one["label"]), harmless(one["group"] or ""), one["link"]) for one in links)
+    return text.getvalue()
+
+
+def groups_of(service: Service, who: Principal, campaign: str) -> list[str | None]:
+    """Everybody's group, in the order of invitation."""
+    groups: list[str | None] = []
+    cursor: str | None = None
+    while True:
+        page = service.participants(who, campaign, cursor=cursor, limit=_PAGE)
+        groups += [one.group for one in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return groups
+
+
+def _is_key(text: str) -> bool:
+    return 16 <= len(text) <= 200 and text.isascii() and text.isprintable() and " " not in text

@@ -1,0 +1,136 @@
+"""Ways in: the first page, a participant's link, an analyst's name and password."""
+
+from contextlib import suppress
+
+from fastapi import APIRouter, Request, Response
+
+from hushbid.errors import InputError, NotAllowed, Throttled
+from hushbid.server.api.callers import address_of, cookie_session
+from hushbid.server.domain.access import NoEntry
+from hushbid.server.pages.visit import OpenLinkFirst, Visit, anybody, is_link, participant, staff
+
+router = APIRouter(include_in_schema=False)
+_HOME = "/campaigns"
+
+
+@router.get("/")
+async def first_page(request: Request) -> Response:
+    """Who are you?"""
+    visit = await anybody(request)
+    return visit.go(_HOME) if visit.session is not None else visit.page("first.html")
+
+
+@router.get("/p/other")
+async def other_link(request: Request) -> Response:
+    """Come in with another link than the one the browser keeps."""
+    return entry_page(await anybody(request))
+
+
+@router.post("/p/enter")
+async def enter(request: Request) -> Response:
+    """Exchange a link for this browser's own secret, and keep that in a cookie that no script can read."""
+    visit = await anybody(request)
+    form = await visit.form()
+    token = form.text("link").strip().rpartition("#")[2]
+    if not is_link(token):
+        return entry_page(visit, problem="enter.unreadable", status=422)
+    secret = visit.secret_for(token)
+    try:
+        await visit.shell.run(lambda: visit.shell.service.enter(token, secret))
+    except NoEntry as refused:
+        return refused_page(visit, refused)
+    response = visit.go("/p")
+    visit.remember(response, secret)
+    return response
+
+
+@router.post("/p/leave")
+async def leave(request: Request) -> Response:
+    """End this browser's secret, and let it forget what that was made of."""
+    try:
+        visit = await participant(request)
+    except OpenLinkFirst:  # then there is nothing to end, and forgetting is harmless
+        visit = await anybody(request)
+    else:
+        await visit.form()
+        with suppress(NoEntry):
+            await visit.shell.run(lambda: visit.shell.service.leave(visit.token))
+    response = visit.go("/p/left")
+    visit.forget(response, bits=True)
+    return response
+
+
+@router.get("/p/left")
+async def left(request: Request) -> Response:
+    """The browser has forgotten the secret."""
+    return (await anybody(request)).page("participant/left.html")
+
+
+@router.get("/login")
+async def log_in_page(request: Request) -> Response:
+    """Ask for name and password."""
+    visit = await anybody(request)
+    return visit.page("staff/login.html", problem=None, name="", next=_local(request.query_params.get("next", "")))
+
+
+@router.post("/login")
+async def log_in(request: Request) -> Response:
+    """Begin a session."""
+    visit = await anybody(request)
+    form = await visit.form()
+    name, password, onwards = form.text("name"), form.text("password"), _local(form.text("next"))
+    service, address = visit.shell.service, address_of(request)
+    try:
+        begun = await visit.shell.run(lambda: service.log_in(name, password, address))
+    except Throttled as refused:
+        seconds = "".join(letter for letter in str(refused) if letter.isdigit())
+        problem = visit.texts("login.throttled", seconds=seconds)
+        return visit.page("staff/login.html", status=429, problem=problem, name=name, next=onwards)
+    except (NotAllowed, InputError):
+        problem = visit.texts("login.wrong")
+        return visit.page("staff/login.html", status=403, problem=problem, name=name[:100], next=onwards)
+    response = visit.go(onwards or _HOME)
+    lasts = int((begun.expires_at - service.clock()).total_seconds())
+    response.set_cookie(
+        visit.shell.cookie,
+        begun.token,
+        max_age=lasts,
+        path="/",
+        secure=visit.shell.https,
+        httponly=True,
+        samesite="strict",
+    )
+    return response
+
+
+@router.post("/logout")
+async def log_out(request: Request) -> Response:
+    """End the session."""
+    found = await cookie_session(request)
+    visit = await (anybody(request) if found is None else staff(request))
+    if found is not None:
+        await visit.form()
+        token = found.token
+        await visit.shell.run(lambda: visit.shell.service.log_out(token))
+    response = visit.go("/")
+    response.delete_cookie(visit.shell.cookie, path="/", secure=visit.shell.https, httponly=True, samesite="strict")
+    return response
+
+
+def entry_page(visit: Visit, *, problem: str | None = None, status: int = 200) -> Response:
+    """Ask for a link; a script fills it in if the address has one behind the #."""
+    told = None if problem is None else visit.texts(problem)
+    return visit.page("participant/enter.html", status=status, here="/p/other", problem=told, refused=None)
+
+
+def refused_page(visit: Visit, refused: NoEntry) -> Response:
+    """Say why a link or a secret opens nothing, what that means and what to do; and ask for another link."""
+    time = "" if refused.at is None else visit.write.time(refused.at)
+    told = visit.texts(f"enter.{refused.reason}", time=time)
+    return visit.page("participant/enter.html", status=403, here="/p/other", problem=told, refused=refused.reason)
+
+
+def _local(path: str) -> str:
+    """An address on this server, or nothing."""
+    plain = path.isascii() and path.isprintable() and "\\" not in path and len(path) <= 300
+    return path if plain and path.startswith("/") and not path.startswith("//") else ""

@@ -1,0 +1,389 @@
+"""A participant's pages. What she typed is confidential: it is never part of an address."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, Request, Response
+
+from hushbid.errors import Conflict, InputError, NotAllowed
+from hushbid.server.api.callers import CSRF_HEADER
+from hushbid.server.api.exports import download
+from hushbid.server.api.wire import Delivery, answer, received
+from hushbid.server.domain.access import NoEntry
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.views import MenuView, ParticipationView
+from hushbid.server.pages import choice, pictures
+from hushbid.server.pages.entry import entry_page
+from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.visit import OpenLinkFirst, Visit, anybody, base_address, participant
+from hushbid.server.pages.writing import Unreadable, sureness
+from hushbid.server.service import Service
+
+T = TypeVar("T")
+router = APIRouter(include_in_schema=False)
+_C, _P = CampaignState, ParticipantState
+_LEFT = {_P.EXCLUDED: "excluded", _P.DECLINED: "declined", _P.WITHDRAWN: "withdrawn"}
+_ENDED = {_C.CANCELLED: "cancelled", _C.ALLOCATING: "deciding", _C.NOTHING_BOUGHT: "nothing_bought"}
+_LATER = {_C.RELEASING: "releasing", _C.UNDELIVERED: "undelivered"}
+
+
+def stage_of(view: ParticipationView, now: datetime) -> str:
+    """Where a person stands, in the words of the pages."""
+    if view.campaign_state is _C.DRAFT:
+        return "unopened"
+    if view.state in _LEFT:
+        return _LEFT[view.state]
+    if view.campaign_state is _C.REPORTING:
+        late = view.report_by is not None and now >= view.report_by
+        if view.state is _P.REPORTED:
+            return "reported_late" if late else "reported"
+        return "late" if late else "invited"
+    if view.campaign_state in _ENDED:
+        return _ENDED[view.campaign_state]
+    if view.state in (_P.ABSENT, _P.NOT_BOUGHT):
+        return str(view.state.value)
+    if view.campaign_state is _C.DELIVERING:
+        if view.state is _P.DELIVERED:
+            return "delivered"
+        return "offer_late" if view.deliver_by is not None and now >= view.deliver_by else "offer"
+    if view.campaign_state in _LATER:
+        return _LATER[view.campaign_state]
+    return "done" if view.state is _P.DELIVERED else "dropped"
+
+
+# -- where she stands --------------------------------------------------------------------------------------------------
+
+
+@router.get("/p")
+async def home(request: Request) -> Response:
+    """Where she stands, and what she can do next."""
+    try:
+        visit = await participant(request)
+    except OpenLinkFirst:
+        return entry_page(await anybody(request))
+    return await _standing(visit)
+
+
+async def _standing(visit: Visit, *, notice: str | None = None, status: int = 200, **more: Any) -> Response:
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    stage = stage_of(view, visit.shell.service.clock())
+    values: dict[str, Any] = {
+        "view": view,
+        "ways": await _ask(visit, lambda service: service.devices(visit.token)),
+        "stage": stage,
+        "notice": notice,
+        "sureness": sureness,
+        "key_told": _key_told(visit, view.retention_days),
+        **_given(visit, view),
+    }
+    if stage == "invited":
+        dots = pictures.dots(visit.texts, visit.write, view.max_privacy_loss)
+        return visit.page("participant/consent.html", status=status, here="/p", dots=dots, **values, **more)
+    if stage == "offer":
+        assert view.promised is not None
+        values |= {"typed": "", "problem": None, "bar": pictures.sure_bar(sureness(view.promised)), **more}
+        values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
+        return visit.page("participant/offer.html", status=status, here="/p", **values)
+    return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
+
+
+def _key_told(visit: Visit, days: int) -> str:
+    """When the key to people's values is destroyed."""
+    name = {0: "consent.key_at_once", 1: "consent.key_next_day"}.get(days, "consent.key_later")
+    return visit.texts(name, days=days)
+
+
+def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
+    """Numbers that several pages show."""
+    step = choice.step_of(view)
+    estimate = shown_estimate(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
+    return {"step": step, "price": None if view.report is None else view.report * step, "estimate": estimate}
+
+
+# -- the choice --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What she typed, and what it means if it can be read."""
+
+    typed: str
+    agreed: bool
+    report: float | None = None
+    problem: str | None = None
+
+
+@router.get("/p/choice")
+async def choose(request: Request) -> Response:
+    """Ask for her price."""
+    visit = await participant(request)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    if stage_of(view, visit.shell.service.clock()) not in ("invited", "reported"):
+        return visit.go("/p")
+    agreed = request.query_params.get("agreed") == "yes" or view.report is not None
+    if not agreed:
+        return await _standing(visit, notice="consent.tick", status=422)
+    typed = "" if view.report is None else visit.write.typed(round(view.report * choice.step_of(view), 10))
+    return await _choice_page(visit, view, _Answer(typed=typed, agreed=True, report=view.report))
+
+
+@router.post("/p/choice")
+async def show_choice(request: Request) -> Response:
+    """Show what a price means, without reporting it."""
+    visit = await participant(request)
+    form = await visit.form()
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    if stage_of(view, visit.shell.service.clock()) not in ("invited", "reported"):
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    given = _answer(visit, view, form.text("price"), agreed=form.ticked("agreed"))
+    return await _choice_page(visit, view, given, status=422 if given.problem else 200)
+
+
+@router.post("/p/report")
+async def report(request: Request) -> Response:
+    """Report the price."""
+    visit = await participant(request)
+    form = await visit.form()
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    given = _answer(visit, view, form.text("price"), agreed=form.ticked("agreed"))
+    if not given.agreed:
+        return await _standing(visit, notice="consent.tick", status=422)
+    sensitivity = given.report
+    if given.problem is not None or sensitivity is None:
+        if stage_of(view, visit.shell.service.clock()) not in ("invited", "reported"):
+            return await _standing(visit, notice="refused.moved_on", status=409)
+        return await _choice_page(visit, view, given, status=422)
+    try:
+        await asyncio.wrap_future(visit.shell.service.report_soon(visit.token, sensitivity))
+    except Conflict:
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    return visit.go("/p")
+
+
+def _answer(visit: Visit, view: ParticipationView, typed: str, *, agreed: bool) -> _Answer:
+    step = choice.step_of(view)
+    try:
+        price = visit.write.read(typed[:100])
+    except Unreadable as problem:
+        return _Answer(typed=typed[:100], agreed=agreed, problem=visit.texts(str(problem)))
+    least = Decimal(repr(view.smallest_report)) * Decimal(repr(step))
+    report = choice.report_of(price, step)
+    if price < least or report < view.smallest_report or report > 1e12:
+        shown = visit.write.amount(float(least), view.currency, view.decimals)
+        return _Answer(typed=typed, agreed=agreed, problem=visit.texts("choice.out_of_range", least=shown))
+    return _Answer(typed=typed, agreed=agreed, report=report)
+
+
+async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *, status: int = 200) -> Response:
+    menu: MenuView = await _ask(visit, lambda service: service.menu(visit.token))
+    step, largest = choice.step_of(view), view.largest_bought
+    anchors = choice.anchors(menu, step)
+    suggested = given.report if given.report is not None else menu.reports[len(menu.reports) // 2]
+    price = given.report * step if given.report is not None else None
+    write = visit.write
+    return visit.page(
+        "participant/choice.html",
+        status=status,
+        here="/p/choice",
+        view=view,
+        menu=menu,
+        plain_menu=json.dumps(choice.plain_menu(menu)),
+        step=step,
+        given=given,
+        anchors=anchors,
+        means=choice.consequence(menu, suggested, step, largest=largest) if given.report is not None else None,
+        rows=choice.table(menu, step, largest=largest),
+        around=choice.around(menu, suggested, step, largest=largest),
+        truth=suggested,
+        halves=choice.steps_below_and_above(step, view.max_privacy_loss),
+        dots=pictures.dots(visit.texts, write, step),
+        chart=pictures.menu_chart(visit.texts, write, menu, step, price=price, currency=view.currency),
+        bar=pictures.sure_bar(sureness(0.0)),
+        sureness=sureness,
+    )
+
+
+# -- saying no ---------------------------------------------------------------------------------------------------------
+
+
+@router.get("/p/decline")
+async def ask_decline(request: Request) -> Response:
+    """Ask whether she really does not want to take part."""
+    return await _asking(request, "decline", {"invited"})
+
+
+@router.post("/p/decline")
+async def decline(request: Request) -> Response:
+    """Take no part."""
+    return await _doing(request, lambda service, token: service.decline(token))
+
+
+@router.get("/p/withdraw")
+async def ask_withdraw(request: Request) -> Response:
+    """Ask whether she really wants to take everything back."""
+    return await _asking(request, "withdraw", {"reported", "reported_late", "offer", "offer_late", "delivered"})
+
+
+@router.post("/p/withdraw")
+async def withdraw(request: Request) -> Response:
+    """Take everything back."""
+    return await _doing(request, lambda service, token: service.withdraw(token))
+
+
+async def _asking(request: Request, what: str, stages: set[str] | None) -> Response:
+    visit = await participant(request)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    stage = stage_of(view, visit.shell.service.clock())
+    if stages is not None and stage not in stages:
+        return visit.go("/p")
+    return visit.page("participant/really.html", what=what, view=view, stage=stage)
+
+
+async def _doing(request: Request, do: Callable[[Service, str], object]) -> Response:
+    visit = await participant(request)
+    await visit.form()
+    try:
+        await _ask(visit, lambda service: do(service, visit.token))
+    except Conflict:
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    return visit.go("/p")
+
+
+# -- delivery ----------------------------------------------------------------------------------------------------------
+
+
+@router.post("/p/deliver")
+async def deliver_value(request: Request) -> Response:
+    """Take a value, in the central setting only: in the local one the page never sends it."""
+    visit = await participant(request)
+    form = await visit.form()
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    if view.setting != "central":
+        raise NotAllowed("In this campaign noise is added in the browser: the value itself must not be sent.")
+    typed = form.text("value")[:100]
+    low, high = view.bounds
+    awaited = stage_of(view, visit.shell.service.clock()) == "offer"
+    try:
+        value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
+        if value is not None and not form.ticked("sure"):
+            return visit.page("participant/sure.html", here="/p", view=view, value=value, nonce=form.text("nonce"))
+        promise = visit.shell.service.deliver_soon(visit.token, value, nonce=form.text("nonce"))
+        await asyncio.wrap_future(promise)
+    except Unreadable as refused:
+        problem = visit.texts(str(refused), low=visit.write.number(low, 12), high=visit.write.number(high, 12))
+        return await _standing(visit, status=422, typed=typed, problem=problem)
+    except Conflict:
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    return visit.go("/p")
+
+
+def _value(visit: Visit, view: ParticipationView, typed: str) -> float:
+    low, high = view.bounds
+    value = float(visit.write.read(typed))
+    if not low <= value <= high:
+        raise Unreadable("offer.out_of_range")
+    return value
+
+
+@router.put("/p/delivery")
+async def deliver_message(request: Request) -> Response:
+    """Take what the browser made of a value: the same body as the API's, from the page's script."""
+    visit = await participant(request)
+    visit.require_unforged(request.headers.get(CSRF_HEADER, ""))
+    given = await received(request, Delivery)
+    if given.message is None:
+        raise InputError("message must be one made by privatize: the value itself must not be sent.")
+    await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, given.message, nonce=given.nonce))
+    return answer({"delivered": True})
+
+
+# -- another device ----------------------------------------------------------------------------------------------------
+
+
+@router.get("/p/device")
+async def other_device(request: Request) -> Response:
+    """Say how she can go on with another device."""
+    visit = await participant(request)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    ways = await _ask(visit, lambda service: service.devices(visit.token))
+    return visit.page("participant/device.html", view=view, ways=ways, link=None)
+
+
+@router.post("/p/device")
+async def make_link(request: Request) -> Response:
+    """Make a link for another device, and show it this once."""
+    visit = await participant(request)
+    await visit.form()
+    try:
+        made = await _ask(visit, lambda service: service.own_link(visit.token))
+    except Conflict:
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    ways = await _ask(visit, lambda service: service.devices(visit.token))
+    link = f"{base_address(visit)}/p#{made.token}"
+    return visit.page("participant/device.html", view=view, ways=ways, link=link)
+
+
+@router.get("/p/others")
+async def ask_end_others(request: Request) -> Response:
+    """Ask whether she really wants to end all other devices."""
+    return await _asking(request, "others", None)
+
+
+@router.post("/p/others")
+async def end_others(request: Request) -> Response:
+    """End all other devices."""
+    return await _doing(request, lambda service, token: service.end_other_devices(token))
+
+
+@router.get("/p/leave")
+async def ask_leave(request: Request) -> Response:
+    """Say what leaving ends, and how to come back."""
+    return await _asking(request, "leave", None)
+
+
+# -- to take away ------------------------------------------------------------------------------------------------------
+
+
+@router.get("/p/receipt")
+async def receipt(request: Request) -> Response:
+    """Her signed receipt, as a file."""
+    visit = await participant(request)
+    try:
+        found = await _ask(visit, lambda service: service.receipt(visit.token))
+    except Conflict:
+        return await _standing(visit, notice="refused.no_receipt", status=409)
+    return Response(found.to_json(), media_type="application/json", headers=download("hushbid-receipt.json"))
+
+
+@router.get("/p/export")
+async def export(request: Request) -> Response:
+    """All that is stored about her, as a file."""
+    visit = await participant(request)
+    found = answer(await _ask(visit, lambda service: service.export(visit.token)))
+    found.headers.update(download("hushbid-personal-data.json"))
+    return found
+
+
+@router.get("/p/given-up")
+async def given_up(request: Request) -> Response:
+    """What she has given up over all campaigns."""
+    visit = await participant(request)
+    ledger = await _ask(visit, lambda service: service.personal_ledger(visit.token))
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    bar = pictures.sure_bar(sureness(ledger.given_up))
+    return visit.page("participant/given_up.html", ledger=ledger, view=view, bar=bar)
+
+
+async def _ask(visit: Visit, ask: Callable[[Service], T]) -> T:
+    """Ask the service; a secret that opens nothing any more leads back to the entrance."""
+    try:
+        return await visit.shell.run(lambda: ask(visit.shell.service))
+    except NoEntry as refused:
+        raise OpenLinkFirst(refused) from None

@@ -1,0 +1,165 @@
+"""Pictures, drawn on the server: no picture needs a script, and each says in words what it shows."""
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from hushbid.report.html import Child, element
+from hushbid.report.svg import Drawing, Scale, axis_x, axis_y, box, dot, line, margin_for, picture, round_scale, rule
+from hushbid.server.domain.views import MenuView
+from hushbid.server.pages.texts import Texts
+from hushbid.server.pages.writing import Writing, sureness
+
+_DOT, _GAP = 5.0, 15.0
+_BAR = 600.0
+STATE_COLOURS = {
+    "invited": "p-waiting",
+    "reported": "p-reported",
+    "promised": "p-promised",
+    "delivered": "p-delivered",
+    "not_bought": "p-idle",
+    "declined": "p-out",
+    "absent": "p-absent",
+    "dropped": "p-lost",
+    "withdrawn": "p-gone",
+    "excluded": "p-absent",
+}
+"""How each state of a person is coloured; also the order in which they are drawn."""
+
+
+def dots(t: Texts, w: Writing, privacy_loss: float) -> Markup:
+    """A hundred equal chances: the fifty of even odds, those that may be added at most, and the rest."""
+    sure = round(100.0 * sureness(privacy_loss))
+    marks: list[Child] = []
+    for place in range(100):
+        x, y = _GAP * (place % 20) + _GAP / 2, _GAP * (place // 20) + _GAP / 2
+        kind = "dot-even" if place < 50 else "dot-more" if place < sure else "dot-rest"
+        marks.append(dot(x, y, _DOT, kind))
+    return _shown(
+        Drawing(width=20 * _GAP, height=5 * _GAP, marks=tuple(marks)),
+        name="dots",
+        title=t("odds.picture"),
+        description=t("odds.picture_text", sure=w.sure(privacy_loss)),
+        class_="dots",
+    )
+
+
+def menu_chart(t: Texts, w: Writing, menu: MenuView, step: float, *, price: float | None, currency: str) -> Markup:
+    """Payment against the price that is asked for, with a line at her own, twice: for desks and for phones."""
+    drawn = [
+        _shown(
+            _menu_drawing(t, w, menu, step, width, price=price, currency=currency),
+            name=f"menu-{kind}",
+            title=t("menu.picture"),
+            description=t("menu.picture_text"),
+            class_=kind,
+        )
+        for kind, width in (("wide", 704.0), ("narrow", 344.0))
+    ]
+    return Markup("").join(drawn)
+
+
+def _menu_drawing(
+    t: Texts, w: Writing, menu: MenuView, step: float, width: float, *, price: float | None, currency: str
+) -> Drawing:
+    height, top, bottom = 250.0, 30.0, 46.0
+    prices = [report * step for report in menu.reports]
+    paid = round_scale([0.0, *menu.payment], height - bottom, top, wanted=4)
+    left = margin_for(paid, wanted=4, write=w.number)
+    across = Scale(prices[0], prices[-1], left, width - 12.0)
+    points = [(across(x), paid(y)) for x, y in zip(prices, menu.payment, strict=True)]
+    marks: list[Child] = [
+        *axis_y(paid, left, width - 12.0, t("menu.axis_payment", currency=currency), wanted=4, write=w.number),
+        *axis_x(across, height - bottom, t("menu.axis_price", currency=currency), wanted=5, write=w.number),
+        line(points, "l1"),
+    ]
+    here = across(min(max(price, prices[0]), prices[-1])) if price is not None else across(prices[0])
+    marks.append(
+        element(
+            "g",
+            rule(0, top, 0, height - bottom, "dash"),
+            class_="menu-mark" if price is not None else "menu-mark unmarked",
+            transform=f"translate({here:.1f} 0)",
+            data_from=f"{across.start:.1f}",
+            data_to=f"{across.end:.1f}",
+        )
+    )
+    return Drawing(width=width, height=height, marks=tuple(marks))
+
+
+def sure_bar(share: float) -> Markup:
+    """A bar from even odds to how sure somebody can become; its words stand beside it."""
+    length = _BAR * min(max(share, 0.0), 1.0)
+    marks = (
+        box(0, 0, _BAR, 12, "track", radius=6),
+        element("rect", x=0, y=0, width=f"{length:.1f}", height=12, rx=6, class_="s1 sure-length"),
+        box(0, 0, _BAR / 2, 12, "s5", radius=6),
+        rule(_BAR / 2, -3, _BAR / 2, 15, "mark"),
+    )
+    return _bare(marks, height=12.0)
+
+
+def people_bar(people: dict[str, int]) -> Markup:
+    """How many people are in which state, one beside the other; the numbers stand in a table below."""
+    total = max(sum(people.values()), 1)
+    marks: list[Child] = [box(0, 0, _BAR, 20, "track", radius=3)]
+    x = 0.0
+    for state, colour in STATE_COLOURS.items():
+        width = _BAR * people.get(state, 0) / total
+        marks.append(
+            element("rect", x=f"{x:.2f}", y=0, width=f"{width:.2f}", height=20, class_=colour, data_state=state)
+        )
+        x += width
+    return _bare(marks, height=20.0)
+
+
+def estimate_bar(
+    t: Texts,
+    w: Writing,
+    estimate: float,
+    half_width: float,
+    bounds: Sequence[float],
+    *,
+    value: str,
+    half: str | None,
+) -> Markup:
+    """The estimate with its interval, on the public range; ``value`` and ``half`` are the two in words."""
+    drawn = [_estimate_drawing(w, estimate, half_width, bounds, width) for width in (704.0, 344.0)]
+    title = t("estimate.picture")
+    words = {"estimate": value} if half is None else {"estimate": value, "half": half}
+    description = t("estimate.picture_bare" if half is None else "estimate.picture_text", **words)
+    return Markup("").join(
+        _shown(drawing, name=f"estimate-{kind}", title=title, description=description, class_=kind)
+        for kind, drawing in zip(("wide", "narrow"), drawn, strict=True)
+    )
+
+
+def _estimate_drawing(w: Writing, estimate: float, half_width: float, bounds: Sequence[float], width: float) -> Drawing:
+    low, high = bounds
+    scale = Scale(low, high, 16.0, width - 16.0)
+    at = scale(min(max(estimate, low), high))
+    marks: list[Child] = [*axis_x(scale, 44.0, "", wanted=6, write=w.number)]
+    if math.isfinite(half_width):
+        start, end = (scale(min(max(estimate + sign * half_width, low), high)) for sign in (-1, 1))
+        marks.append(box(start, 18, end - start, 14, "band2", radius=7))
+    marks.append(dot(at, 25, 8, "point"))
+    return Drawing(width=width, height=66.0, marks=tuple(marks))
+
+
+def _bare(marks: Sequence[Child], *, height: float) -> Markup:
+    """A picture whose numbers stand beside it, so that a reader need not be told twice."""
+    drawn = element(
+        "svg",
+        *marks,
+        class_="chart bar",
+        viewBox=f"0 -4 {_BAR:.0f} {height + 8:.0f}",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+        focusable="false",
+    )
+    return Markup(drawn)
+
+
+def _shown(drawing: Drawing, *, name: str, title: str, description: str, class_: str = "") -> Markup:
+    return Markup(picture(drawing, name=name, title=title, description=description, class_=class_))

@@ -1,0 +1,146 @@
+/**
+ * The choice: a slider beside the field, and what an answer means, at once. The numbers are the server's menu, read in
+ * the same way: straight between its points (hushbid.server.pages.choice). Nothing is sent until the form is, and
+ * before that this browser keeps what she was shown, beyond which it delivers nothing later on.
+ */
+import { amount, fixed, percent, readNumber, sure, sureness } from "./numbers.js";
+import { agree, PrivatizeError } from "./privatize.js";
+
+const form = document.getElementById("choice");
+const field = form.elements.namedItem("price");
+const slider = document.getElementById("slider");
+const panel = document.getElementById("means");
+const { menu, step, largest, currency, decimals } = {
+  menu: JSON.parse(form.dataset.menu),
+  step: Number(form.dataset.step),
+  largest: form.dataset.largest === "" ? Infinity : Number(form.dataset.largest),
+  currency: form.dataset.currency,
+  decimals: Number(form.dataset.decimals),
+};
+const lowest = menu.reports[0] * step;
+const highest = menu.reports[menu.reports.length - 1] * step;
+const scale = 1000;
+const alike = 2; // so many points of the menu apart say the same
+
+function between(report, values) {
+  const { reports } = menu;
+  if (report <= reports[0]) return values[0];
+  const next = reports.findIndex((one) => one >= report);
+  if (next < 0) return values[values.length - 1];
+  const width = reports[next] - reports[next - 1];
+  const share = width > 0 ? (report - reports[next - 1]) / width : 1;
+  return values[next - 1] + share * (values[next] - values[next - 1]);
+}
+
+/** What an answer leads to, as `consequence` computes it in Python. */
+export function consequence(report) {
+  if (report > largest) return { chance: 0, loss: 0, payment: 0, mean: 0, given: 0 };
+  const [chance, given, mean] = [menu.chance, menu.loss, menu.payment].map((values) => between(report, values));
+  return { chance, mean, given, loss: chance > 0 ? given / chance : 0, payment: chance > 0 ? mean / chance : 0 };
+}
+
+function place(report) {
+  const found = menu.reports.findIndex((one) => one >= report);
+  return found < 0 ? menu.reports.length : found;
+}
+
+/** The table of answers around the truth, for the price that is named; as `around` in Python. */
+function showTruth(truth) {
+  const table = document.getElementById("truth");
+  let rows = 0;
+  for (const row of table.querySelectorAll("[data-says]")) {
+    const factor = Number(row.dataset.says);
+    const inside = Math.min(Math.max(truth * factor, menu.reports[0]), menu.reports[menu.reports.length - 1]);
+    const report = factor === 1 ? truth : inside;
+    row.hidden = factor !== 1 && Math.abs(place(report) - place(truth)) <= alike;
+    rows += row.hidden ? 0 : 1;
+    const found = consequence(report);
+    const cost = truth * found.given;
+    const texts = {
+      say: amount(report * step, currency, decimals),
+      paid: fixed(found.mean, decimals),
+      cost: fixed(cost, decimals),
+      left: fixed(found.mean - cost, decimals),
+    };
+    for (const [name, text] of Object.entries(texts)) row.querySelector(`[data-truth="${name}"]`).textContent = text;
+  }
+  table.querySelector('[data-truth="price"]').textContent = amount(truth * step, currency, decimals);
+  table.hidden = rows < 2;
+}
+
+function show(price) {
+  const valid = price !== null && price >= Number(form.dataset.least) - 1e-12;
+  panel.hidden = !valid;
+  if (!valid) return;
+  const report = price / step;
+  const found = consequence(report);
+  tell("price", amount(price, currency, decimals));
+  tell("chance", percent(found.chance));
+  tell("sure", sure(found.loss));
+  tell("payment", amount(found.payment, currency, decimals));
+  tell("cost", amount(report * found.loss, currency, decimals));
+  tell("left", amount(Math.max(found.payment - report * found.loss, 0), currency, decimals));
+  document.getElementById("bought").hidden = found.chance <= 0;
+  document.getElementById("not-bought").hidden = found.chance > 0;
+  for (const place of document.querySelectorAll("[data-loss]")) {
+    place.textContent = amount(report * Number(place.dataset.loss), currency, decimals);
+  }
+  showTruth(report);
+  for (const bar of panel.querySelectorAll(".sure-length")) bar.setAttribute("width", 600 * sureness(found.loss));
+  for (const mark of document.querySelectorAll(".menu-mark")) {
+    const share = Math.min(Math.max((price - lowest) / (highest - lowest || 1), 0), 1);
+    const [from, to] = [Number(mark.dataset.from), Number(mark.dataset.to)];
+    mark.setAttribute("transform", `translate(${from + share * (to - from)} 0)`);
+    mark.classList.remove("unmarked");
+  }
+}
+
+function tell(name, text) {
+  for (const place of panel.querySelectorAll(`[data-shows="${name}"]`)) place.textContent = text;
+}
+
+function typed() {
+  const price = readNumber(field.value);
+  if (price !== null) slider.value = Math.round((scale * (price - lowest)) / (highest - lowest || 1));
+  describe(price);
+  show(price);
+}
+
+function slid() {
+  const price = lowest + (Number(slider.value) / scale) * (highest - lowest);
+  const text = price.toFixed(decimals);
+  field.value = document.documentElement.lang === "de" ? text.replace(".", ",") : text;
+  const rounded = Math.max(Number(text), Number(form.dataset.least));
+  describe(rounded);
+  show(rounded);
+}
+
+function describe(price) {
+  slider.setAttribute("aria-valuetext", price === null ? "" : amount(price, currency, decimals));
+}
+
+async function send(event) {
+  const price = readNumber(field.value);
+  if (price === null) return; // the server says what is wrong
+  event.preventDefault();
+  const { campaign, participant, setting, low, high, most } = form.dataset;
+  try {
+    const hers = { price: price / step, currency, decimals };
+    await agree({ campaign, participant, setting, bounds: [low, high], largestLoss: most, ...hers });
+  } catch (error) {
+    if (error instanceof PrivatizeError && error.code === "changed") {
+      document.getElementById("changed").hidden = false;
+      return;
+    } // a browser that cannot keep it asks her again when she delivers
+  }
+  form.submit();
+}
+
+form.addEventListener("submit", send);
+document.getElementById("slider-row").hidden = false;
+for (const element of document.querySelectorAll(".without-script")) element.remove(); // or Enter would press its button
+slider.max = scale;
+slider.addEventListener("input", slid);
+field.addEventListener("input", typed);
+typed();
+if (readNumber(field.value) === null) slider.value = scale / 2;

@@ -1,0 +1,124 @@
+"""Numbers, money and times as people write them in one language, and reading the numbers they type."""
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
+
+from hushbid.server.pages.texts import Texts
+
+NBSP = "\u00a0"
+_MINUS = "\u2212"
+_LONGEST = 40
+_NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)")
+_FEW = 4
+_ROUGH = 3
+
+
+class Unreadable(ValueError):
+    """What was typed is not a number; the argument is the name of a text that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Writes and reads in the way of one language."""
+
+    texts: Texts
+
+    def number(self, value: float, digits: int = _FEW) -> str:
+        """A number with so many significant digits at most, without needless zeros."""
+        if not math.isfinite(value):
+            return "∞" if value > 0 else f"{_MINUS}∞"
+        if value == 0:
+            return "0"
+        size = math.floor(math.log10(abs(value)))
+        if not -6 <= size < 12:
+            return self._local(f"{value:.{digits - 1}e}")
+        text = f"{value:,.{max(0, digits - 1 - size)}f}"
+        return self._local(text.rstrip("0").rstrip(".") if "." in text else text)
+
+    def exactly(self, value: Decimal) -> str:
+        """A decimal number with the decimals it has."""
+        return self._local(f"{value:,f}")
+
+    def fixed(self, value: float, decimals: int) -> str:
+        """A number with so many decimals."""
+        return self._local(f"{value:,.{decimals}f}")
+
+    def money(self, minor: int, currency: str, decimals: int) -> str:
+        """An amount in minor units, exactly."""
+        text = f"{Decimal(minor).scaleb(-decimals):,.{decimals}f}"
+        return f"{self._local(text)}{NBSP}{currency}"
+
+    def amount(self, value: float, currency: str, decimals: int) -> str:
+        """An amount in units of the currency, rounded to what can be paid; finer where it would vanish."""
+        small = 0.0 < abs(value) < 0.5 * 10.0**-decimals
+        return f"{self.number(value, 2) if small else self.fixed(value, decimals)}{NBSP}{currency}"
+
+    def percent(self, share: float) -> str:
+        """A share as whole per cent; never 0 or 100 for what is not."""
+        if 0.0 < share < 0.005:
+            return self.texts("number.under", number=f"1{NBSP}%")
+        if 0.995 <= share < 1.0:
+            return self.texts("number.over", number=f"99{NBSP}%")
+        return f"{share * 100:.0f}{NBSP}%"
+
+    def sure(self, privacy_loss: float) -> str:
+        """How sure even odds can become at most, rounded up: it is a bound."""
+        tenths = math.ceil(1000.0 * sureness(privacy_loss) - 1e-9)
+        if tenths > 999:
+            return self.texts("number.over", number=f"{self.fixed(99.9, 1)}{NBSP}%")
+        return f"{self.number(tenths / 10.0)}{NBSP}%"
+
+    def at_most(self, value: float, digits: int = 3) -> str:
+        """A bound with so many significant digits, rounded up."""
+        if not 0.0 < value < math.inf:
+            return self.number(value)
+        unit = Decimal(1).scaleb(math.floor(math.log10(value)) - digits + 1)
+        rounded = (Decimal(repr(float(value))) / unit).quantize(Decimal(1), rounding=ROUND_CEILING) * unit
+        return self.number(float(rounded), digits + 1)
+
+    def roughly(self, minor: int, currency: str, decimals: int, *, most: int | None = None) -> str:
+        """An amount in minor units that was simulated: three digits, rounded up, but not above what is ``most``."""
+        unit = 10 ** max(len(str(abs(minor))) - _ROUGH, 0)
+        rounded = -(-minor // unit) * unit
+        return self.money(rounded if most is None else min(rounded, most), currency, decimals)
+
+    def time(self, moment: datetime) -> str:
+        """A moment, in UTC."""
+        return moment.astimezone(UTC).strftime(self.texts("number.time"))
+
+    def typed(self, value: float) -> str:
+        """A number as somebody would type it, all digits that matter."""
+        text = f"{Decimal(repr(float(value))):f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return text.replace(".", self.texts("number.decimal"))
+
+    def read(self, typed: str) -> Decimal:
+        """The number that somebody typed, exactly.
+
+        A point or a comma may stand before the decimals. What could be meant to separate thousands is not guessed.
+        """
+        text = "".join(typed.split()).replace(_MINUS, "-")
+        if not text:
+            raise Unreadable("field.missing")
+        if len(text) > _LONGEST or not _NUMERAL.fullmatch(text):
+            raise Unreadable("field.number")
+        group = self.texts("number.group")
+        if re.search(rf"{re.escape(group)}[0-9]{{3}}$", text):
+            raise Unreadable("field.thousands")
+        return Decimal(text.replace(",", "."))
+
+    def _local(self, text: str) -> str:
+        swapped = text.translate({ord(","): self.texts("number.group"), ord("."): self.texts("number.decimal")})
+        return swapped.replace("-", _MINUS)
+
+
+def sureness(privacy_loss: float) -> float:
+    """How sure somebody can become at most who gave a value even odds: odds change by exp(ε), so e^ε/(1 + e^ε).
+
+    >>> round(sureness(1.0), 3), sureness(0.0)
+    (0.731, 0.5)
+    """
+    return 1.0 / (1.0 + math.exp(-privacy_loss))

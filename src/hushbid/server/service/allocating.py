@@ -1,0 +1,274 @@
+"""The decision: reporting closes, privacy losses and payments are fixed, everybody is told.
+
+The decision is drawn once: before anything of it is stored in the database it stands in the claims folder, under the
+campaign's name, and whoever decides again for the same campaign gets that one. So a crash, or a database restored from
+a backup, can never lead to two different promises. If the reports in the database are not those the decision was made
+from, the database is older than the decision, and the campaign is cancelled.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.allocation import tie_keys
+from hushbid.disclosure.claims import drawn_once
+from hushbid.errors import CampaignError, Conflict
+from hushbid.record import Record
+from hushbid.server.domain import rules
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.views import JobView
+from hushbid.server.service import ending
+from hushbid.server.service.context import Desk
+from hushbid.server.service.standing import decision_name, mark_standing, release_stands, require_standing
+from hushbid.server.store import campaigns, events, jobs, ledger, participants
+from hushbid.server.store.rows import new_id
+from hushbid.server.store.transaction import Transaction
+
+FloatArray = NDArray[np.float64]
+_AT_ONCE = 1000
+_STEPS = ("reading reports", "deciding", "storing decisions", "telling everybody")
+RESTORED = "The database was restored from a backup made before the campaign's decision, which stands elsewhere."
+
+
+def start(tx: Transaction, campaign_id: str) -> JobView:
+    """Close reporting and begin the decision; begins again if the last attempt failed."""
+    campaign = campaigns.get(tx.connection, campaign_id)
+    if campaign.state is CampaignState.ALLOCATING:
+        refuse_running(tx, campaign_id)
+    else:
+        rules.require_state(campaign, CampaignState.REPORTING, to="close reporting")
+        campaigns.step(tx.connection, campaign, CampaignState.ALLOCATING)
+        reported = participants.count(tx.connection, campaign_id, ParticipantState.REPORTED)
+        events.append(tx, campaign_id, "reporting-closed", {"reports": reported})
+    return new_job(tx, campaign_id, "allocation", _STEPS[0])
+
+
+def new_job(tx: Transaction, campaign_id: str, kind: str, step: str) -> JobView:
+    """Store a job that is about to run."""
+    job_id = new_id("j")
+    jobs.add(
+        tx.connection,
+        id=job_id,
+        campaign_id=campaign_id,
+        kind=kind,
+        state="running",
+        step=step,
+        done=0,
+        total=1,
+        started_at=tx.at,
+    )
+    return jobs.get(tx.connection, job_id)
+
+
+def refuse_running(tx: Transaction, campaign_id: str) -> None:
+    """Refuse to begin again what is being done."""
+    if any(job.state == "running" for job in jobs.of_campaign(tx.connection, campaign_id)):
+        raise Conflict("Somebody else began this already: it is being done.")
+
+
+def run(desk: Desk, job: JobView) -> None:
+    """Decide, store and tell; all of it may be done again after a crash."""
+    with desk.read() as connection:
+        campaign = campaigns.get(connection, job.campaign)
+        reporters = participants.everybody(connection, job.campaign, ParticipantState.REPORTED)
+        persons = [one.person_id for one in reporters if one.person_id is not None]
+        identities = ledger.identities_of(connection, persons)
+    # done already, before a crash
+    if campaign.state is not CampaignState.ALLOCATING:
+        return
+    _progress(desk, job, 1, 0, 1)
+    try:
+        record = _decided(desk, campaign, reporters, identities)
+    except _Forgotten:  # a database restored from a backup: no second decision may be made
+        desk.write("cancel", lambda tx: ending.cancelled(tx, campaign, RESTORED, job=job.id))
+        return
+    if record is None or record.outcome.active == 0:
+        _finish_nothing(desk, job, campaign, record, len(reporters))
+        return
+    # the key for deliveries, before anybody is asked for one
+    if not _is_over(desk, campaign.id):
+        desk.context.vault.create(campaign.id)
+    _store(desk, job, reporters, record)
+    _progress(desk, job, 3, 0, 1)
+    content = campaigns.packed(record)
+    desk.write("allocation.finish", lambda tx: _finish(tx, job, campaign, reporters, record, content))
+
+
+class _Forgotten(Exception):
+    """The database does not hold what the decision was made from."""
+
+
+def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], identities: dict[str, str]) -> Record | None:
+    """The decision that stands for this campaign, made now if there was none; None if too few people reported."""
+    if _is_over(desk, campaign.id) and not release_stands(desk.context.home, campaign.id):
+        raise _Forgotten
+    ids = [one.id for one in reporters]
+
+    def decide() -> dict[str, Any]:
+        record = _record(campaign, reporters) if len(reporters) >= _fewest(desk, campaign) else None
+        desk.context.crash("allocation.decided")
+        people = {} if record is None else _promises(reporters, identities, record)
+        return {
+            "campaign": campaign.id,
+            "title": campaign.settings.title,
+            "ids": ids,
+            "people": people,
+            "record": None if record is None else record.to_dict(),
+        }
+
+    # outside the database, once
+    home, name = desk.context.home, decision_name(campaign.id)
+    require_standing(home, name)
+    stands = drawn_once(home.claims, name, decide)
+    desk.context.crash("allocation.claimed")
+    mark_standing(home, name)
+    # decided for other people or reports than these: a restored database
+    if stands["ids"] != ids:
+        raise _Forgotten
+    if stands["record"] is None:
+        return None
+    record = Record.from_dict(stands["record"])
+    if not np.array_equal(record.outcome.reports, _reports(reporters)):
+        raise _Forgotten
+    return record
+
+
+def _is_over(desk: Desk, campaign_id: str) -> bool:
+    """Whether the campaign ended before, in a database that has forgotten it."""
+    return desk.context.vault.was_destroyed(campaign_id)
+
+
+def _fewest(desk: Desk, campaign: Campaign) -> int:
+    """With fewer reports nothing is bought; a campaign opened by an older version may say a smaller number."""
+    return max(campaign.settings.minimum_people, desk.context.least_people)
+
+
+def _record(campaign: Campaign, reporters: list[Participant]) -> Record:
+    """Run the market. Equals are bought from in the order of a hash of their random pseudonyms."""
+    settings = campaign.settings
+    groups = [one.group_name for one in reporters]
+    market, ids = settings.market_for(groups), [one.id for one in reporters]
+    outcome = market.acquire(_reports(reporters), tie_key=tie_keys(ids) if market.identity_decides else None)
+    return Record.of(
+        outcome,
+        ids=ids,
+        groups=[group or "" for group in groups] if settings.groups else None,
+        currency=settings.currency,
+        decimals=settings.decimals,
+        notes=[f"campaign: {campaign.id}"],
+    )
+
+
+def _reports(reporters: list[Participant]) -> FloatArray:
+    return np.array([one.report for one in reporters], dtype=np.float64)
+
+
+def _promises(reporters: list[Participant], identities: dict[str, str], record: Record) -> dict[str, float]:
+    """What everybody with a known identity gives up at most: from this a forgotten ledger can be written again."""
+    losses = record.outcome.privacy_loss.tolist()
+    return {
+        identities[one.person_id]: loss
+        for one, loss in zip(reporters, losses, strict=True)
+        if one.person_id is not None and loss > 0.0
+    }
+
+
+def _progress(desk: Desk, job: JobView, step: int, done: int, total: int) -> None:
+    desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step=_STEPS[step], done=done, total=total))
+
+
+def _store(desk: Desk, job: JobView, reporters: list[Participant], record: Record) -> None:
+    """Store everybody's decision, some at a time; nobody sees any of it before the campaign moves on."""
+    assert record.money is not None
+    rows = [
+        {"id": one.id, "promised": loss, "payment": payment}
+        for one, loss, payment in zip(
+            reporters, record.outcome.privacy_loss.tolist(), record.money.payments.tolist(), strict=True
+        )
+    ]
+    for start_row in range(0, len(rows), _AT_ONCE):
+        part = rows[start_row : start_row + _AT_ONCE]
+        done = start_row + len(part)
+
+        def store(tx: Transaction, part: list[dict[str, Any]] = part, done: int = done) -> None:
+            participants.change_rows(tx.connection, part)
+            jobs.change(tx.connection, job.id, step=_STEPS[2], done=done, total=len(rows))
+
+        desk.write("allocation.store", store)
+
+
+def _finish(
+    tx: Transaction,
+    job: JobView,
+    campaign: Campaign,
+    reporters: list[Participant],
+    record: Record,
+    content: bytes,
+) -> None:
+    """Let the decision stand: everybody can see hers from now on."""
+    connection, money = tx.connection, record.money
+    assert money is not None
+    # before anybody is told anything
+    _refuse_above_ceiling(campaign, money.total + campaign.settings.participation_fee * len(reporters))
+    campaigns.step(connection, campaign, CampaignState.DELIVERING, allocated_at=tx.at, total_payment=money.total)
+    campaigns.put_record(connection, campaign.id, content)
+    participants.tell_decisions(connection, campaign.id)
+    _write_ledger(tx, campaign, reporters, record)
+    body = {"record": record.hash, "people": len(reporters), "bought_from": record.outcome.active}
+    events.append(tx, campaign.id, "allocated", body)
+    ending.finish_job(tx, job.id)
+
+
+def _finish_nothing(desk: Desk, job: JobView, campaign: Campaign, record: Record | None, reported: int) -> None:
+    """Nothing is bought: the campaign is over."""
+    least = _fewest(desk, campaign)
+    reason = (
+        f"Only {reported} of the at least {least} people needed reported."
+        if record is None
+        else "Everybody asked for more than anybody was expected to."
+    )
+
+    def finish(tx: Transaction) -> None:
+        # with a record everybody's decision is zero; without, nothing was decided
+        if record is not None:
+            campaigns.put_record(tx.connection, campaign.id, campaigns.packed(record))
+            zero = {"promised": 0.0, "payment": 0}
+            participants.change_all(tx.connection, campaign.id, ParticipantState.REPORTED, **zero)
+        participants.tell_decisions(tx.connection, campaign.id)
+        ledger.free(tx.connection, campaign.id)  # what was reserved is free again
+        named = {} if record is None else {"record": record.hash}
+        over = replace(campaign, state=CampaignState.NOTHING_BOUGHT)
+        sealed = ending.sealed(tx, over, "nothing-bought", {**named, "reports": reported})
+        campaigns.step(tx.connection, campaign, CampaignState.NOTHING_BOUGHT, reason=reason, **sealed)
+        ending.finish_job(tx, job.id)
+
+    desk.write("allocation.finish", finish)
+    ending.destroy_key(desk, campaign.id)
+
+
+def _refuse_above_ceiling(campaign: Campaign, total: int) -> None:
+    """The bound that was computed before opening makes this impossible; if it is wrong, nothing is bought."""
+    ceiling = campaign.settings.spending_ceiling
+    if ceiling is not None and total > ceiling:
+        raise CampaignError("The payments would exceed the spending ceiling, so nothing was decided.")
+
+
+def _write_ledger(tx: Transaction, campaign: Campaign, reporters: list[Participant], record: Record) -> None:
+    """What was reserved becomes what is promised; nothing for those from whom nothing is bought."""
+    ledger.free(tx.connection, campaign.id)  # also what was reserved for those who never reported
+    promised = [
+        {
+            "person_id": one.person_id,
+            "campaign_id": campaign.id,
+            "title": campaign.settings.title,
+            "kind": "promised",
+            "amount": loss,
+            "at": tx.at,
+        }
+        for one, loss in zip(reporters, record.outcome.privacy_loss.tolist(), strict=True)
+        if one.person_id is not None and loss > 0.0
+    ]
+    ledger.put(tx.connection, promised)

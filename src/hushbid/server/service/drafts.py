@@ -1,0 +1,267 @@
+"""Before a campaign opens: drafting, inviting, opening."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from hushbid.documents import content_hash
+from hushbid.errors import Conflict, InputError
+from hushbid.receipts.receipt import new_salt
+from hushbid.server.domain import rules
+from hushbid.server.domain.entities import Campaign
+from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
+from hushbid.server.service.context import Context, checked_label, numbered_label
+from hushbid.server.service.shown import campaign_view, menus_text, spending_text
+from hushbid.server.store import campaigns, events, ledger, links, participants
+from hushbid.server.store.rows import new_id, new_token, plain_text
+from hushbid.server.store.transaction import Transaction
+
+Person = str | tuple[str, str | None]
+"""An external id, or one with a group."""
+
+
+def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> CampaignView:
+    """Store a new campaign that nobody but its analysts and auditors knows of."""
+    campaign_id = new_id("c")
+    campaigns.add(
+        tx.connection,
+        id=campaign_id,
+        state=CampaignState.DRAFT.value,
+        settings=plain_text(settings.to_dict()),
+        created_at=tx.at,
+        created_by=who.id,
+    )
+    events.append(tx, campaign_id, "drafted", {"by": who.name})
+    return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
+
+
+def change(tx: Transaction, campaign_id: str, settings: CampaignSettings) -> CampaignView:
+    """Replace a draft's settings."""
+    campaign = campaigns.get(tx.connection, campaign_id)
+    rules.require_state(campaign, CampaignState.DRAFT, to="change the settings")
+    campaigns.change(tx.connection, campaign_id, settings=plain_text(settings.to_dict()))
+    return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
+
+
+def discard(tx: Transaction, campaign_id: str) -> None:
+    """Remove a draft with everything that belongs to it."""
+    campaign = campaigns.get(tx.connection, campaign_id)
+    rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
+    links.remove_all(tx.connection, campaign_id)
+    participants.remove_all(tx.connection, campaign_id)
+    events.remove_all(tx.connection, campaign_id)
+    campaigns.remove(tx.connection, campaign_id)
+
+
+def invite(
+    tx: Transaction, context: Context, campaign_id: str, *, count: int | None, people: Sequence[Person] | None
+) -> tuple[Invitation, ...]:
+    """Add people to a draft: so many without a name, or those with these external ids."""
+    campaign = campaigns.get(tx.connection, campaign_id)
+    rules.require_state(campaign, CampaignState.DRAFT, to="invite people")
+    before = participants.count(tx.connection, campaign_id)
+    named = _named(campaign, count, people, before)
+    if people is None and context.privacy_cap is not None:
+        raise InputError(
+            "people must be given by their ids on a server with a privacy cap: somebody without a name could take part"
+            " any number of times."
+        )
+    persons: Mapping[str, str] = {}
+    # people by id: known across campaigns, so that losses add up
+    if people is not None:
+        identities = [context.identity(label) for label, _ in named]
+        _refuse_repetition(identities)
+        persons = ledger.persons_of(tx.connection, identities, tx.at)
+        _refuse_known(tx, campaign_id, list(persons.values()))
+    invitations, rows, ways = [], [], []
+    for place, (label, group) in enumerate(named, start=before + 1):
+        token = new_token("p")
+        person = persons[context.identity(label)] if people is not None else None
+        one = Invitation(id=new_id("p"), label=label, group=group, token=token)
+        invitations.append(one)
+        rows.append(_row(campaign_id, place, one, person))
+        ways.append(links.row(token, one.id, made_by="analyst", at=tx.at))
+    participants.add(tx.connection, rows)
+    links.add(tx.connection, ways)
+    events.append(tx, campaign_id, "invited", {"people": len(rows)})
+    return tuple(invitations)
+
+
+def renew(tx: Transaction, campaign_id: str, label: str) -> Invitation:
+    """A new link for somebody who lost hers, which her page, her receipt and the log show.
+
+    Before she has delivered it ends her old link and whatever was opened with it. Once she has, also if she withdrew
+    after that, her secrets stay hers and the new link only reads: nobody can take back, by a link, what she has given.
+    """
+    participant = participants.by_label(tx.connection, campaign_id, label)
+    campaign = campaigns.get(tx.connection, campaign_id)
+    if campaign.state is CampaignState.RELEASING:
+        raise Conflict("It is not possible to renew a link while the estimate is being drawn: ask again in a moment.")
+    # by the log, which remembers a delivery that was withdrawn
+    reads_only = any(event.kind == "delivered" for event in events.about(tx.connection, participant.id))
+    token = new_token("p")
+    if reads_only:
+        links.end_unused(tx.connection, participant.id, tx.at, made_by="analyst", by="renewed")
+    else:
+        links.end(tx.connection, participant.id, tx.at, by="renewed")
+    way = links.row(token, participant.id, made_by="analyst", at=tx.at, reads_only=reads_only)
+    links.add(tx.connection, [way])
+    body = {"participant": participant.id, "reads_only": reads_only}
+    event = events.append(tx, campaign_id, "link-renewed", body)
+    if campaign.root is None:
+        participants.change(tx.connection, participant.id, renewed=",".join((*participant.renewed, event.at)))
+    return Invitation(id=participant.id, label=label, group=participant.group_name, token=token, reads_only=reads_only)
+
+
+def may_open(campaign: Campaign, groups: Sequence[str | None], privacy_cap: float | None) -> None:
+    """Refuse to open a campaign that is not ready, before anything is computed."""
+    settings = campaign.settings
+    rules.require_state(campaign, CampaignState.DRAFT, to="open it")
+    if len(groups) < settings.minimum_people:
+        raise Conflict(f"At least {settings.minimum_people} people must be invited first, got {len(groups)}.")
+    unknown = {group for group in groups if (group is None) != (not settings.groups)}
+    unknown |= {group for group in groups if group is not None and group not in settings.groups}
+    if unknown:
+        shown = ", ".join(sorted(repr(group) for group in unknown))
+        raise Conflict(f"Everybody's group must be one of the settings' groups, but {shown} is not.")
+    if privacy_cap is not None and settings.max_privacy_loss > privacy_cap:
+        raise Conflict(
+            f"max_privacy_loss must not exceed the server's privacy cap of {privacy_cap:g}, got"
+            f" {settings.max_privacy_loss:g}."
+        )
+
+
+def open_campaign(
+    tx: Transaction,
+    context: Context,
+    campaign: Campaign,
+    forecast: Preview,
+    menus: dict[str, MenuView],
+) -> CampaignView:
+    """Open a campaign whose costs were computed for the settings and people it has; exhausted people are excluded."""
+    connection = tx.connection
+    # the forecast took a while: everything is checked again, inside the transaction
+    now = campaigns.get(connection, campaign.id)
+    groups = participants.groups(connection, campaign.id)
+    may_open(now, groups, context.privacy_cap)
+    if now.settings != campaign.settings or len(groups) != forecast.spending.people:
+        raise Conflict("The draft was changed at the same moment: look again.")
+    if forecast.above_ceiling:
+        raise Conflict(_above_ceiling(campaign.settings, forecast))
+    if campaign.settings.report_by is not None and tx.now >= campaign.settings.report_by:
+        raise Conflict("The deadline for reports has passed already.")
+    # may bring it below the minimum
+    excluded = _reserve(tx, context, campaign)
+    if len(groups) - excluded < campaign.settings.minimum_people:
+        raise Conflict(
+            f"At least {campaign.settings.minimum_people} people must be invited who may still give something up, got"
+            f" {len(groups) - excluded}."
+        )
+    campaigns.step(
+        connection,
+        now,
+        CampaignState.REPORTING,
+        opened_at=tx.at,
+        spending=spending_text(forecast.spending),
+        menus=menus_text(menus),
+    )
+    body = {"settings": content_hash(campaign.settings.to_dict()), "people": len(groups), "excluded": excluded}
+    events.append(tx, campaign.id, "opened", body)
+    return campaign_view(connection, campaigns.get(connection, campaign.id))
+
+
+def _reserve(tx: Transaction, context: Context, campaign: Campaign) -> int:
+    """Write the most everybody may give up into the ledger; exclude whom that would bring above the cap."""
+    everybody = participants.everybody(tx.connection, campaign.id)
+    most = campaign.settings.max_privacy_loss
+    so_far = ledger.given_up(tx.connection, [one.person_id for one in everybody if one.person_id is not None])
+    excluded, reserved = [], []
+    # as if everybody gave up all that is allowed
+    for one in everybody:
+        cap = context.privacy_cap
+        if cap is not None and (one.person_id is None or so_far[one.person_id] + Fraction(most) > Fraction(cap)):
+            excluded.append(one)
+        elif one.person_id is not None:
+            reserved.append(_reservation(tx, campaign, one.person_id))
+    ledger.put(tx.connection, reserved)
+    state = ParticipantState.EXCLUDED.value
+    participants.change_rows(tx.connection, [{"id": one.id, "state": state} for one in excluded])
+    return len(excluded)
+
+
+def _reservation(tx: Transaction, campaign: Campaign, person_id: str) -> dict[str, Any]:
+    return {
+        "person_id": person_id,
+        "campaign_id": campaign.id,
+        "title": campaign.settings.title,
+        "kind": "reserved",
+        "amount": campaign.settings.max_privacy_loss,
+        "at": tx.at,
+    }
+
+
+def _above_ceiling(settings: CampaignSettings, forecast: Preview) -> str:
+    worst, unit = forecast.spending.at_worst, 10**settings.decimals
+    shown = "any amount" if worst is None else f"{worst / unit:.{settings.decimals}f} {settings.currency}"
+    ceiling = (settings.spending_ceiling or 0) / unit
+    return (
+        f"spending_ceiling is {ceiling:.{settings.decimals}f} {settings.currency}, but some reports could make the"
+        f" campaign cost {shown}."
+    )
+
+
+def _named(
+    campaign: Campaign, count: int | None, people: Sequence[Person] | None, before: int
+) -> list[tuple[str, str | None]]:
+    """Everybody's label and group."""
+    if (count is None) == (people is None):
+        raise InputError("Either count or people must be given.")
+    size = count if people is None else len(people)
+    if type(size) is not int or not 1 <= size <= MOST_PEOPLE - before:
+        raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {before} are invited, got {size} more.")
+    if people is None:
+        if campaign.settings.groups:
+            raise InputError("people must be given with their groups, because the prior has groups.")
+        return [(numbered_label(place), None) for place in range(before + 1, before + size + 1)]
+    found = []
+    for row, person in enumerate(people):
+        label, group = (person, None) if isinstance(person, str) else person
+        if (group is None) != (not campaign.settings.groups):
+            raise InputError(f"A group must be given exactly if the prior has groups; row {row} is wrong.")
+        if group is not None and group not in campaign.settings.groups:
+            raise InputError(f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}.")
+        found.append((checked_label(label, row), group))
+    return found
+
+
+def _refuse_repetition(identities: list[str]) -> None:
+    seen: dict[str, int] = {}
+    for row, identity in enumerate(identities):
+        if identity in seen:
+            raise InputError(
+                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}."
+            )
+        seen[identity] = row
+
+
+def _refuse_known(tx: Transaction, campaign_id: str, persons: list[str]) -> None:
+    there = {one.person_id for one in participants.everybody(tx.connection, campaign_id)}
+    repeated = sum(person in there for person in persons)
+    if repeated:
+        raise Conflict(f"Everybody may be invited once, but {repeated} of these people are in the campaign already.")
+
+
+def _row(campaign_id: str, number: int, one: Invitation, person: str | None) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "campaign_id": campaign_id,
+        "number": number,
+        "label": one.label,
+        "person_id": person,
+        "group_name": one.group,
+        "state": ParticipantState.INVITED.value,
+        "salt": new_salt(),
+        "paid": 0,
+    }

@@ -1,0 +1,139 @@
+"""What a campaign may cost and what people can expect, before anybody has reported; from simulated campaigns.
+
+The worst case is a bound over all reports of any part of the people (`hushbid.mechanism.worst_case`), so it holds
+whoever declines. Every payment is rounded up to whole minor units; the totals allow one minor unit per person for it.
+"""
+
+import hashlib
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.errors import InputError
+from hushbid.mechanism import Market
+from hushbid.mechanism.worst_case import worst_payment
+from hushbid.priors import Grouped
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.views import MenuView, Preview, Spending
+from hushbid.server.store.rows import plain_text
+
+FloatArray = NDArray[np.float64]
+_LEAST, _MOST = 20, 200
+_SECONDS = 4.0
+_POINTS = 33
+_AT_ONCE = 5
+_HIGH = 0.95
+_MOST_PAID = 1e15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How many campaigns to simulate: as many as fit into some seconds, within limits."""
+
+    least: int = _LEAST
+    most: int = _MOST
+    seconds: float = _SECONDS
+
+
+def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> Preview:
+    """What a campaign with these people may cost, and how good its estimate would be."""
+    market = settings.market_for(list(groups))
+    rng = _generator(settings, groups)
+    paid: list[float] = []
+    errors: list[float] = []
+    bought: list[float] = []
+    end = time.monotonic() + effort.seconds
+    # as many campaigns as the time allows, but never too few
+    while len(paid) < effort.most and (len(paid) < effort.least or time.monotonic() < end):
+        outcome = market.acquire(market.prior.sample(len(groups), rng=rng))
+        paid.append(outcome.total_payment)
+        errors.append(outcome.mse)
+        bought.append(outcome.active / len(groups))
+    if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
+        raise InputError("prior and buyer_weight lead to payments that are no amounts of money: choose others.")
+    worst = worst_payment(market, len(groups), above_support=True)
+    spending = _spending(settings, len(groups), np.array(paid), worst)
+    error = float(np.mean(errors))
+    ceiling = settings.spending_ceiling
+    return Preview(
+        spending=spending,
+        standard_error=math.sqrt(error) if math.isfinite(error) else None,
+        share_bought=float(np.mean(bought)),
+        above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
+    )
+
+
+def menus(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> dict[str, MenuView]:
+    """What a person of each group can expect as a function of her report; one menu, named "", without groups."""
+    present = sorted({group or "" for group in groups})
+    market = settings.market_for(list(groups))
+    share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(present))
+    rng = _generator(settings, groups)
+    return {name: _menu(market, settings, groups, name, share, rng) for name in present}
+
+
+def _menu(
+    market: Market,
+    settings: CampaignSettings,
+    groups: Sequence[str | None],
+    group: str,
+    effort: Effort,
+    rng: np.random.Generator,
+) -> MenuView:
+    """Average what one person faces over simulated reports of the others."""
+    row = next(row for row, name in enumerate(groups) if (name or "") == group)
+    prior = settings.prior_of(group or None)
+    top = 1.0 if math.isfinite(prior.support[1]) else 1.0 - 0.5 / _POINTS
+    reports = np.asarray(prior.quantile(np.linspace(0.0, top, _POINTS)))
+    done = 0
+    found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+    end = time.monotonic() + effort.seconds
+    while done < effort.most and (done < effort.least or time.monotonic() < end):
+        # one person's curve in each campaign; without groups a menu does several at once
+        if isinstance(market.prior, Grouped):
+            loss, payment = market.acquire(market.prior.sample(rng=rng)).schedule(row).at(reports)
+            found.append((loss, payment, (loss > 0.0).astype(float)))
+            done += 1
+        else:
+            some = market.menu(len(groups), rng=rng, repetitions=_AT_ONCE, points=_POINTS)
+            found.append((some.privacy_loss, some.payment, some.chance))
+            done += _AT_ONCE
+    losses, payments, chances = np.mean(np.array(found), axis=0)
+    return MenuView(
+        reports=_numbers(reports),
+        privacy_loss=_numbers(losses),
+        payment=_numbers(payments),
+        chance=_numbers(chances),
+        repetitions=done,
+    )
+
+
+def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: float) -> Spending:
+    fees = settings.participation_fee * people
+
+    def minor(amount: float) -> int:
+        return math.ceil(amount * 10.0**settings.decimals) + people + fees  # each payment is rounded up by itself
+
+    ordered = np.sort(paid)
+    return Spending(
+        people=people,
+        fees=fees,
+        expected=minor(float(paid.mean())),
+        in_95_of_100=minor(float(ordered[min(math.ceil(_HIGH * paid.size), paid.size) - 1])),
+        at_worst=minor(worst) if worst <= _MOST_PAID else None,
+        repetitions=int(paid.size),
+    )
+
+
+def _generator(settings: CampaignSettings, groups: Sequence[str | None]) -> np.random.Generator:
+    """Made from settings and groups alone: whoever looks again sees the same simulated people, perhaps more of them."""
+    content = plain_text({"settings": settings.to_dict(), "groups": list(groups)})
+    return np.random.default_rng(list(hashlib.sha256(content.encode()).digest()))
+
+
+def _numbers(values: FloatArray) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)

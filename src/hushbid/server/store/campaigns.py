@@ -1,0 +1,160 @@
+"""Campaigns, their records and releases."""
+
+import gzip
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, or_, select, update
+
+from hushbid.documents import canonical, parsed
+from hushbid.errors import Conflict, NotFound
+from hushbid.record import Record
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.states import CampaignState
+from hushbid.server.store.rows import moment, plain_text, plain_values, settings_of, sure_moment
+from hushbid.server.store.schema import campaigns, records, releases
+from hushbid.server.store.transaction import Transaction
+
+_LEVEL = 4
+_BY_ID = select(campaigns).where(campaigns.c.id == bindparam("id"))
+
+
+def add(connection: Connection, **columns: Any) -> None:
+    """Store a new campaign."""
+    connection.execute(insert(campaigns).values(**columns))
+
+
+def get(connection: Connection, campaign_id: str) -> Campaign:
+    """The campaign with that id."""
+    row = connection.execute(_BY_ID, {"id": campaign_id}).one_or_none()
+    if row is None:
+        raise NotFound("There is no such campaign.")
+    return _campaign(row)
+
+
+def of_participant(tx: Transaction, participant: Participant) -> Campaign:
+    """The campaign somebody takes part in; read once for all operations of a transaction that change no campaign."""
+    known = tx.memory.campaigns.get(participant.campaign_id)
+    if known is None:
+        known = tx.memory.campaigns[participant.campaign_id] = get(tx.connection, participant.campaign_id)
+    return known
+
+
+def change(connection: Connection, campaign_id: str, **columns: Any) -> None:
+    """Set columns, whatever the state."""
+    connection.execute(update(campaigns).where(campaigns.c.id == campaign_id).values(**columns))
+
+
+def step(connection: Connection, campaign: Campaign, to: CampaignState, **columns: Any) -> None:
+    """Move a campaign on, only if it is where the caller believes it is."""
+    if not campaign.state.may_become(to):
+        raise Conflict(f"A campaign cannot go from {campaign.state} to {to}.")
+    done = connection.execute(
+        update(campaigns)
+        .where(campaigns.c.id == campaign.id, campaigns.c.state == campaign.state.value)
+        .values(state=to.value, **columns)
+    )
+    if done.rowcount != 1:
+        raise Conflict("Somebody else moved the campaign on at the same moment: look again.")
+
+
+def remove(connection: Connection, campaign_id: str) -> None:
+    """Remove a campaign that nothing refers to."""
+    connection.execute(delete(campaigns).where(campaigns.c.id == campaign_id))
+
+
+def newest(connection: Connection, *, before: tuple[str, str] | None, limit: int) -> list[Campaign]:
+    """Campaigns from the newest, after the one with that time and id."""
+    query = select(campaigns).order_by(campaigns.c.created_at.desc(), campaigns.c.id.desc()).limit(limit)
+    if before is not None:
+        at, last = before
+        query = query.where(or_(campaigns.c.created_at < at, and_(campaigns.c.created_at == at, campaigns.c.id < last)))
+    return [_campaign(row) for row in connection.execute(query)]
+
+
+def in_states(connection: Connection, *states: CampaignState) -> list[Campaign]:
+    """All campaigns in certain states, oldest first."""
+    query = select(campaigns).where(campaigns.c.state.in_([state.value for state in states]))
+    return [_campaign(row) for row in connection.execute(query.order_by(campaigns.c.created_at, campaigns.c.id))]
+
+
+def over_with_key(connection: Connection) -> list[Campaign]:
+    """Campaigns that had opened and are over, whose key has not been destroyed."""
+    over = [state.value for state in CampaignState if state.is_over]
+    query = select(campaigns).where(
+        campaigns.c.state.in_(over), campaigns.c.key_destroyed_at.is_(None), campaigns.c.opened_at.is_not(None)
+    )
+    return [_campaign(row) for row in connection.execute(query)]
+
+
+def packed(record: Record) -> bytes:
+    """A record as it is stored; takes a while for many people, so it is made before it is stored."""
+    return gzip.compress(canonical(record.to_dict()), compresslevel=_LEVEL, mtime=0)
+
+
+def put_record(connection: Connection, campaign_id: str, content: bytes) -> None:
+    """Store a campaign's record, packed, in place of an earlier one."""
+    connection.execute(delete(records).where(records.c.campaign_id == campaign_id))
+    connection.execute(insert(records).values(campaign_id=campaign_id, content=content))
+
+
+def record_of(connection: Connection, campaign_id: str) -> Record:
+    """A campaign's record."""
+    return Record.from_dict(parsed(record_bytes(connection, campaign_id)))
+
+
+def record_bytes(connection: Connection, campaign_id: str) -> bytes:
+    """A campaign's record in its canonical form."""
+    content = connection.execute(select(records.c.content).where(records.c.campaign_id == campaign_id)).scalar()
+    if content is None:
+        raise NotFound("This campaign has no record: no decision was made.")
+    return gzip.decompress(content)
+
+
+def put_release(connection: Connection, campaign_id: str, shown: Mapping[str, Any], at: str) -> None:
+    """Store what may be shown of the one release a campaign can have; under ``staff`` what only staff may see."""
+    connection.execute(insert(releases).values(campaign_id=campaign_id, public=plain_text(shown), released_at=at))
+
+
+def release_of(connection: Connection, campaign_id: str, *, staff: bool) -> dict[str, Any] | None:
+    """What may be shown of a campaign's release, if there is one: to staff, or to anybody else."""
+    found = connection.execute(select(releases.c.public).where(releases.c.campaign_id == campaign_id)).scalar()
+    if found is None:
+        return None
+    shown: dict[str, Any] = plain_values(found)
+    for_staff = shown.pop("staff", {})
+    return {**shown, **for_staff} if staff else shown
+
+
+def released_without_margin(connection: Connection) -> list[str]:
+    """Campaigns whose release was stored by a server that did not yet store how far off it may be."""
+    rows = connection.execute(select(releases.c.campaign_id, releases.c.public))
+    return [row.campaign_id for row in rows if "half_width" not in plain_values(row.public)]
+
+
+def change_release(connection: Connection, campaign_id: str, shown: Mapping[str, Any]) -> None:
+    """Store anew what may be shown of a release."""
+    query = update(releases).where(releases.c.campaign_id == campaign_id)
+    connection.execute(query.values(public=plain_text(shown)))
+
+
+def _campaign(row: Row[Any]) -> Campaign:
+    return Campaign(
+        id=row.id,
+        state=CampaignState(row.state),
+        settings=settings_of(row.settings),
+        created_at=sure_moment(row.created_at),
+        created_by=row.created_by,
+        opened_at=moment(row.opened_at),
+        allocated_at=moment(row.allocated_at),
+        released_at=moment(row.released_at),
+        closed_at=moment(row.closed_at),
+        key_destroyed_at=moment(row.key_destroyed_at),
+        spending=row.spending,
+        menus=row.menus,
+        total_payment=row.total_payment,
+        reason=row.reason,
+        root=row.root,
+        tree_size=row.tree_size,
+        root_event=row.root_event,
+    )

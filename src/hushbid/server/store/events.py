@@ -1,0 +1,82 @@
+"""The hash chain of each campaign (`hushbid.receipts.log`)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select
+
+from hushbid.receipts.log import Event, Head, next_event
+from hushbid.server.store.rows import plain_text, plain_values
+from hushbid.server.store.schema import events
+from hushbid.server.store.transaction import Transaction
+
+_LAST = (
+    select(events.c.number, events.c.at, events.c.hash)
+    .where(events.c.campaign_id == bindparam("campaign_id"))
+    .order_by(events.c.number.desc())
+    .limit(1)
+)
+_ADD = insert(events)
+
+
+def append(tx: Transaction, campaign_id: str, kind: str, body: Mapping[str, Any]) -> Head:
+    """Append an event to a campaign's chain, as `next_event` continues it."""
+    head = tx.memory.heads.get(campaign_id) or last(tx.connection, campaign_id)
+    event = next_event(campaign_id, head, at=tx.now, kind=kind, body=body)
+    tx.memory.later(
+        _ADD,
+        {
+            "campaign_id": campaign_id,
+            "number": event.number,
+            "at": event.at,
+            "kind": kind,
+            "body": plain_text(body),
+            "participant_id": body.get("participant"),
+            "previous": event.previous,
+            "hash": event.hash,
+        },
+    )
+    tx.memory.heads[campaign_id] = event.head  # not written yet, but what the next one continues
+    return event.head
+
+
+def last(connection: Connection, campaign_id: str) -> Head | None:
+    """The end of a campaign's chain."""
+    row = connection.execute(_LAST, {"campaign_id": campaign_id}).one_or_none()
+    return None if row is None else Head(number=row.number, at=row.at, hash=row.hash)
+
+
+def head_at(connection: Connection, campaign_id: str, number: int) -> Head:
+    """The chain up to an event."""
+    query = select(events.c.number, events.c.at, events.c.hash)
+    row = connection.execute(query.where(events.c.campaign_id == campaign_id, events.c.number == number)).one()
+    return Head(number=row.number, at=row.at, hash=row.hash)
+
+
+def listed(connection: Connection, campaign_id: str, *, after: int, limit: int) -> list[Event]:
+    """Events in order, after a number."""
+    query = select(events).where(events.c.campaign_id == campaign_id, events.c.number > after)
+    return [_event(row) for row in connection.execute(query.order_by(events.c.number).limit(limit))]
+
+
+def about(connection: Connection, participant_id: str) -> list[Event]:
+    """The events that are about one participant."""
+    query = select(events).where(events.c.participant_id == participant_id).order_by(events.c.number)
+    return [_event(row) for row in connection.execute(query)]
+
+
+def remove_all(connection: Connection, campaign_id: str) -> None:
+    """Remove a chain, with its campaign."""
+    connection.execute(delete(events).where(events.c.campaign_id == campaign_id))
+
+
+def _event(row: Row[Any]) -> Event:
+    return Event(
+        campaign=row.campaign_id,
+        number=row.number,
+        at=row.at,
+        kind=row.kind,
+        body=plain_values(row.body),
+        previous=row.previous,
+        hash=row.hash,
+    )

@@ -1,0 +1,112 @@
+"""People across campaigns, and what each has given up."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from hushbid.server.domain.views import LedgerRow
+from hushbid.server.store.rows import new_id, sure_moment
+from hushbid.server.store.schema import ledger, people
+
+_AT_ONCE = 500
+
+
+def persons_of(connection: Connection, identities: list[str], at: str) -> dict[str, str]:
+    """The person of each identity; somebody new where there was none."""
+    known: dict[str, str] = {}
+    for start in range(0, len(identities), _AT_ONCE):
+        part = identities[start : start + _AT_ONCE]
+        query = select(people.c.identity, people.c.id).where(people.c.identity.in_(part))
+        known.update((row.identity, row.id) for row in connection.execute(query))
+    # each identity once, in the order given
+    fresh = [identity for identity in dict.fromkeys(identities) if identity not in known]
+    rows = [{"id": new_id("h"), "identity": identity, "created_at": at} for identity in fresh]
+    if rows:
+        connection.execute(insert(people), rows)
+    return known | {row["identity"]: row["id"] for row in rows}
+
+
+def identities_of(connection: Connection, persons: Iterable[str]) -> dict[str, str]:
+    """The identity of each person."""
+    wanted = list(persons)
+    found: dict[str, str] = {}
+    for start in range(0, len(wanted), _AT_ONCE):
+        query = select(people.c.id, people.c.identity).where(people.c.id.in_(wanted[start : start + _AT_ONCE]))
+        found.update((row.id, row.identity) for row in connection.execute(query))
+    return found
+
+
+def given_up(connection: Connection, person_ids: list[str]) -> dict[str, Fraction]:
+    """What each person has given up, was promised to give up at most, or has reserved; exactly."""
+    totals = dict.fromkeys(person_ids, Fraction(0))
+    for start in range(0, len(person_ids), _AT_ONCE):
+        query = select(ledger.c.person_id, ledger.c.amount).where(
+            ledger.c.person_id.in_(person_ids[start : start + _AT_ONCE])
+        )
+        for row in connection.execute(query):
+            totals[row.person_id] += Fraction(row.amount)  # no rounding: the cap is compared with exactly this
+    return totals
+
+
+def put(connection: Connection, rows: list[dict[str, Any]]) -> None:
+    """Write what people give up in one campaign, in place of what stood there for them."""
+    for start in range(0, len(rows), _AT_ONCE):
+        part = rows[start : start + _AT_ONCE]
+        connection.execute(
+            delete(ledger).where(
+                ledger.c.campaign_id == part[0]["campaign_id"],
+                ledger.c.person_id.in_([row["person_id"] for row in part]),
+            )
+        )
+        connection.execute(insert(ledger), part)
+
+
+def free(connection: Connection, campaign_id: str, *, person_id: str | None = None, kind: str | None = None) -> None:
+    """Forget what is written for a campaign, or for one person in it, or entries of one kind."""
+    query = delete(ledger).where(ledger.c.campaign_id == campaign_id)
+    if person_id is not None:
+        query = query.where(ledger.c.person_id == person_id)
+    if kind is not None:
+        query = query.where(ledger.c.kind == kind)
+    connection.execute(query)
+
+
+def settle(connection: Connection, campaign_id: str, person_id: str, *, kind: str, amount: float, at: str) -> None:
+    """Replace what is written for one person in a campaign, if anything is."""
+    query = update(ledger).where(ledger.c.campaign_id == campaign_id, ledger.c.person_id == person_id)
+    connection.execute(query.values(kind=kind, amount=amount, at=at))
+
+
+def of_person(connection: Connection, person_id: str) -> list[LedgerRow]:
+    """Everything one person gave up, oldest first."""
+    query = select(ledger).where(ledger.c.person_id == person_id).order_by(ledger.c.at, ledger.c.campaign_id)
+    return [_row(row) for row in connection.execute(query)]
+
+
+def listed(connection: Connection, *, after: tuple[str, str] | None, limit: int) -> list[LedgerRow]:
+    """The whole ledger by person and campaign, after one of its rows."""
+    query = select(ledger).order_by(ledger.c.person_id, ledger.c.campaign_id).limit(limit)
+    if after is not None:
+        person, campaign = after
+        query = query.where(
+            (ledger.c.person_id > person) | ((ledger.c.person_id == person) & (ledger.c.campaign_id > campaign))
+        )
+    return [_row(row) for row in connection.execute(query)]
+
+
+def campaigns_known(connection: Connection) -> set[str]:
+    """The campaigns that the ledger knows."""
+    return set(connection.execute(select(ledger.c.campaign_id).distinct()).scalars())
+
+
+def _row(row: Row[Any]) -> LedgerRow:
+    return LedgerRow(
+        person=row.person_id,
+        campaign=row.campaign_id,
+        title=row.title,
+        kind=row.kind,
+        amount=row.amount,
+        at=sure_moment(row.at),
+    )

@@ -1,0 +1,273 @@
+"""People in campaigns."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Row,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
+
+from hushbid.errors import NotAllowed, NotFound
+from hushbid.server.domain.access import NoEntry, why_ended
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.rules import COUNTED
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.store import links as stored_links
+from hushbid.server.store.rows import hashed, moment
+from hushbid.server.store.schema import links, participants
+from hushbid.server.store.transaction import Memory, Transaction
+
+_C = participants.c
+ONLY_READS = (
+    "After a delivery only the device that delivered, and those it let in later, can change anything: this one only"
+    " reads."
+)
+_HELD = select(participants, links.c.secret, links.c.reads_only, links.c.ended_at, links.c.ended_by).join(
+    links, links.c.participant_id == _C.id
+)
+_BY_SECRET = _HELD.where(links.c.secret == bindparam("secret"))
+_BY_SECRETS = _HELD.where(links.c.secret.in_(bindparam("secrets", expanding=True)))
+_ONE = update(participants).where(_C.id == bindparam("who"))
+_REPORTED = _ONE.values(state=ParticipantState.REPORTED.value, report=bindparam("said"), reported_at=bindparam("when"))
+_DELIVERED = _ONE.values(
+    state=ParticipantState.DELIVERED.value,
+    delivery=bindparam("sealed"),
+    delivery_nonce=bindparam("nonce"),
+    delivered_at=bindparam("when"),
+)
+
+
+def add(connection: Connection, rows: list[dict[str, Any]]) -> None:
+    """Store new participants."""
+    connection.execute(insert(participants), rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Holder:
+    """Somebody who came with a secret."""
+
+    participant: Participant
+    reads_only: bool
+    """Whether the secret may change nothing."""
+
+
+def holder(connection: Connection, secret: str) -> Holder:
+    """Whoever holds a secret that still opens something."""
+    row = connection.execute(_BY_SECRET, {"secret": hashed(secret)}).one_or_none()
+    if row is None:
+        raise NoEntry("unknown")
+    if row.ended_at is not None:
+        raise NoEntry(why_ended(row.ended_by, used=True), moment(row.ended_at))
+    return Holder(participant=_participant(row), reads_only=bool(row.reads_only))
+
+
+def by_secret(connection: Connection, secret: str) -> Participant:
+    """The participant whose secret this is."""
+    return holder(connection, secret).participant
+
+
+def by_label(connection: Connection, campaign_id: str, label: str) -> Participant:
+    """The participant whom the analyst calls so."""
+    query = select(participants).where(_C.campaign_id == campaign_id, _C.label == label)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no participant {label!r} in this campaign.")
+    return _participant(row)
+
+
+def change(connection: Connection, participant_id: str, **columns: Any) -> None:
+    """Set columns of one participant."""
+    connection.execute(update(participants).where(_C.id == participant_id).values(**columns))
+
+
+def acting(tx: Transaction, secret: str) -> Participant:
+    """The participant who wants to change something, with what earlier operations of the transaction changed."""
+    place = hashed(secret)
+    # not among those that the group read together
+    if place not in tx.memory.holders:
+        found = holder(tx.connection, secret)
+        tx.memory.participants.setdefault(found.participant.id, found.participant)
+        tx.memory.holders[place] = found.participant.id, found.reads_only
+    who, reads_only = tx.memory.holders[place]
+    if reads_only:
+        raise NotAllowed(ONLY_READS)
+    return tx.memory.participants[who]
+
+
+def in_transaction(tx: Transaction, participant_id: str) -> Participant:
+    """A participant, with what earlier operations of the transaction changed."""
+    if participant_id not in tx.memory.participants:
+        row = tx.connection.execute(select(participants).where(_C.id == participant_id)).one()
+        tx.memory.participants[participant_id] = _participant(row)
+    return tx.memory.participants[participant_id]
+
+
+def recall(connection: Connection, memory: Memory, secrets: Iterable[str]) -> None:
+    """Read everybody at once whose secrets a transaction is going to see; those that are not valid are left out."""
+    wanted = list({hashed(secret) for secret in secrets})
+    if len(wanted) > 1:  # for one alone a query of its own is as good
+        for row in connection.execute(_BY_SECRETS, {"secrets": wanted}):
+            if row.ended_at is None:
+                memory.participants[row.id] = _participant(row)
+                memory.holders[row.secret] = row.id, bool(row.reads_only)
+
+
+def reported(tx: Transaction, participant: Participant) -> None:
+    """Store somebody's report."""
+    _change_later(tx, participant, _REPORTED, {"said": participant.report})
+
+
+def delivered(tx: Transaction, participant: Participant, secret: str) -> None:
+    """Store somebody's sealed value; all her devices but the one with this secret only read from then on."""
+    mine = hashed(secret)
+    stored_links.let_only_read(tx.writing, participant.id, but=mine)
+    # also for operations of the same transaction
+    for place, (who, _) in tx.memory.holders.items():
+        if who == participant.id and place != mine:
+            tx.memory.holders[place] = who, True
+    content = {"sealed": participant.delivery, "nonce": participant.delivery_nonce}
+    _change_later(tx, participant, _DELIVERED, content)
+
+
+def _change_later(tx: Transaction, participant: Participant, statement: Executable, row: dict[str, Any]) -> None:
+    tx.wrote = True
+    tx.memory.participants[participant.id] = participant
+    tx.memory.later(statement, {"who": participant.id, "when": tx.at, **row})
+
+
+def change_all(connection: Connection, campaign_id: str, *states: ParticipantState, **columns: Any) -> int:
+    """Set columns of everybody in a campaign who is in one of the states."""
+    query = update(participants).where(_C.campaign_id == campaign_id, _C.state.in_([state.value for state in states]))
+    return connection.execute(query.values(**columns)).rowcount
+
+
+def change_rows(connection: Connection, rows: list[dict[str, Any]]) -> None:
+    """Set the same columns of many participants, each to a value of her own; every row has an ``id``."""
+    if rows:
+        columns: dict[str, Any] = {name: bindparam(f"new_{name}") for name in rows[0] if name != "id"}
+        query = update(participants).where(_C.id == bindparam("new_id")).values(columns)
+        connection.execute(query, [{f"new_{name}": value for name, value in row.items()} for row in rows])
+
+
+def tell_decisions(connection: Connection, campaign_id: str) -> None:
+    """Move everybody on to what was decided about her, which is stored already."""
+    bought = case((_C.promised > 0.0, literal("promised")), else_=literal("not_bought"))
+    for before, after in ((ParticipantState.REPORTED, bought), (ParticipantState.INVITED, literal("absent"))):
+        query = update(participants).where(_C.campaign_id == campaign_id, _C.state == before.value)
+        connection.execute(query.values(state=after))
+
+
+def erase_deliveries(connection: Connection, campaign_id: str) -> None:
+    """Remove the sealed values of a campaign."""
+    query = update(participants).where(_C.campaign_id == campaign_id, _C.delivery.is_not(None))
+    connection.execute(query.values(delivery=None))
+
+
+def remove_all(connection: Connection, campaign_id: str) -> None:
+    """Remove everybody from a campaign."""
+    connection.execute(delete(participants).where(_C.campaign_id == campaign_id))
+
+
+def listed(connection: Connection, campaign_id: str, *, after: int, limit: int) -> list[Participant]:
+    """Participants in the order of invitation, after a number."""
+    query = select(participants).where(_C.campaign_id == campaign_id, _C.number > after)
+    return [_participant(row) for row in connection.execute(query.order_by(_C.number).limit(limit))]
+
+
+def everybody(connection: Connection, campaign_id: str, *states: ParticipantState) -> list[Participant]:
+    """Participants in the order of their pseudonyms; only those in certain states, if any are named."""
+    query = select(participants).where(_C.campaign_id == campaign_id)
+    if states:
+        query = query.where(_C.state.in_([state.value for state in states]))
+    found = [_participant(row) for row in connection.execute(query)]
+    return sorted(found, key=lambda participant: participant.id)  # here, because databases sort text differently
+
+
+def with_labels(connection: Connection, campaign_id: str, labels: Iterable[str]) -> list[Participant]:
+    """The participants with these labels; each must exist."""
+    return [by_label(connection, campaign_id, label) for label in labels]
+
+
+def groups(connection: Connection, campaign_id: str) -> list[str | None]:
+    """The group of everybody who is not excluded."""
+    query = select(_C.group_name).where(_C.campaign_id == campaign_id, _C.state != ParticipantState.EXCLUDED.value)
+    return list(connection.execute(query.order_by(_C.number)).scalars())
+
+
+def count(connection: Connection, campaign_id: str, *states: ParticipantState) -> int:
+    """How many there are in a campaign; only those in certain states, if any are named."""
+    query = select(func.count()).select_from(participants).where(_C.campaign_id == campaign_id)
+    if states:
+        query = query.where(_C.state.in_([state.value for state in states]))
+    return int(connection.execute(query).scalar_one())
+
+
+def totals(connection: Connection, campaign: Campaign) -> Mapping[ParticipantState, tuple[int, int, int]]:
+    """By state: how many people, what they are still owed, what they have been paid."""
+    owed = _owed(campaign)
+    rest = case((owed > _C.paid, owed - _C.paid), else_=literal(0))
+    query = (
+        select(_C.state, func.count(), func.sum(rest), func.sum(_C.paid))
+        .where(_C.campaign_id == campaign.id)
+        .group_by(_C.state)
+    )
+    return {
+        ParticipantState(state): (int(people), int(owing), int(paid))
+        for state, people, owing, paid in connection.execute(query)
+    }
+
+
+def _owed(campaign: Campaign) -> ColumnElement[int]:
+    """`rules.fee_owed` and `rules.payment_owed` as SQL; a test compares the two."""
+    settings = campaign.settings
+    counted = [state.value for state in COUNTED]
+    if campaign.state is CampaignState.CANCELLED:
+        counted.append(ParticipantState.REPORTED.value)
+    if settings.fee_after_withdrawal:
+        counted.append(ParticipantState.WITHDRAWN.value)
+    fee = case(
+        (_C.reported_at.is_not(None) & _C.state.in_(counted), literal(settings.participation_fee)), else_=literal(0)
+    )
+    payment = case(
+        (_C.state == ParticipantState.DELIVERED.value, func.coalesce(_C.payment, literal(0))), else_=literal(0)
+    )
+    return fee + payment
+
+
+def _participant(row: Row[Any]) -> Participant:
+    return Participant(
+        id=row.id,
+        campaign_id=row.campaign_id,
+        number=row.number,
+        label=row.label,
+        person_id=row.person_id,
+        group_name=row.group_name,
+        state=ParticipantState(row.state),
+        salt=bytes(row.salt),
+        report=row.report,
+        reported_at=moment(row.reported_at),
+        promised=row.promised,
+        payment=row.payment,
+        delivery=None if row.delivery is None else bytes(row.delivery),
+        delivery_nonce=row.delivery_nonce,
+        delivered_at=moment(row.delivered_at),
+        delivered_loss=row.delivered_loss,
+        paid=row.paid,
+        paid_at=moment(row.paid_at),
+        **{
+            name: tuple(times.split(",")) if (times := getattr(row, name)) else ()
+            for name in ("renewed", "own_links", "own_links_used")
+        },
+    )

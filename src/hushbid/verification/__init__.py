@@ -1,0 +1,16 @@
+"""Checking a record, a receipt or a log without trusting whoever wrote it, and without the data.
+
+The files, in reading order: ``verifying`` puts the checks of a record together, ``findings`` is what they say, ``case``
+what they look at. ``check_decision``, ``check_payments`` (with ``check_rents``) and ``check_release`` hold the checks.
+The optimum is evaluated a second way, sharing nothing with the solvers: ``central_by_exclusion`` and
+``local_by_count``; ``quadrature`` integrates it for few, ``rent_bounds`` bounds the integral for everybody, and
+``curve_through_some`` lays a curve through those who were computed. ``receipts`` checks receipts and logs, ``files``
+tells which kind of document a file is.
+"""
+
+from hushbid.verification.files import read_document
+from hushbid.verification.findings import Check, Verification
+from hushbid.verification.receipts import verify_log, verify_receipt
+from hushbid.verification.verifying import verify
+
+__all__ = ["Check", "Verification", "read_document", "verify", "verify_log", "verify_receipt"]

@@ -1,0 +1,178 @@
+"""Checks of what is paid: ``t_i = β_i·(MSE − outside_i) + c_i·ε_i + rent_i``, each part on its own, for everybody.
+
+Rents, and errors without a person, are computed again by other means than those that made them: :mod:`rents
+<hushbid.verification.check_rents>` and :mod:`screening <hushbid.verification.curve_through_some>` say how.
+"""
+
+import math
+import random
+from collections.abc import Iterator
+
+import numpy as np
+
+from hushbid.money import rounded_up
+from hushbid.record import Record
+from hushbid.verification.case import Facts, Rows, best_weights
+from hushbid.verification.check_decision import CLOSE
+from hushbid.verification.check_rents import (
+    EXACT,
+    PAIRS,
+    by_variance,
+    effort_of,
+    largest_payment,
+    rent_checks,
+    slack_of,
+)
+from hushbid.verification.curve_through_some import screen
+from hushbid.verification.findings import Check, distance, judged, rows_text, skipped
+from hushbid.verification.quadrature import Integrals
+
+_CELLS = 1 << 25
+"""With a cap everybody has to be gone through for each person whose absence is looked at."""
+
+
+def transfer_checks(facts: Facts, people: int) -> Iterator[Check]:
+    """Everything about what is paid, cheapest first; rents of so many ``people`` are integrated finely."""
+    yield _sums(facts)
+    yield _incentives(facts)
+    yield _money(facts.record)
+    if (facts.costs < math.inf).any():
+        yield _outside(facts, people)
+        yield from rent_checks(facts, people)
+
+
+def _sums(facts: Facts) -> Check:
+    outcome = facts.outcome
+    bought = facts.bought
+    price = np.zeros(facts.people)
+    # a report of zero is paid nothing, even for an infinite loss
+    paying = bought & (outcome.reports > 0.0)
+    price[paying] = outcome.reports[paying] * facts.losses[paying]
+    with np.errstate(invalid="ignore"):
+        difference = np.where(facts.user_weight > 0.0, outcome.mse - outcome.outside_error, 0.0)
+    care = facts.user_weight * difference
+    expected = care + price + outcome.information_rent
+    gap = distance(outcome.payments, expected, floor=np.abs(care) + price + outcome.information_rent)
+    problems = []
+    if (gap > EXACT).any():
+        problems.append(f"The payment is not the sum of its parts in {rows_text(gap > EXACT)}")
+    return judged(
+        "payments add up",
+        problems,
+        "Everybody's payment is the sum of its parts",
+        people=facts.people,
+        largest_relative_difference=float(gap.max()),
+    )
+
+
+def _incentives(facts: Facts) -> Check:
+    outcome = facts.outcome
+    rent, (low, high) = outcome.information_rent, outcome.rent_bounds
+    problems = []
+    if not ((low <= rent) & (rent <= high)).all():
+        problems.append(f"The information rent is outside its bounds in {rows_text(~((low <= rent) & (rent <= high)))}")
+    unpaid = ~facts.bought & ((rent != 0.0) | (low != 0.0) | (high != 0.0))
+    if unpaid.any():
+        problems.append(f"Somebody has an information rent although nothing is bought from her: {rows_text(unpaid)}")
+    # a gain is bounded by the error at the truth plus that at the misreport
+    widest = float(np.maximum(high - rent, rent - low).max())
+    if not distance(outcome.incentive_error, 2.0 * widest) <= EXACT:
+        problems.append("The incentive error is not twice the widest bound on a rent")
+    if not widest <= slack_of(facts):
+        problems.append(
+            f"The bounds on rents are wider than the market's tolerance of {facts.market.tolerance:g} allows"
+        )
+    return judged(
+        "incentives",
+        problems,
+        "Every rent lies within its bounds, no misreport can gain more than twice the widest of them, and that is as"
+        f" narrow as the market's tolerance of {facts.market.tolerance:g} asks for",
+        incentive_error=facts.record.incentive_error,
+        relative_to_the_largest_payment=facts.record.incentive_error / (largest_payment(facts) or 1.0),
+    )
+
+
+def _money(record: Record) -> Check:
+    money, outcome = record.money, record.outcome
+    if money is None:
+        return skipped("money", "No currency was named, so payments are not rounded")
+    problems = []
+    wrong = money.payments != rounded_up(outcome.payments, money.decimals)
+    if wrong.any():
+        problems.append(f"The payment is not rounded up to whole minor units in {rows_text(wrong)}")
+    if money.total != sum(money.payments.tolist()):
+        problems.append("The total in minor units is not the sum of the payments")
+    if money.incentive_error != outcome.incentive_error + 10.0**-money.decimals:
+        problems.append("The incentive error does not include one minor unit")
+    return judged(
+        "money",
+        problems,
+        "Payments are rounded to whole minor units in everybody's favour, and the incentive error includes that",
+        people=outcome.reports.size,
+        total=money.total,
+    )
+
+
+def _outside(facts: Facts, people: int) -> Check:
+    """The error that each person would live with outside."""
+    name, outside = "outside option", facts.outcome.outside_error
+    if facts.market.outside_option == "own_data":
+        expected = np.broadcast_to(np.asarray(facts.market.stated_variance, dtype=float), (facts.people,))
+        problems = [] if np.array_equal(outside, expected) else ["The error outside is not the variance of one's datum"]
+        return judged(name, problems, "Whoever stays out has her own datum, with the declared variance")
+    # one population without her per user weight, as that changes the error weight
+    caring = np.flatnonzero(facts.user_weight > 0.0)
+    wrong = np.zeros(facts.people, dtype=bool)
+    # it was computed for nobody who does not care
+    wrong[facts.user_weight == 0.0] = outside[facts.user_weight == 0.0] != 0.0
+    weights = np.unique(facts.user_weight[caring]).tolist()
+    chosen = weights if len(weights) <= people else random.SystemRandom().sample(weights, people)
+    compared = facts.people - caring.size
+    for weight in chosen:
+        rows = caring[facts.user_weight[caring] == weight]
+        found, seen = _wrong_outside(facts, rows, weight, share=1.0 / len(chosen))
+        wrong[found] = True
+        compared += seen
+    problems = []
+    if wrong.any():
+        problems.append(f"The error without her is wrong in {rows_text(wrong)}")
+    return judged(
+        name,
+        problems,
+        f"Whoever stays out has the estimate made without her, with the error stated: compared for {compared} of"
+        f" {facts.people} people",
+        people=compared,
+    )
+
+
+def _wrong_outside(facts: Facts, rows: Rows, weight: float, share: float) -> tuple[Rows, int]:
+    """Those of ``rows``, who have this user weight, whose error outside is wrong; and how many were compared."""
+    width, outside = facts.market.width, facts.outcome.outside_error
+    # without her nobody weighs the error for her
+    rule = facts.rule(facts.error_weight - weight * width**2)
+    cheapest = int(np.argmin(facts.costs))
+    losses, mse, _ = rule.everybody(cheapest, float(facts.costs[cheapest]))
+    if facts.cap < math.inf:
+        mse = best_weights(facts, np.minimum(losses, facts.cap))[1]
+    # whoever is not bought from leaves the estimate as it is
+    idle = rows[losses[rows] == 0.0]
+    wrong = [idle[distance(outside[idle], mse * width**2) > CLOSE]]
+    most = int(share * (PAIRS / effort_of(rule) if facts.cap == math.inf else _CELLS / facts.people))
+
+    def without(some: Rows) -> Integrals:
+        if facts.cap == math.inf:
+            errors = rule.at(some, np.full(some.size, math.inf)).mse * width**2
+        else:
+            left = [np.minimum(rule.everybody(row, math.inf)[0], facts.cap) for row in some.tolist()]
+            errors = np.array([best_weights(facts, one)[1] for one in left]) * width**2
+        return Integrals(errors, CLOSE * errors)
+
+    # the others lie on a curve over the report, per variance
+    compared = idle.size
+    for some, curved in by_variance(facts, rows[losses[rows] > 0.0], max(most, 8)):
+        stated = outside[some]
+        place = facts.outcome.reports[some] if curved else np.arange(float(some.size))
+        found = screen(some, place, stated, np.zeros(some.size), without, scale=mse, most=max(most, 8))
+        wrong.append(found.wrong)
+        compared += found.compared
+    return np.concatenate(wrong), compared

@@ -1,0 +1,280 @@
+"""Checks of a release: everybody lost at most what was promised, exactly, and the error stated is the error.
+
+A release says in which integers it was computed (:mod:`hushbid.disclosure.grid`). Central: ``W_i = floor(ε_i·2**t)``
+over those who delivered, noise of scale ``2**t``, so that person i loses ``W_i/2**t``. Local: everybody's message was
+made with exactly the promised loss. What cannot be checked without the data is the estimate itself, beyond that it lies
+on the public grid, and how many values were clamped.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.disclosure import ErrorModel, Release
+from hushbid.verification.case import Facts, FloatArray, best_weights
+from hushbid.verification.findings import Check, distance, judged, rows_text, skipped
+
+_EXACT = 1e-12
+_DATA_BITS = 40
+_ESTIMATE_BITS = 40
+_TOTAL_BITS = 60
+_LARGEST_EXPONENT = 54
+_MESSAGE_BITS = 32
+_NOISELESS_BITS = 50
+_ALL_IN_FRACTIONS = 10_000
+_MAPPED = 16
+
+
+def release_checks(facts: Facts) -> Iterator[Check]:
+    """Everything about the release."""
+    release = facts.record.release
+    if release is None:
+        yield skipped("release", "Nothing has been released")
+        return
+    yield _belongs(facts, release)
+    yield _promises(facts, release)
+    yield _grid(facts, release)
+    yield _error("error of the release", release.error, _delivered_error(facts, release))
+    yield _error("planned error", release.planned_error, _planned_error(facts))
+    yield _estimate(facts, release)
+
+
+def _belongs(facts: Facts, release: Release) -> Check:
+    problems = []
+    if release.key != facts.record.outcome_key:
+        problems.append("The release was made for another outcome")
+    if release.setting != facts.market.setting or release.bounds != facts.market.bounds:
+        problems.append("The release was made for another setting or other bounds")
+    return judged("release", problems, "The release was made for this outcome, in its setting and bounds")
+
+
+def _present(facts: Facts, release: Release) -> NDArray[np.bool_]:
+    """Who delivered, and whose data were used: with an unlimited loss among them, only those (central)."""
+    present = facts.bought.copy()
+    rows = np.array(release.dropped_out, dtype=np.intp)
+    present[rows[(rows >= 0) & (rows < facts.people)]] = False
+    if facts.central and (facts.losses[present] == math.inf).any():
+        present &= facts.losses == math.inf
+    return present
+
+
+def _promises(facts: Facts, release: Release) -> Check:
+    """Comparing two doubles is exact; doing it again in rational numbers shows it."""
+    promised, delivered = facts.losses, release.privacy_loss
+    problems = []
+    # at most what was promised, for everybody; no number is not at most
+    more = ~((delivered >= 0.0) & (delivered <= promised))
+    if more.any():
+        problems.append(f"More was lost than promised in {rows_text(more)}")
+    rows = np.flatnonzero((delivered < math.inf) & (promised < math.inf))[:_ALL_IN_FRACTIONS].tolist()
+    if any(Fraction(float(delivered[row])) > Fraction(float(promised[row])) for row in rows):
+        problems.append("More was lost than promised, in rational numbers")
+    # whose data were used: bought from, and not dropped out
+    dropped = list(release.dropped_out)
+    if dropped != sorted(set(dropped)) or not all(
+        0 <= row < facts.people and facts.losses[row] > 0.0 for row in dropped
+    ):
+        problems.append("Those who dropped out are not rows that should have delivered")
+    present = _present(facts, release)
+    if delivered[~present].any():
+        problems.append(f"Somebody lost privacy whose data were not used: {rows_text(~present & (delivered > 0.0))}")
+    if not facts.central and not np.array_equal(delivered[present], promised[present]):
+        problems.append("A message was not made with the promised loss")
+    # the largest share of a promise that was used up
+    finite = present & (promised < math.inf) & (promised > 0.0)
+    share = float((delivered[finite] / promised[finite]).max(initial=0.0))
+    if facts.central and (promised[present] == math.inf).any():
+        share = 1.0
+    problems += _count_problems(facts, release, present, share)
+    return judged(
+        "promises",
+        problems,
+        "Nobody lost more privacy than promised, in exact arithmetic",
+        people=facts.people,
+        in_rational_numbers=len(rows),
+        dropped_out=len(dropped),
+        largest_share_of_a_promise=share,
+    )
+
+
+def _count_problems(facts: Facts, release: Release, present: NDArray[np.bool_], share: float) -> list[str]:
+    """What the release says of the checks that were made before the noise was drawn."""
+    check, delivered = release.check, release.privacy_loss
+    noiseless = facts.central and release.grid.weight_exponent is None
+    if noiseless:
+        in_fractions, mapped = 0, 0
+    elif facts.central:
+        in_fractions = min(facts.people, _ALL_IN_FRACTIONS)
+        mapped = min(int(np.count_nonzero(delivered)), _MAPPED)
+    else:
+        in_fractions, mapped = int(present.sum()), 0
+    stated = (check.people, check.people_in_fractions, check.people_mapped)
+    problems = []
+    if stated != (facts.people, in_fractions, mapped) or not distance(check.largest_share, share) <= _EXACT:
+        problems.append("What the release says of its own checks does not fit")
+    if not (type(release.clamped) is int and 0 <= release.clamped <= int(present.sum())):
+        problems.append("More values were clamped than delivered")
+    if not facts.central and release.clamped != 0:
+        problems.append("In the local setting nobody knows how many values were clamped")
+    return problems
+
+
+def _grid(facts: Facts, release: Release) -> Check:
+    """The integers: weights rounded down, their sum, and the scale of the noise."""
+    grid, present, delivered = release.grid, _present(facts, release), release.privacy_loss
+    problems = []
+    # local: each message's own grid, the coarsest of which is stated
+    if not facts.central:
+        bits = _bits_of_messages(facts.losses[present]).min(initial=_MESSAGE_BITS)
+        if (grid.data_bits, grid.weight_exponent, grid.total_weight, grid.noise_scale) != (bits, None, None, None):
+            problems.append("The grid is not that of the messages")
+        return judged("grid", problems, "The messages were made on the grid that their privacy losses ask for")
+    exponent = grid.weight_exponent
+    if grid.data_bits != _DATA_BITS:
+        problems.append("The data were not put on the grid of this version")
+    # central without noise
+    if (facts.losses[present] == math.inf).any():
+        weights = _noiseless_weights(facts, present)
+        if exponent is not None or grid.noise_scale != 0.0 or grid.total_weight != sum(weights.tolist()):
+            problems.append("Without noise there is neither a scale nor another sum of weights")
+        if not (delivered[present] == math.inf).all():
+            problems.append("Without noise everything is lost")
+        return judged("grid", problems, "No noise was drawn, as the losses are unlimited")
+    if exponent is None or type(grid.total_weight) is not int:
+        return judged("grid", ["The weights or the noise are missing"], "")
+    # central with noise: W/2**t is what was lost, to the last bit
+    weights = _integer_weights(facts, present, exponent)
+    wrong = np.ldexp(weights.astype(float), -exponent) != delivered
+    if wrong.any():
+        problems.append(f"The loss is not the promised one rounded down to the grid in {rows_text(wrong)}")
+    if exponent != _largest_exponent(facts.losses[present]) or grid.noise_scale != math.ldexp(1.0, exponent):
+        problems.append("The noise does not have the scale of the grid")
+    if grid.total_weight != sum(weights.tolist()) or not 0 < grid.total_weight <= 2**_TOTAL_BITS:
+        problems.append("The integer weights do not add up to the total stated")
+    return judged(
+        "grid",
+        problems,
+        "Integer weights, their sum and the scale of the noise fit, exactly",
+        people=int(present.sum()),
+        noise_scale=float(grid.noise_scale or 0.0),
+    )
+
+
+def _integer_weights(facts: Facts, present: NDArray[np.bool_], exponent: int) -> NDArray[np.int64]:
+    """``floor(ε·2**t)``; a power of two times a double is exact, unless it is too small to count."""
+    with np.errstate(under="ignore"):
+        scaled = np.ldexp(np.where(present, facts.losses, 0.0), exponent)
+    return np.floor(np.minimum(scaled, 2.0**_TOTAL_BITS)).astype(np.int64)
+
+
+def _largest_exponent(losses: FloatArray) -> int:
+    """The ``t`` at which the weights' sum has at most 60 bits; never above 54."""
+    largest = float(losses.max())
+    total = float(np.sum(losses / largest)) * (1 + 1e-9)
+    return min(_TOTAL_BITS - math.frexp(largest)[1] - math.frexp(total)[1], _LARGEST_EXPONENT)
+
+
+def _noiseless_weights(facts: Facts, present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    shares, _ = best_weights(facts, np.where(present, math.inf, 0.0))
+    return np.floor(np.ldexp(shares, _NOISELESS_BITS)).astype(np.int64)
+
+
+def _bits_of_messages(losses: FloatArray) -> NDArray[np.int64]:
+    """32 bits, fewer for a loss so small that the noise would not fit in 64 bits otherwise."""
+    _, exponents = np.frexp(np.where(losses == math.inf, 1.0, losses))
+    return np.minimum(_MESSAGE_BITS, 53 + exponents.astype(np.int64))
+
+
+def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
+    width, present = facts.market.width, _present(facts, release)
+    if facts.central:
+        exponent = release.grid.weight_exponent
+        noiseless = (facts.losses[present] == math.inf).any()
+        integers = _noiseless_weights(facts, present) if noiseless else _integer_weights(facts, present, exponent or 0)
+        # the weights that were really used: integers over their sum
+        step = 1.0 / max(sum(integers.tolist()), 1)
+        noise = 0.0 if noiseless else math.ldexp(1.0, exponent or 0) * step
+        rounding = 2.0**-_DATA_BITS + 2.0**-_ESTIMATE_BITS + 2.0 * step
+        return _error_numbers(facts, integers.astype(float) * step, np.array([width * noise]), width * rounding)
+    losses = np.where(present, facts.losses, 0.0)
+    weights, _ = best_weights(facts, losses)
+    bits = _bits_of_messages(facts.losses[present])
+    rounding = 2.0 * float((weights[present] * np.ldexp(1.0, -bits)).sum()) + 2.0**-_ESTIMATE_BITS
+    return _error_numbers(facts, weights, _scales(facts, weights, present), width * rounding)
+
+
+def _planned_error(facts: Facts) -> dict[str, float]:
+    """Had everybody delivered, and without rounding."""
+    if not facts.central:
+        weights, _ = best_weights(facts, facts.losses)
+        return _error_numbers(facts, weights, _scales(facts, weights, facts.bought), 0.0)
+    if (facts.losses == math.inf).any():
+        weights, _ = best_weights(facts, facts.losses)
+        return _error_numbers(facts, weights, np.zeros(1), 0.0)
+    total = math.fsum(facts.losses)
+    return _error_numbers(facts, facts.losses / total, np.array([facts.market.width / total]), 0.0)
+
+
+def _scales(facts: Facts, weights: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+    return facts.market.width * weights[rows] / facts.losses[rows]
+
+
+def _error_numbers(facts: Facts, weights: FloatArray, noise: FloatArray, rounding: float) -> dict[str, float]:
+    """The fields of an error model, from weights and scales of Laplace noise, in data units."""
+    width = facts.market.width
+    squares = math.fsum(weights**2)
+    scales = sorted(noise.tolist())
+    return {
+        "sampling_variance": math.fsum(facts.variance * weights**2) * width**2,
+        "squared_steps": width**2 * squares,
+        "largest_step": width * float(weights.max()),
+        "largest_noise": scales[-1],
+        "next_noise": scales[-2] if len(scales) > 1 else 0.0,
+        "other_noise_squared": math.fsum(scale**2 for scale in scales[:-1]),
+        "rounding": rounding,
+    }
+
+
+def _error(name: str, stated: ErrorModel, expected: dict[str, float]) -> Check:
+    gaps = {field: float(distance(value, expected[field])) for field, value in asdict(stated).items()}
+    problems = [
+        f"{field} does not follow from the declared variance and the grid" for field in gaps if gaps[field] > 1e-9
+    ]
+    return judged(
+        name,
+        problems,
+        "The standard error follows from the declared variance and the noise",
+        standard_error=math.sqrt(stated.mse),
+        largest_relative_difference=max(gaps.values()),
+    )
+
+
+def _estimate(facts: Facts, release: Release) -> Check:
+    """On the public grid, and no further outside the range than noise can carry it.
+
+    The sum of Laplace terms of scales b exceeds ``100·√Σb²`` with probability below ``3·exp(−50)`` (Chernoff).
+    """
+    low, high = facts.market.bounds
+    problems = []
+    if not math.isfinite(release.estimate):
+        problems.append("The estimate is not a finite number")
+    else:
+        # the grid's numbers are rounded doubles: the nearest, or a neighbour
+        step = round(Fraction(release.estimate - low) / Fraction(high - low) * 2**_ESTIMATE_BITS)
+        near = [low + (high - low) * ((step + k) / (1 << _ESTIMATE_BITS)) for k in (-1, 0, 1)]
+        if release.estimate not in near:
+            problems.append("The estimate does not lie on the public grid")
+        error = release.error
+        reach = 100.0 * math.sqrt(error.largest_noise**2 + error.other_noise_squared) + error.rounding
+        if not low - reach <= release.estimate <= high + reach:
+            problems.append("The estimate lies further outside the range than the noise can carry it")
+    return judged(
+        "estimate",
+        problems,
+        "The estimate lies on the public grid; whether it is the one that was drawn cannot be told without the data,"
+        " only by comparing the record's hash with one published elsewhere",
+    )

@@ -1,0 +1,289 @@
+"""Information rents by quadrature: ``∫ from c to c̄ of min(ε(ψ(z)), cap) dz``, from the rule alone.
+
+The payments module integrates against the optimal value, in closed form where it can. Here the privacy loss itself is
+integrated over reports: a finite sum where ψ is a step function, and otherwise adaptive Gauss quadrature, from a
+person's report to where nothing is bought from her any more. The rule has kinks (somebody else enters or leaves) and
+jumps: an interval is cut, at its largest jump if it has one and else in quarters, until the sum over the parts agrees
+with the sum over the whole, and the values at its ends with those inside. The variable is the cube root of the distance
+from the report, because a loss that starts at infinity falls like the inverse cube root of the cost. Beyond the prior's
+median the range is first cut geometrically: from somebody who is alone something is bought at any price, however far in
+the tail of the prior.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.priors import Prior
+from hushbid.verification.central_by_exclusion import Answers
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_INNER, _WEIGHTS = (np.asarray(part, dtype=np.float64) for part in np.polynomial.legendre.leggauss(8))
+_NODES = np.array([-1.0, *_INNER, 1.0])
+_TO_RIGHT_END = np.array([np.prod([(1.0 - b) / (a - b) for b in _INNER if a != b]) for a in _INNER])
+"""Carries a polynomial's values at the inner nodes to 1; mirrored, to −1."""
+
+_BEYOND = 0.5 * (1.0 - _INNER[-1])
+"""The share of an interval that lies beyond the outermost inner node at either end."""
+
+_ROUNDS = 40
+_ROUNDS_TO_JUMP = 16
+_PIECES = 4
+_SECTIONS = 16
+_ACCURACY = 1e-8
+_MOST_INTERVALS = 200_000
+_GROWTH = 16.0
+_SMALL = 1e-12
+"""A first step away from a report of 0, relative to the top of the support."""
+
+
+class Rule(Protocol):
+    """The optimum as a function of one person's cost."""
+
+    def at(self, rows: Rows, costs: FloatArray) -> Answers: ...
+
+    def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Integrals:
+    """Rents, and how far each may be off by the quadrature's own estimate."""
+
+    rent: FloatArray
+    error: FloatArray
+
+
+def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap: float, floor: float) -> Integrals:
+    """The rents of people ``rows``, bought from at ``reports``, who share ``prior``; an error of ``floor`` is fine."""
+    if rows.size == 0:
+        return Integrals(np.zeros(0), np.zeros(0))
+    steps = prior.flat_parts
+    top = prior.support[1]
+    if is_step_function(prior):
+        ends = np.array([right for _, right, _ in steps])
+        return _sum_of_steps(rule, ends, np.array([level for *_, level in steps]), rows, reports, cap)
+
+    def loss(who: Rows, z: FloatArray) -> FloatArray:
+        return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss
+
+    # up to where nothing is bought; with a cap, from where it ceases to clip
+    last = _last_report(lambda who, z: loss(who, z) > 0.0, reports, top)
+    first, at_cap = reports.copy(), np.zeros(rows.size)
+    if cap < math.inf:
+        capped = np.flatnonzero(loss(np.arange(rows.size), reports) > cap)
+        first[capped] = _last_report(lambda who, z: loss(capped[who], z) > cap, reports[capped], top)
+        at_cap = cap * (first - reports)
+    breaks = np.unique([*(end for part in steps for end in part[:2]), *_powers(prior, float(last.max()))])
+    rest = _Quadrature(lambda who, z: np.minimum(loss(who, z), cap), first, last, breaks, floor).run()
+    return Integrals(at_cap + rest.rent, rest.error)
+
+
+def _powers(prior: Prior, end: float) -> FloatArray:
+    """The median times 16, 256, … up to ``end``."""
+    median = float(prior.quantile(0.5))
+    count = int(math.log(end / median, _GROWTH)) if 0.0 < median < end else 0
+    return median * _GROWTH ** np.arange(1.0, count + 1.0)
+
+
+def is_step_function(prior: Prior) -> bool:
+    """Whether the virtual cost is constant in steps over the whole support."""
+    steps, (low, top) = prior.flat_parts, prior.support
+    contiguous = all(right == left for (_, right, _), (left, _, _) in pairwise(steps))
+    return bool(steps) and steps[0][0] <= low and steps[-1][1] >= top and contiguous
+
+
+def _sum_of_steps(
+    rule: Rule, ends: FloatArray, levels: FloatArray, rows: Rows, reports: FloatArray, cap: float
+) -> Integrals:
+    """ψ a step function: each step's loss times its length, up to the first at which nothing is bought."""
+    own = np.minimum(ends.searchsorted(reports, side="left"), ends.size - 1)
+    rent = np.zeros(rows.size)
+    step, who = own.copy(), np.arange(rows.size)
+    while who.size:
+        at = step[who]
+        loss = np.minimum(rule.at(rows[who], levels[at]).loss, cap)
+        start = np.where(at == own[who], reports[who], ends[np.maximum(at - 1, 0)])
+        length = np.maximum(ends[at] - start, 0.0)
+        rent[who] += np.where(length > 0.0, loss, 0.0) * length
+        step[who] += 1
+        who = who[(loss > 0.0) & (step[who] < ends.size)]
+    return Integrals(rent, 1e-12 * rent)
+
+
+def _last_report(holds: Callable[[Rows, FloatArray], NDArray[np.bool_]], reports: FloatArray, top: float) -> FloatArray:
+    """The report up to which something holds that holds at first: doubling, then cutting up."""
+    if reports.size == 0:
+        return reports.copy()
+    who = np.arange(reports.size)
+    low, high = reports.copy(), np.full(reports.size, math.inf)
+    scale = max(float(reports.max()), min(top, 1.0) * _SMALL)
+    reach = np.maximum(1e-3 * reports, 1e-9 * scale)
+    todo = who
+    # doubling: enough to cross the whole range of doubles
+    for _ in range(2200):
+        ahead = np.minimum(reports[todo] + reach[todo], top)
+        bought = holds(todo, ahead)
+        low[todo[bought]] = ahead[bought]
+        high[todo[~bought]] = ahead[~bought]
+        todo = todo[bought & (ahead < top)]
+        reach[todo] *= 2.0
+        if todo.size == 0:
+            break
+    # then sixteen sections at a time, down to neighbours
+    todo = who[high < math.inf]
+    inner = np.arange(1, _SECTIONS) / _SECTIONS
+    for _ in range(20):
+        todo = todo[high[todo] - low[todo] > 1e-15 * high[todo]]
+        if todo.size == 0:
+            break
+        points = low[todo, None] + (high - low)[todo, None] * inner[None, :]
+        bought = holds(np.repeat(todo, inner.size), points.ravel()).reshape(points.shape)
+        ends = np.concatenate([low[todo, None], points, high[todo, None]], axis=1)
+        count, here = bought.sum(axis=1), np.arange(todo.size)
+        low[todo], high[todo] = ends[here, count], ends[here, count + 1]
+    return low
+
+
+@dataclass(slots=True, eq=False)
+class _Parts:
+    """Intervals, one entry each: whose, where, in which stretch, and their Gauss sums."""
+
+    who: Rows
+    left: FloatArray
+    right: FloatArray
+    start: FloatArray
+    length: FloatArray
+    area: FloatArray
+    edges: FloatArray
+    """What may have been missed beyond the outermost nodes."""
+
+    first: FloatArray
+    """The loss at the left end."""
+
+    last: FloatArray
+    """The loss at the right end."""
+
+    steepest: FloatArray
+    """The largest drop between neighbouring nodes."""
+
+    def take(self, which: NDArray[Any]) -> "_Parts":
+        return _Parts(*(getattr(self, name)[which] for name in self.__slots__))
+
+
+class _Quadrature:
+    """Halve intervals until halves and whole agree."""
+
+    def __init__(
+        self,
+        loss: Callable[[Rows, FloatArray], FloatArray],
+        first: FloatArray,
+        last: FloatArray,
+        breaks: FloatArray,
+        floor: float,
+    ) -> None:
+        self._loss, self._first, self._last, self._breaks, self._floor = loss, first, last, breaks, floor
+
+    def run(self) -> Integrals:
+        size = self._first.size
+        parts = self._stretches()
+        rent, error = np.zeros(size), np.zeros(size)
+        rough = np.bincount(parts.who, parts.area, size)
+        for round_ in range(_ROUNDS):
+            pieces = self._quarters(parts)
+            # what the quarters say, and how far that is from what the whole said
+            better = pieces.area.reshape(-1, _PIECES).sum(axis=1)
+            doubt = np.abs(better - parts.area) + pieces.edges.reshape(-1, _PIECES).sum(axis=1)
+            crowd = np.bincount(parts.who, minlength=size)
+            # everybody's allowance, shared among her intervals
+            allowed = (_ACCURACY * rough + self._floor) / np.maximum(crowd, 4)
+            done = ~(doubt > allowed[parts.who])  # what is no number will not become one
+            if round_ == _ROUNDS - 1 or parts.who.size > _MOST_INTERVALS:
+                done[:] = True
+            rent += np.bincount(parts.who[done], better[done], size)
+            error += np.bincount(parts.who[done], doubt[done], size)
+            if done.all():
+                break
+            # half of the fall between two nodes: perhaps a jump, cut there instead
+            steep = np.flatnonzero(~done & (parts.steepest > 0.5 * (parts.first - parts.last)))
+            jump, sides, missed = self._beside_jumps(parts.take(steep))
+            error += missed
+            done[steep[jump]] = True
+            rest = pieces.take(np.repeat(~done, _PIECES))
+            parts = _Parts(*(np.concatenate([getattr(x, name) for x in (sides, rest)]) for name in _Parts.__slots__))
+        return Integrals(rent, error)
+
+    def _beside_jumps(self, parts: _Parts) -> tuple[NDArray[np.bool_], _Parts, FloatArray]:
+        """In which intervals there is a jump, what lies to either side of it, and how much is lost in between."""
+        left, right, high, low = parts.left, parts.right, parts.first, parts.last
+        inner = np.linspace(0.0, 1.0, _PIECES + 1)[None, 1:-1]
+        here = np.arange(parts.who.size)
+        for _ in range(_ROUNDS_TO_JUMP):
+            s = left[:, None] + (right - left)[:, None] * inner
+            found = self._at(parts, s)
+            places = np.concatenate([left[:, None], s, right[:, None]], axis=1)
+            losses = np.concatenate([high[:, None], found, low[:, None]], axis=1)
+            # close in on the quarter with the largest drop
+            steepest = np.argmax(losses[:, :-1] - losses[:, 1:], axis=1)
+            left, right = places[here, steepest], places[here, steepest + 1]
+            high, low = losses[here, steepest], losses[here, steepest + 1]
+        # still a fifth of the fall over almost nothing: a jump
+        jump = (high - low) > 0.2 * (parts.first - parts.last)
+        # at most the drop times the length in reports, dz = 3·length·s²·ds
+        missed = (high - low) * 3.0 * parts.length * right * right * (right - left)
+        some = parts.take(jump)
+        sides = self._measured(
+            np.tile(some.who, 2),
+            np.concatenate([some.left, right[jump]]),
+            np.concatenate([left[jump], some.right]),
+            np.tile(some.start, 2),
+            np.tile(some.length, 2),
+        )
+        lost = np.zeros(self._first.size)
+        np.add.at(lost, some.who, missed[jump])
+        return jump, sides, lost
+
+    def _at(self, parts: _Parts, s: FloatArray) -> FloatArray:
+        z = parts.start[:, None] + parts.length[:, None] * s**3
+        return self._loss(np.repeat(parts.who, s.shape[1]), z.ravel()).reshape(s.shape)
+
+    def _quarters(self, parts: _Parts) -> _Parts:
+        cuts = parts.left[:, None] + (parts.right - parts.left)[:, None] * np.linspace(0.0, 1.0, _PIECES + 1)[None, :]
+        cuts[:, -1] = parts.right
+        start, length = np.repeat(parts.start, _PIECES), np.repeat(parts.length, _PIECES)
+        return self._measured(np.repeat(parts.who, _PIECES), cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), start, length)
+
+    def _stretches(self) -> _Parts:
+        """From the report to the end of buying, cut where the virtual cost is known to turn flat or to jump."""
+        who, starts, ends = [], [], []
+        for j, (first, last) in enumerate(zip(self._first.tolist(), self._last.tolist(), strict=True)):
+            inner = self._breaks[(self._breaks > first) & (self._breaks < last)].tolist()
+            points = [first, *inner, last]
+            who += [j] * (len(points) - 1)
+            starts += points[:-1]
+            ends += points[1:]
+        start, length = np.array(starts), np.array(ends) - np.array(starts)
+        zero, one = np.zeros(start.size), np.ones(start.size)
+        return self._measured(np.array(who, dtype=np.intp), zero, one, start, length)
+
+    def _measured(
+        self, who: Rows, left: FloatArray, right: FloatArray, start: FloatArray, length: FloatArray
+    ) -> _Parts:
+        """Gauss sums over intervals of the cube root of the distance from the start of the stretch."""
+        half = 0.5 * (right - left)
+        s = left[:, None] + half[:, None] * (1.0 + _NODES[None, :])
+        z = start[:, None] + length[:, None] * s**3
+        found = self._loss(np.repeat(who, _NODES.size), z.ravel()).reshape(z.shape)
+        counts = (s > 0.0) & (length > 0.0)[:, None]  # a loss may be infinite at the report, where nothing is added up
+        value = np.where(counts, found, 0.0) * (3.0 * s * s) * (half * length)[:, None]
+        inner = value[:, 1:-1]
+        # the values at the ends against the polynomial carried there: what may lie beyond the inner nodes
+        edges = np.abs(value[:, -1] - inner @ _TO_RIGHT_END) + np.abs(value[:, 0] - inner @ _TO_RIGHT_END[::-1])
+        ends, drop = (found[:, 0], found[:, -1]), (found[:, :-1] - found[:, 1:]).max(axis=1)
+        return _Parts(who, left, right, start, length, inner @ _WEIGHTS, 2.0 * _BEYOND * edges, *ends, drop)

@@ -1,0 +1,161 @@
+"""The frame of the command line; each command has tests of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hushbid.cli import COMMANDS, main
+from hushbid.cli.common import command as make_command
+from hushbid.cli.privatize import _file_name
+from hushbid.errors import InputError
+
+
+def test_every_listed_command_exists_and_explains_itself() -> None:
+    for name, summary in COMMANDS.items():
+        told = CliRunner().invoke(main, [name, "--help"])
+        assert told.exit_code == 0
+        assert summary in told.output
+
+
+def test_help_lists_the_commands_without_loading_one() -> None:
+    program = "import sys; from hushbid.cli import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert all(name in told for name in COMMANDS)
+    assert not {"numpy", *(f"hushbid.cli.{name}" for name in COMMANDS)} & set(told.split())
+
+
+@pytest.fixture
+def raising(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Let ``hushbid demo`` raise something."""
+
+    def arrange(problem: BaseException) -> None:
+        @make_command("demo")
+        def stand_in(as_json: bool) -> None:
+            raise problem
+
+        monkeypatch.setattr("hushbid.cli.demo.command", stand_in)
+
+    return arrange
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "sentence"),
+    [
+        (InputError("people must be at least 1, got 0."), 2, "Error: people must be at least 1, got 0.\n"),
+        (PermissionError(13, "Permission denied", "/secret"), 2, "Error: /secret: Permission denied.\n"),
+        (MemoryError(), 2, "Error: There is not enough memory for so many people.\n"),
+        (KeyError("4.2"), 70, "Error: a fault in hushbid (KeyError); --debug shows where.\n"),
+        (KeyboardInterrupt(), 130, "\nInterrupted: nothing is left half written.\n"),
+        (click.Abort(), 130, "\nInterrupted: nothing is left half written.\n"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_whatever_goes_wrong_ends_in_one_sentence_and_a_status(
+    problem: BaseException, status: int, sentence: str, raising: Callable[[BaseException], None]
+) -> None:
+    raising(problem)
+    told = CliRunner().invoke(main, ["demo"])
+    assert (told.exit_code, told.output) == (status, sentence)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("problem", [ValueError("engine"), InputError("engine."), click.UsageError("engine")], ids=type)
+def test_a_stop_signal_is_what_ends_a_command_whatever_an_engine_makes_of_it(
+    problem: Exception, number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @make_command("demo")
+    def stand_in(as_json: bool) -> None:
+        try:
+            signal.raise_signal(number)
+        except BaseException:  # noqa: BLE001 (as DuckDB does when our code inside it is interrupted)
+            raise problem from None
+
+    monkeypatch.setattr("hushbid.cli.demo.command", stand_in)
+    told = CliRunner().invoke(main, ["demo"])
+    assert told.exit_code == status
+    assert told.output == ("\nInterrupted: nothing is left half written.\n" if number is signal.SIGINT else "")
+
+
+def test_an_interrupt_so_late_that_click_catches_it_has_the_same_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    @make_command("demo")
+    def stand_in(as_json: bool) -> None:
+        click.get_current_context().find_root().call_on_close(lambda: signal.raise_signal(signal.SIGINT))
+
+    monkeypatch.setattr("hushbid.cli.demo.command", stand_in)
+    assert CliRunner().invoke(main, ["demo"]).exit_code == 130
+
+
+HOSTILE = "a\x00b\x1b[31m\x9b\u202e\u2028 é 1\u202f000"
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--people", HOSTILE], [HOSTILE], ["--" + HOSTILE], ["demo"]])
+def test_no_message_prints_control_characters(arguments: list[str], raising: Callable[[BaseException], None]) -> None:
+    if arguments == ["demo"]:
+        raising(InputError(f"{HOSTILE}\nsecond line."))
+    told = CliRunner().invoke(main, arguments)
+    assert told.exit_code == 2
+    assert not set("\x00\x1b\x9b\u202e\u2028") & set(told.output)
+    assert "\\x1b[31m\\x9b\\u202e\\u2028 é 1" in told.output
+    assert arguments != ["demo"] or told.output.endswith(" é 1\u202f000\nsecond line.\n")
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "demo"], ["demo", "--debug"]])
+def test_debug_shows_the_traceback_before_or_after_the_command(
+    arguments: list[str], raising: Callable[[BaseException], None]
+) -> None:
+    raising(InputError("no."))
+    told = CliRunner().invoke(main, arguments)
+    assert told.exit_code == 2
+    assert "Traceback" in told.output
+    assert told.output.endswith("Error: no.\n")
+
+
+def test_a_fault_does_not_echo_what_the_exception_says(raising: Callable[[BaseException], None]) -> None:
+    raising(ValueError("could not convert string to float: '7.25'"))
+    assert "7.25" not in CliRunner().invoke(main, ["demo"]).output
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest_one() -> None:
+    told = CliRunner().invoke(main, ["prize"])
+    assert told.exit_code == 2
+    assert "Did you mean price?" in told.output
+
+
+def test_completing_a_command_loads_nothing_heavy() -> None:
+    program = "import sys; from hushbid.cli import main; main(prog_name='hushbid', standalone_mode=False)"
+    variables = {**os.environ, "_HUSHBID_COMPLETE": "bash_complete", "COMP_WORDS": "hushbid p", "COMP_CWORD": "1"}
+    code = f"import atexit, sys; atexit.register(lambda: print(*sys.modules)); {program}"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables).stdout
+    assert {"plain,price", "plain,privatize", "plain,plan"} <= set(told.split())
+    assert not {"numpy", "scipy", "pyarrow"} & set(told.split())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_are_printed_for_every_shell(shell: str) -> None:
+    told = CliRunner().invoke(main, ["completion", shell])
+    assert told.exit_code == 0
+    assert "_HUSHBID_COMPLETE" in told.output
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Caf\u00e9 study",
+        "Cafe\u0301 study",
+        " CAF\u00c9  Study\n",
+        "caf\u00e9\u00a0study",
+        "Caf\u00e9\u200b \uff53tudy",
+        *(f"Caf\u00e9{unseen} study{unseen}" for unseen in "\ufe0f\u034f\u00ad\u180b\U000e0100\x01\ue000"),
+        *(f"Caf\u00e9{blank}study{blank}" for blank in "\u3164\u2800\u115f\uffa0"),
+    ],
+)
+def test_one_campaign_name_typed_differently_is_one_campaign(name: str) -> None:
+    assert _file_name(name, "ann") == _file_name("caf\u00e9 study", " ann ")
+    assert _file_name(name, "ann") != _file_name(name, "Ann")
+    assert _file_name(name, "ann") != _file_name("cafe study", "ann")

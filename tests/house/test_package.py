@@ -1,0 +1,196 @@
+"""The package as its users get it: light to import, complete as a wheel."""
+
+import ast
+import importlib.metadata
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+import urllib.request
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import hushbid
+
+ROOT = Path(__file__).parents[2]
+
+# Heavy things that `import hushbid` must not load; scipy.stats alone takes most of a second.
+HEAVY = {
+    *("duckdb", "fastapi", "jinja2", "matplotlib", "opendp", "pandas", "polars", "psycopg", "pyarrow", "pyspark"),
+    *("rich", "scipy.stats", "sklearn", "sqlalchemy", "starlette", "uvicorn"),
+}
+
+
+def run(*command: str | Path, **options: object) -> str:
+    """Run a command that must succeed and say nothing on standard error; give its output."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload]
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return str(done.stdout)
+
+
+def modules_after(statement: str) -> set[str]:
+    """The modules loaded in a new process once a statement has run."""
+    return set(run(sys.executable, "-c", f"{statement}\nimport sys\nprint(*sys.modules)").split())
+
+
+def test_importing_hushbid_loads_nothing_but_itself() -> None:
+    ours = modules_after("import hushbid") - modules_after("import typing")
+    assert ours == {"hushbid"}
+
+
+def test_using_the_core_loads_nothing_heavy() -> None:
+    loaded = modules_after("import hushbid; hushbid.allocate(hushbid.Uniform(1, 2).virtual_cost([1.2, 1.4]))")
+    assert loaded & HEAVY == set()
+
+
+def test_the_two_lists_of_public_names_agree() -> None:
+    """Type checkers read the imports under TYPE_CHECKING, Python the tables below them."""
+    imported = {
+        (node.module, alias.name)
+        for node in ast.walk(ast.parse(inspect.getsource(hushbid)))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    }
+    modules = {("hushbid", name) for name in hushbid._MODULES}
+    names = {(module, name) for module, names in hushbid._NAMES.items() for name in names}
+    assert imported == modules | names
+
+
+def test_a_misspelt_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'alocate'"):
+        hushbid.alocate  # noqa: B018
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built without a network."""
+    folder = tmp_path_factory.mktemp("dist")
+    options = ("--quiet", "--wheel", "--offline", "--no-build-isolation", "--out-dir", folder)
+    run("uv", "build", *options, ROOT, env=tools())
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel, the packages its core declares, and nothing else; its bin folder."""
+    home = tmp_path_factory.mktemp("clean")
+    venv.create(home, symlinks=True, with_pip=False)
+    python = home / "bin" / "python"
+    run("uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--python", python, wheel, env=tools())
+    (site,) = home.glob("lib/python*/site-packages")
+    for package in core_packages():
+        for entry in top_level_entries(package):
+            if not (site / entry.name).exists():
+                (site / entry.name).symlink_to(entry)
+    return home / "bin"
+
+
+def tools() -> dict[str, str]:
+    """An environment that finds the uv of this virtual environment, without the settings of an activated one."""
+    inherited = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    return {**inherited, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def core_packages() -> set[str]:
+    """What a plain installation brings: the core's dependencies, and theirs."""
+    found: set[str] = set()
+    todo = list(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+    while todo:
+        requirement = Requirement(todo.pop())
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        if requirement.name not in found:
+            found.add(requirement.name)
+            todo += importlib.metadata.requires(requirement.name) or []
+    return found
+
+
+def top_level_entries(package: str) -> set[Path]:
+    distribution = importlib.metadata.distribution(package)
+    names = {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}
+    return {Path(str(distribution.locate_file(name))) for name in names}
+
+
+def test_the_wheel_holds_the_package_its_types_and_its_licence_and_no_tests(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    files = (path for path in (ROOT / "src" / "hushbid").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    source = {str(path.relative_to(ROOT / "src")) for path in files}
+    pages = {f"hushbid/server/pages/{name}" for name in ("texts/de.toml", "templates/base.html", "static/pages.css")}
+    assert {"hushbid/py.typed", "hushbid/report/page.css", *pages} <= source
+    assert source <= names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {name.partition("/")[0] for name in names} == {"hushbid", f"hushbid-{hushbid.__version__}.dist-info"}
+
+
+def test_the_wheel_works_without_the_source_tree(clean: Path, tmp_path: Path) -> None:
+    program = """
+import json, pathlib, hushbid
+allocation = hushbid.allocate(hushbid.Uniform(1, 2).virtual_cost([1.2, 1.4, 1.7]))
+print(json.dumps({"home": hushbid.__file__, "objective": float(allocation.objective)}))
+"""
+    told = json.loads(run(clean / "python", "-I", "-c", program, cwd=tmp_path))
+    assert Path(told["home"]).is_relative_to(clean.parent)
+    expected = hushbid.allocate(hushbid.Uniform(1, 2).virtual_cost([1.2, 1.4, 1.7])).objective
+    assert told["objective"] == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def with_server(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel and every package of this one but the source tree; its bin folder."""
+    home = tmp_path_factory.mktemp("with-server")
+    venv.create(home, symlinks=True, with_pip=False)
+    python = home / "bin" / "python"
+    run("uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--python", python, wheel, env=tools())
+    (site,) = home.glob("lib/python*/site-packages")
+    packages = Path(str(importlib.metadata.distribution("fastapi").locate_file("")))
+    (site / "others.pth").write_text(f"{packages}\n")  # the folder only: not what its own .pth files name
+    return home / "bin"
+
+
+def test_the_server_finds_its_templates_scripts_and_migrations_in_the_wheel(with_server: Path, tmp_path: Path) -> None:
+    command = [str(with_server / "hushbid"), "serve", "--port", "0", "--home", "home"]
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with subprocess.Popen(command, cwd=tmp_path, env=inherited, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://[\d.:]+", server.stdout.readline())
+            assert found is not None
+            for path, expected in {
+                "/": "What is your privacy worth to you?",
+                "/login?lang=de": "Anmelden",
+                "/p/other": "/static/enter.js?v=",
+                "/static/pages.css": "--paper:",
+                "/static/privatize.js": "crypto.getRandomValues",
+                "/api/v1/health": '"ok"',
+            }.items():
+                with urllib.request.urlopen(found[0] + path, timeout=60) as answer:
+                    assert expected in answer.read().decode(), path
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(timeout=60)
+    assert (tmp_path / "home" / "hushbid.sqlite3").exists()
+    where = run(with_server / "python", "-I", "-c", "import hushbid; print(hushbid.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(with_server.parent)
+
+
+def test_every_public_name_is_there_with_the_core_alone(clean: Path, tmp_path: Path) -> None:
+    program = "import hushbid\nfor name in hushbid.__all__: getattr(hushbid, name)"
+    run(clean / "python", "-I", "-c", program, cwd=tmp_path)
+
+
+def test_the_command_line_works_from_the_wheel(clean: Path, tmp_path: Path) -> None:
+    assert run(clean / "hushbid", "--version", cwd=tmp_path) == f"hushbid {hushbid.__version__}\n"
+    run(clean / "hushbid", "demo", "--people", "50", "--out", "demo", cwd=tmp_path)
+    assert (tmp_path / "demo" / "decisions.csv").read_text().count("\n") == 51
+    assert "--paper:" in (tmp_path / "demo" / "report.html").read_text()  # with the style sheets of the wheel

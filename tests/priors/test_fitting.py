@@ -1,0 +1,196 @@
+"""Priors fitted to a pilot: by maximum likelihood, judged on unseen data, and never for the pilot's own people."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from scipy import stats
+
+from hushbid.cli import main
+from hushbid.errors import InputError, PriorError
+from hushbid.priors import (
+    Beta,
+    Exponential,
+    Gamma,
+    LogNormal,
+    Mixture,
+    Prior,
+    TruncatedNormal,
+    Uniform,
+)
+from hushbid.priors.fitting import Fit, fit_priors
+from hushbid.priors.pilot import Pilot, prior_source, read_prior
+
+PRIORS: dict[str, Prior] = {
+    "uniform": Uniform(1, 2),
+    "exponential": Exponential(0.5),
+    "lognormal": LogNormal(0, 0.5),
+    "gamma": Gamma(2, 0.5),
+    "truncnormal": TruncatedNormal(1.0, 0.5, 0.0, np.inf),
+    "beta": Beta(2, 3, 0, 5),
+}
+
+
+def fitted(family: str, values: np.ndarray) -> Fit:
+    bounds = (0.0, 5.0) if family == "beta" else None
+    return next(fit for fit in fit_priors(values, bounds=bounds) if fit.family == family)
+
+
+@pytest.mark.parametrize("family", PRIORS)
+def test_no_nearby_parameters_are_likelier(family: str) -> None:
+    values = PRIORS[family].sample(300, rng=np.random.default_rng(1))
+    fit = fitted(family, values)
+    form = fit.prior.to_dict()
+    assert fit.log_likelihood == pytest.approx(float(np.sum(np.log(fit.prior.pdf(values)))))
+    for name, value in form.items():
+        if name in ("family", "low", "high"):
+            continue  # ends of a support have no interior optimum
+        for factor in (0.99, 1.01):
+            near = prior_source({**form, name: value * factor}).priors[""]
+            assert float(np.sum(np.log(near.pdf(values)))) <= fit.log_likelihood + 1e-6
+
+
+@pytest.mark.parametrize("family", ["lognormal", "gamma"])
+def test_the_fit_agrees_with_scipy(family: str) -> None:
+    values = PRIORS[family].sample(300, rng=np.random.default_rng(2))
+    prior = fitted(family, values).prior
+    if isinstance(prior, Gamma):
+        shape, _, scale = stats.gamma.fit(values, floc=0)
+        assert (prior.shape, prior.scale) == (pytest.approx(shape, rel=1e-5), pytest.approx(scale, rel=1e-5))
+    if isinstance(prior, LogNormal):
+        spread, _, scale = stats.lognorm.fit(values, floc=0)
+        assert (prior.sd_log, prior.mean_log) == (pytest.approx(spread), pytest.approx(np.log(scale)))
+
+
+@pytest.mark.parametrize("family", ["uniform", "lognormal", "gamma", "truncnormal"])
+def test_with_enough_people_the_right_family_comes_first(family: str) -> None:
+    values = PRIORS[family].sample(3000, rng=np.random.default_rng(3))
+    assert fit_priors(values)[0].family == family
+
+
+def test_where_no_family_fits_the_empirical_prior_comes_first() -> None:
+    values = Mixture([Uniform(1, 1.2), Uniform(3, 4)], [0.5, 0.5]).sample(400, rng=np.random.default_rng(4))
+    best = fit_priors(values)[0]
+    assert best.family == "empirical"
+    assert best.aic is None
+    assert not best.is_regular
+
+
+def test_a_pilot_may_contain_people_who_do_not_mind_at_all() -> None:
+    values = np.append(np.random.default_rng(5).exponential(size=50), 0.0)
+    assert "lognormal" not in {fit.family for fit in fit_priors(values)}
+
+
+@pytest.mark.parametrize(("values", "told"), [([1.0] * 20, "must differ"), ([1.0, 2.0], "at least 10 people")])
+def test_a_pilot_that_says_nothing_is_refused(values: list[float], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        fit_priors(np.array(values))
+
+
+# -- the file, and people who were in the pilot ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def pilot(tmp_path: Path) -> Path:
+    values = LogNormal(0, 0.5).sample(200, rng=np.random.default_rng(6))
+    lines = "".join(f"p{row},{value}\n" for row, value in enumerate(values.tolist()))
+    (tmp_path / "pilot.csv").write_text(f"id,sensitivity\n{lines}")
+    return tmp_path / "pilot.csv"
+
+
+def hushbid(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_the_prior_file_is_private_and_holds_no_id(pilot: Path) -> None:
+    out = pilot.with_name("prior.json")
+    done = hushbid("fit-prior", pilot, "--out", out, "--picture", pilot.with_name("prior.svg"), "--json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert result["chosen"] == result["fits"][0]["family"]
+    assert {row["family"] for row in result["fits"]} >= {"uniform", "gamma", "empirical"}
+    assert all(row["ironed"] >= row["sensitivity"] for row in result["virtual_cost"])
+    assert out.stat().st_mode & 0o077 == 0
+    assert '"p7"' not in out.read_text()
+    assert pilot.with_name("prior.svg").read_text().startswith("<")
+    assert read_prior(out).priors[""].to_dict() == result["prior"]
+
+
+def test_whoever_was_in_the_pilot_is_recognised_when_reporting(pilot: Path) -> None:
+    out, reports = pilot.with_name("prior.json"), pilot.with_name("reports.csv")
+    hushbid("fit-prior", pilot, "--out", out)
+    reports.write_text("id,sensitivity\nq1,1.0\np7,1.1\nq2,1.2\n")
+    refused = hushbid("price", reports, "--prior", out)
+    assert refused.exit_code == 2
+    assert "in which 1 of the people took part who now report" in refused.stderr
+    record = pilot.with_name("record.json")
+    accepted = hushbid("price", reports, "--prior", out, "--accept-pilot-overlap", "--record", record, "--json")
+    assert accepted.exit_code == 0, accepted.output
+    assert json.loads(record.read_text())["stamps"] == [
+        "prior fitted on participants: 1 of those who report were in the pilot"
+    ]
+
+
+def test_other_people_are_priced_without_a_stamp(pilot: Path) -> None:
+    out, reports = pilot.with_name("prior.json"), pilot.with_name("reports.csv")
+    hushbid("fit-prior", pilot, "--out", out)
+    reports.write_text("id,sensitivity\nq1,1.0\nq2,1.2\n")
+    record = pilot.with_name("record.json")
+    assert hushbid("price", reports, "--prior", out, "--record", record, "--json").exit_code == 0
+    content = json.loads(record.read_text())
+    assert content["stamps"] == []
+    assert '"overlap": 0' in content["notes"][0]
+
+
+def test_without_ids_an_overlap_is_unknown_and_that_is_what_is_recorded() -> None:
+    assert Pilot.of(None, 10).overlap(["a"]) is None
+    assert Pilot.of(["a", "b"], 2).overlap(["b", "c"]) == 1
+    assert Pilot.of(["a"], 1).hashes != Pilot.of(["a"], 1).hashes  # a new key each time
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--family", "beta"], "needs --range"),
+        (["--range", "0,0.5"], "--range must lie around all sensitivities"),
+        (["--range", "5"], "two numbers"),
+        (["--out", "prior.toml"], "must end in .json"),
+        (["--picture", "prior.png"], "--picture must end in .svg"),
+        (["--id-column", "name"], "must have the column 'name'"),
+        (["--sensitivity-column", "price"], "must have the column 'price'"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(arguments: list[str], told: str, pilot: Path) -> None:
+    done = hushbid("fit-prior", pilot, *arguments)
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_a_negative_sensitivity_is_named_by_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "pilot.csv"
+    path.write_text("id,sensitivity\n" + "".join(f"{row},{row - 3}\n" for row in range(12)))
+    done = hushbid("fit-prior", path)
+    assert done.exit_code == 2
+    assert "rows 0, 1, 2 do not" in done.stderr
+    assert "-3" not in done.stderr.replace(str(path), "")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("no json", "not JSON"),
+        ("[]", "must have format"),
+        ('{"format": "hushbid prior", "version": 2}', "version 1"),
+        ('{"format": "hushbid prior", "version": 1}', "KeyError"),
+        (
+            '{"format": "hushbid prior", "version": 1, "prior": {"family": "x"}, "pilot": {}}',
+            "cannot be read as a prior file",
+        ),
+    ],
+)
+def test_a_file_that_is_no_prior_is_refused(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "prior.json").write_text(content)
+    with pytest.raises(PriorError, match=told):
+        read_prior(tmp_path / "prior.json")

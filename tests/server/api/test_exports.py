@@ -1,0 +1,153 @@
+"""What can be taken away: payments, the log, the record, the report; each readable by what it is for."""
+
+import csv
+import io
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from hushbid.receipts.log import read_log
+from hushbid.record import Record
+from hushbid.server.api.exports import payments_csv
+from hushbid.server.domain.views import PaymentRow
+from hushbid.verification.receipts import verify_log
+from hushbid.verification.verifying import verify
+from tests.server.api.support import Live, sentence
+from tests.server.pages.support import words
+from tests.server.support import Play, decided, drafted, on_one_store, opened, released
+
+
+def test_the_record_the_log_and_the_report_are_what_the_tools_read(both: Live) -> None:
+    play = released(both.service, 5)
+    with both.client(both.auditor) as client:
+        record = client.get(f"/campaigns/{play.id}/record")
+        assert verify(Record.from_dict(record.json())).ok
+        assert record.headers["content-disposition"] == f'attachment; filename="{play.id}-record.json"'
+        log = client.get(f"/campaigns/{play.id}/events.jsonl")
+        assert log.headers["content-type"] == "application/jsonl"
+        root = client.get(f"/campaigns/{play.id}/public").json()["root"]
+        assert verify_log(read_log(log.content), root=root).ok
+        report = client.get(f"/campaigns/{play.id}/report")
+        assert report.headers["content-type"].startswith("text/html")
+        assert "default-src 'none'" in report.headers["content-security-policy"]
+        assert "Hours of sleep" in report.text
+        estimate = client.get(f"/campaigns/{play.id}/release").json()
+        assert 0 <= estimate["estimate"] <= 10 or estimate["estimate"] is not None
+
+
+def test_what_does_not_exist_yet_is_not_found(shared: Live) -> None:
+    play = opened(shared.service)
+    with shared.client(shared.analyst) as client:
+        for name in ("record", "release", "report"):
+            sentence(client.get(f"/campaigns/{play.id}/{name}"), 404)
+    with shared.client(play.token(0)) as client:
+        sentence(client.get("/participation/receipt"), 409)
+    with shared.client(drafted(shared.service).token(0)) as client:
+        assert client.get("/participation/menu").status_code in (404, 409)
+
+
+@on_one_store
+def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
+    play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=150)
+    with both.client(both.analyst) as client:
+        rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
+        view = client.get(f"/campaigns/{play.id}").json()
+        assert [row["label"] for row in rows] == ["'=1+1", "ann, the first", '"quoted"']
+        assert sum(100 * Decimal(row["due"]) for row in rows) == view["due"] == view["total_payment"] + 3 * 150
+        assert [row["fee"] for row in rows] == ["1.50"] * 3  # euros, as in every other column
+        paid = client.post(f"/campaigns/{play.id}/payments", json={"labels": ["=1+1"]}).json()["paid"]
+        assert [one["label"] for one in paid] == ["=1+1"]
+        rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
+        assert [float(row["due"]) == 0 for row in rows] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("+49 170 1234567", "+49 170 1234567"),
+        ("-5", "-5"),
+        ("+cmd|calc", "'+cmd|calc"),
+        ("@sum(A1)", "'@sum(A1)"),
+        ("=1", "'=1"),
+        ("", ""),
+        ("a=b", "a=b"),
+    ],
+)
+def test_no_label_becomes_a_formula(label: str, shown: str) -> None:
+    row = PaymentRow(
+        id="p1",
+        label=label,
+        payment=5,
+        fee=0,
+        paid=0,
+        due=5,
+        currency="JPY",
+        decimals=0,
+        paid_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    [read] = csv.DictReader(io.StringIO(payments_csv([row])))
+    assert (read["label"], read["due"]) == (shown, "5")
+
+
+def test_every_amount_is_in_units_of_the_currency_with_all_its_digits() -> None:
+    row = PaymentRow(id="p", label="a", payment=1, fee=20, paid=0, due=1007, currency="KWD", decimals=3, paid_at=None)
+    [read] = csv.DictReader(io.StringIO(payments_csv([row])))
+    assert [read[name] for name in ("payment", "fee", "paid", "due")] == ["0.001", "0.020", "0.000", "1.007"]
+
+
+def told(live: Live, play: Play) -> str:
+    """A campaign's report in words."""
+    with live.client(live.auditor) as client:
+        return words(client.get(f"/campaigns/{play.id}/report"))
+
+
+def test_the_report_states_what_is_owed_to_those_who_delivered_with_fees(shared: Live) -> None:
+    play = decided(shared.service, 40, participation_fee=100, buyer_weight=5_000.0)
+    decided_total = play.view.total_payment
+    assert "Fees for taking part come to EUR 40.00. Nothing of what is owed has been marked as paid." in told(
+        shared, play
+    )
+    assert "each due when she delivers" in told(shared, play)
+    play.deliver(range(15))
+    play.release()
+    owed = sum(row.payment for row in shared.service.payments(play.who, play.id))
+    assert owed < decided_total
+    shown = told(shared, play)
+    assert f"EUR {owed / 100:,.2f} is owed for the data of 15 of the 40 of 40 people it was bought from" in shown
+    assert f"Owed EUR {(owed + 4000) / 100:,.2f}" in shown
+    assert "15 delivered" in shown
+    assert "No account is kept" not in shown
+    assert "The server keeps an account of them over its campaigns" in shown
+    for false in ("It cost EUR", "Data were bought from", "Paid in all", "paid to"):
+        assert false not in shown
+    shared.service.mark_paid(play.who, play.id, None)
+    assert f"Paid EUR {(owed + 4000) / 100:,.2f}" in told(shared, play)
+    assert "All that is owed has been marked as paid." in told(shared, play)
+
+
+def test_the_report_does_not_tell_what_a_few_who_dropped_out_were_to_be_paid(shared: Live) -> None:
+    play = decided(shared.service, 40, buyer_weight=5_000.0)
+    play.deliver(range(1, 40))
+    play.release()
+    shared.service.mark_paid(play.who, play.id, [play.links[5].label])
+    owed = [row.payment for row in shared.service.payments(play.who, play.id)]
+    shown = told(shared, play)
+    assert f"Payments of EUR {play.view.total_payment / 100:,.2f} were decided for 40 of 40 people" in shown
+    assert "not all did, and less is owed" in shown
+    assert "A part of what is owed has been marked as paid." in shown
+    assert f"{sum(owed) / 100:,.2f}" not in shown
+    assert "39 delivered" not in shown
+    assert "fewer than 20 did not deliver" in shown
+
+
+def test_the_report_of_a_campaign_that_nobody_delivered_to_says_so(shared: Live) -> None:
+    play = decided(shared.service, 6, participation_fee=100)
+    play.release(accept_nobody=True)
+    shown = told(shared, play)
+    assert "Nobody who was bought from delivered, so there is no estimate, and there will be none." in shown
+    assert (
+        "EUR 0.00 is owed for the data of 0 of the 6 of 6 people it was bought from."
+        " Fees for taking part come to EUR 6.00." in shown
+    )
+    assert "released yet" not in shown

@@ -1,0 +1,85 @@
+"""Nothing that belongs to one person stands in a log: no value, report, token or name, and no analyst's secret."""
+
+import logging
+import re
+
+import pytest
+
+from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
+from hushbid.errors import Conflict, HushbidError, NotAllowed
+from tests.server.api.support import SETTINGS, Live
+from tests.server.support import PASSWORD
+
+VALUES = {"xanthippe@example.org": 3.14159, "bartholomew@example.org": 7.77123, "quentin@example.org": 9.87531}
+REPORTS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937, "quentin@example.org": 1.41593}
+LINE = re.compile(r"(GET|PUT|POST|DELETE) (/api/v1[a-z0-9/{}.-]*|-) [1-5]\d\d \d+\.\d ms")
+
+
+def conduct(live: Live, setting: str) -> list[str]:
+    """A whole campaign with mistakes in it; returns everything that must not be in a log."""
+    secrets = [*VALUES, *(name.partition("@")[0] for name in VALUES), live.analyst, PASSWORD, "a wrong password"]
+    with AnalystClient(live.url) as stranger, pytest.raises(NotAllowed):
+        stranger.log_in("ann", "a wrong password")
+    with AnalystClient(live.url) as by_password:
+        by_password.log_in("ann", PASSWORD)
+        secrets += [by_password._transport.headers["X-CSRF-Token"], *by_password._transport._client.cookies.values()]
+    with AnalystClient(live.url, token=live.analyst) as analyst:
+        campaign = analyst.draft({**SETTINGS, "setting": setting, "participation_fee": 150}).id
+        links = analyst.invite(campaign, people=list(VALUES))
+        secrets += [link.token for link in links]
+        people = {link.label: ParticipantClient(live.url, link.token, keeper=MessageMemory()) for link in links}
+        analyst.open(campaign)
+        for name, person in people.items():
+            person.menu()
+            person.report(REPORTS[name])
+            with pytest.raises(HushbidError):
+                person.report(0.123456)
+        analyst.close_reporting(campaign)
+        analyst.wait(campaign)
+        for name, person in people.items():
+            with pytest.raises(Conflict):
+                person.report(REPORTS[name])
+            if setting == "central":
+                person.deliver_value(VALUES[name])
+                with pytest.raises(Conflict):
+                    person.deliver_value(5.4321)
+            else:
+                person.deliver_privately(VALUES[name])
+        analyst.release(campaign)
+        assert analyst.wait(campaign).state == "released"
+        for person in people.values():
+            person.receipt()
+            person.export()
+            person.close()
+        analyst.payments_csv(campaign)
+        analyst.mark_paid(campaign)
+        analyst.record(campaign)
+    return [*secrets, *map(str, (*VALUES.values(), *REPORTS.values())), "0.123456", "5.4321"]
+
+
+@pytest.mark.parametrize(
+    ("installation", "setting"), [("postgresql", "central"), ("sqlite", "local")], indirect=["installation"]
+)
+def test_no_log_line_holds_anything_personal(both: Live, caplog: pytest.LogCaptureFixture, setting: str) -> None:
+    with caplog.at_level(logging.DEBUG):
+        secrets = conduct(both, setting)
+    lines = [record for record in caplog.records if not record.name.startswith(("httpx", "httpcore"))]  # the test's own
+    text = "\n".join(f"{record.name} {record.getMessage()} {record.args} {record.exc_text}" for record in lines)
+    assert "hushbid.access" in text
+    assert [secret for secret in secrets if secret in text] == []
+
+
+def test_the_access_log_has_patterns_instead_of_paths(shared: Live, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "hushbid.access"):
+        secrets = conduct(shared, "central")
+        with shared.client() as client:
+            client.get("/campaigns/c0ffee/public?cursor=hb_p_secret")
+            client.get("/hb_p_secret")
+            client.request("HB_P_SECRET", "/health")
+    lines = [record.getMessage() for record in caplog.records if record.name == "hushbid.access"]
+    assert len(lines) > 30
+    assert [line for line in lines if not (LINE.fullmatch(line) or line.startswith("OTHER "))] == []
+    assert "hb_p_" not in "\n".join(lines).lower()
+    assert "c0ffee" not in "\n".join(lines)
+    assert secrets
+    assert any("/api/v1/campaigns/{campaign}/open" in line for line in lines)

@@ -1,0 +1,43 @@
+"""A browser for each file of tests, and a server with an analyst and an auditor on each store."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from hushbid.server.service import Service
+from tests.server.api.support import Live, live
+from tests.server.pages.support import FLAGS
+from tests.server.support import Installation
+
+
+@pytest.fixture(scope="module")
+def browser(require: Callable[[str], Path]) -> Iterator[Browser]:
+    path = require("chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(path), chromium_sandbox=False, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def site(service: Service) -> Iterator[Live]:
+    """A server on each store in turn."""
+    with live(service) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def either(common: Service) -> Iterator[Live]:
+    """One server on each store for all tests of a file that mind nobody else's campaigns."""
+    with live(common) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One server for a whole file of tests, on SQLite."""
+    folder: Path = tmp_path_factory.mktemp("shared")
+    with Installation(folder / "home", None).start() as service, live(service) as running:
+        yield running

@@ -1,0 +1,259 @@
+"""What the pages say is so: intervals hold, losses were lost, keys are destroyed, and nothing is done unasked."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hushbid.documents import parsed
+from hushbid.record import Record
+from hushbid.server.pages import choice
+from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.texts import languages
+from hushbid.server.pages.writing import Writing, sureness
+from hushbid.verification.verifying import verify
+from tests.server.api.support import Live
+from tests.server.pages.support import Visitor, words
+from tests.server.support import PASSWORD, Play, decided, drafted, opened, released
+
+MARGIN = re.compile(r"± ([\d.,]+)")
+
+
+def page(live: Live, path: str, *, name: str | None = None, token: str | None = None, language: str = "en") -> str:
+    """A page in words, for staff, for a participant or for anybody."""
+    with Visitor(live.url, **{"Accept-Language": language}) as visitor:
+        if name is not None:
+            visitor.log_in(name, PASSWORD)
+        if token is not None:
+            visitor.come_in(token)
+        return words(visitor.get(path))
+
+
+@pytest.fixture(scope="module")
+def ann(shared: Live) -> Iterator[Visitor]:
+    with Visitor(shared.url) as visitor:
+        visitor.log_in("ann", PASSWORD)
+        yield visitor
+
+
+@pytest.fixture(scope="module")
+def thinned(shared: Live) -> Play:
+    """Forty people were bought from, and ten of them delivered."""
+    asked = {"question": "How long did you sleep?", "unit": "hours", "description": "For the sleep laboratory."}
+    play = decided(
+        shared.service, 40, buyer_weight=5_000.0, public_estimate=True, participation_fee=100, retention_days=7, **asked
+    )
+    play.deliver(range(10))
+    assert play.release().state == "done"
+    return play
+
+
+# -- the average -------------------------------------------------------------------------------------------------------
+
+
+def test_every_interval_on_a_page_holds_for_what_was_delivered(shared: Live, thinned: Play) -> None:
+    found = Record.from_dict(parsed(shared.service.record(thinned.who, thinned.id))).release
+    assert found is not None
+    real, planned = found.error.half_width(0.95), found.planned_error.half_width(0.95)
+    assert real > 2 * planned, "or the test shows nothing"
+    readers: list[tuple[dict[str, Any], str, float]] = [
+        ({"name": "ann"}, f"/campaigns/{thinned.id}", 1.1),
+        ({"name": "otto"}, f"/campaigns/{thinned.id}", 1.1),
+        ({"token": thinned.fresh(0)}, "/p", math.inf),
+        ({}, f"/c/{thinned.id}", math.inf),
+    ]
+    for reader, path, most in readers:
+        shown = page(shared, path, **reader)
+        (half,) = MARGIN.findall(shown)
+        assert real <= float(half) <= most * real, shown
+
+
+def test_an_average_carries_no_digits_far_below_its_error(shared: Live, thinned: Play) -> None:
+    for path in (f"/campaigns/{thinned.id}", "/campaigns"):
+        shown = re.search(r"The average (\S+) hours", page(shared, path, name="ann"))
+        assert shown is not None
+        assert len(shown[1].partition(".")[2]) <= 1, shown[1]
+
+
+def test_the_public_page_names_the_question_and_the_unit(shared: Live, thinned: Play) -> None:
+    shown = page(shared, f"/c/{thinned.id}")
+    assert "How long did you sleep?" in shown
+    assert "0 to 10 hours" in shown
+
+
+def test_the_overview_shows_what_people_consented_to(shared: Live, thinned: Play) -> None:
+    shown = page(shared, f"/campaigns/{thinned.id}", name="otto")
+    for told in (
+        "What people are told before they agree For the sleep laboratory.",
+        "Days to keep the key to values after the release 7",
+        "Whoever withdraws keeps the participation fee no",
+        "Everybody may see the average yes",
+    ):
+        assert told in shown
+
+
+# -- consent and choice ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [
+        (0, {"en": "as soon as the average has been drawn", "de": "sobald der Durchschnitt gezogen ist"}),
+        (1, {"en": "one day after", "de": "einen Tag nach"}),
+        (30, {"en": "30 days after", "de": "30 Tage nach"}),
+    ],
+)
+def test_consent_says_when_the_key_is_destroyed(shared: Live, days: int, told: dict[str, str]) -> None:
+    play = opened(shared.service, 2, retention_days=days)
+    for language, sentence in told.items():
+        shown = page(shared, "/p", token=play.fresh(0), language=language)
+        assert sentence in shown
+        assert "destroyed afterwards" not in shown
+
+
+@pytest.mark.parametrize("language", languages().values(), ids=lambda texts: texts.language)
+def test_no_sentence_promises_more_than_what_taking_part_adds(language: Any) -> None:
+    told = " ".join(language.texts.values())
+    for false in ("whatever else she knows", "was immer sie sonst weiß", "more is impossible", "mehr ist unmöglich"):
+        assert false not in told
+    for name in ("consent.most_text", "choice.lede", "offer.lede", "odds.caption", "consent.step_decide_text"):
+        assert {"en": "hat you give", "de": "was Sie geben"}[language.language] in language.texts[name], name
+
+
+@pytest.mark.parametrize("cap", [0.99, 1.0, 1.5, 2.0, 5.0])
+def test_the_choice_shows_no_loss_above_the_limit_and_one_limit_only(shared: Live, cap: float) -> None:
+    play = opened(shared.service, 3, max_privacy_loss=cap)
+    write = Writing(languages()["en"])
+    with Visitor(shared.url) as her:
+        her.come_in(play.fresh(0))
+        her.get("/p/choice?agreed=yes")
+        step = choice.step_of(shared.service.participation(play.token(0)))
+        shown = words(her.send("/p/choice", "/p/choice?agreed=yes", price=str(1.4 * step), agreed="yes"))
+    losses = [float(one) for one in re.findall(r"privacy loss ([\d.]+)", shown)]
+    assert step in losses
+    assert max(losses) <= cap
+    assert max(float(one) for one in re.findall(r"([\d.]+) %", shown.partition("The whole menu")[2])) <= 100
+    assert f"Never more than {write.sure(cap)}".replace("\u00a0", " ") in shown
+    assert "could become sure at most" not in shown
+    assert "Then sure at most" not in shown
+
+
+def test_bounds_are_rounded_up() -> None:
+    write = Writing(languages()["en"])
+    for loss in (0.1, 0.123456, 0.5, 0.9999, 1.0, 1.2345678, 2.0, 4.99, 6.5):
+        assert float(write.sure(loss).removesuffix("\u00a0%")) >= 100 * sureness(loss)
+        assert loss <= float(write.at_most(loss)) <= 1.01 * loss
+
+
+def test_what_is_only_reserved_is_not_given_up(shared: Live) -> None:
+    people = [f"given-up-{number}@example.org" for number in range(3)]
+    opened(shared.service, people, max_privacy_loss=0.5)
+    play = released(shared.service, people)
+    ledger = shared.service.personal_ledger(play.token(0))
+    lost = shared.service.participation(play.token(0)).delivered_loss
+    assert (ledger.given_up, ledger.reserved) == (lost, 0.5)
+    assert ledger.total == pytest.approx(ledger.given_up + 0.5)
+    shown = page(shared, "/p/given-up", token=play.fresh(0))
+    assert f"A privacy loss of {Writing(languages()['en']).at_most(ledger.given_up)} in all" in shown
+    assert "A further 0.5 is reserved or promised: you have not given it up" in shown
+    only = opened(shared.service, ["reserved-only@example.org", "somebody@example.org"])
+    shown = page(shared, "/p/given-up", token=only.fresh(0))
+    assert "What you have given up Nothing so far." in shown
+
+
+def test_whoever_withdrew_after_the_decision_is_told_that_her_price_stays(shared: Live) -> None:
+    play = decided(shared.service, 3)
+    shared.service.withdraw(play.token(0))
+    shown = page(shared, "/p", token=play.fresh(0))
+    assert "What you had given has been erased" not in shown
+    assert "Your price stays in the confidential record" in shown
+
+
+# -- staff -------------------------------------------------------------------------------------------------------------
+
+
+def test_nobody_is_said_to_have_been_told_anything(shared: Live) -> None:
+    play = decided(shared.service, 3)
+    shown = page(shared, f"/campaigns/{play.id}", name="ann")
+    assert "has been told" not in shown
+    assert "This server writes to nobody" in shown
+
+
+def test_checks_of_the_log_are_labelled_so(shared: Live, thinned: Play) -> None:
+    shown = page(shared, f"/campaigns/{thinned.id}/audit", name="otto")
+    labels = re.findall(r"(record|log) / ([a-z][a-z -]*) ", shown)
+    record = Record.from_dict(parsed(shared.service.record(thinned.who, thinned.id)))
+    assert [name for kind, name in labels if kind == "record"] == [check.name for check in verify(record).checks]
+    assert len([name for kind, name in labels if kind == "log"]) >= 4
+
+
+def test_typed_ids_are_invited_and_nothing_typed_is_left_aside(ann: Visitor, shared: Live) -> None:
+    play = drafted(shared.service, 2)
+    path = f"/campaigns/{play.id}/participants"
+    assert 'type="radio"' not in ann.get(path).text
+    made = ann.send(path, path, people="one@example.org\ntwo@example.org", once="i" * 32, count="")
+    assert "2 links" in words(made)
+    labels = [one.label for one in shared.service.participants(play.who, play.id).items]
+    assert labels[2:] == ["one@example.org", "two@example.org"]
+    for unclear in ({"people": "three@example.org", "count": "20"}, {"people": " ", "count": ""}):
+        refused = ann.send(path, path, once="j" * 32, **unclear)
+        assert refused.status_code == 422
+        assert "Fill in one of the three" in words(refused)
+    assert sum(shared.service.campaign(play.who, play.id).people.values()) == 4
+
+
+def test_nobody_is_marked_as_paid_unasked(ann: Visitor, shared: Live) -> None:
+    play = released(shared.service, 3)
+    payments, pay = f"/campaigns/{play.id}/payments", f"/campaigns/{play.id}/steps/pay"
+    due = shared.service.campaign(play.who, play.id).due
+    for fields in ({"who": "everybody"}, {"who": "chosen", "label": play.links[0].label}):
+        asked = ann.send(pay, payments, **fields)
+        assert asked.status_code == 200
+        assert "cannot be taken back" in words(asked)
+        assert shared.service.campaign(play.who, play.id).paid == 0
+    assert "1 people" in words(asked)
+    assert "Nobody was chosen" in words(ann.send(pay, payments, who="chosen"))
+    again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
+    assert ann.client.post(pay, data=again).status_code == 303
+    first = next(row for row in shared.service.payments(play.who, play.id) if row.label == play.links[0].label)
+    assert shared.service.campaign(play.who, play.id).paid == first.paid < due
+
+
+def test_a_link_is_not_replaced_unasked(ann: Visitor, shared: Live) -> None:
+    play = opened(shared.service, 2)
+    people, links = f"/campaigns/{play.id}/people", f"/campaigns/{play.id}/links"
+    asked = ann.send(links, people, label=play.links[0].label)
+    assert "worth nothing from then on" in words(asked)
+    assert "hb_p_" not in asked.text
+    assert shared.service.participation(play.token(0)).title, "her link still works"
+    assert "/p#hb_p_" in ann.send(links, people, label=play.links[0].label, sure="yes").text
+
+
+def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
+    play = decided(shared.service, 3, unit="hours")
+    with Visitor(shared.url, **{"Accept-Language": "de"}) as her:
+        her.come_in(play.fresh(0))
+        asked = her.send("/p/deliver", "/p", value="7.5")
+        assert "Diesen Wert abgeben? 7,5 hours" in words(asked)
+        assert shared.service.participation(play.token(0)).delivered_at is None
+        again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
+        assert her.client.post("/p/deliver", data=again).status_code == 303
+    assert shared.service.participation(play.token(0)).delivered_at is not None
+
+
+@pytest.mark.parametrize("language", languages().values(), ids=lambda texts: texts.language)
+def test_where_no_margin_may_be_told_the_page_says_so(language: Any) -> None:
+    release = {"estimate": 6.318234, "half_width": {"level": 0.95, "value": None}}
+    shown = shown_estimate(language, Writing(language), release, (0.0, 10.0), "")
+    assert shown is not None
+    assert shown.value in ("6", "6.3", "6,3")
+    assert shown.sentence == language.texts["estimate.anywhere"]
+    assert "band2" not in shown.picture
+
+
+def test_a_simulated_cost_is_not_shown_above_its_bound() -> None:
+    write = Writing(languages()["en"])
+    assert write.roughly(15_021, "EUR", 2) == "151.00\u00a0EUR"
+    assert write.roughly(15_021, "EUR", 2, most=15_030) == "150.30\u00a0EUR"

@@ -1,0 +1,213 @@
+"""An installation for tests, a clock that tests set, and people who play campaigns."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hushbid.disclosure import privatize
+from hushbid.priors import Uniform
+from hushbid.server.crash import Crash, no_crash
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.views import CampaignView, Invitation, JobView, Principal
+from hushbid.server.home import Home
+from hushbid.server.service import Service
+from hushbid.server.service.forecasting import Effort
+from hushbid.server.store import links
+from hushbid.server.store.database import Database
+from hushbid.server.store.rows import hashed
+from hushbid.server.store.transaction import Transaction
+
+PASSWORD = "correct horse battery staple"
+QUICK = Effort(least=2, most=5, seconds=0.0)
+NONCE = "0f" * 16
+on_one_store = pytest.mark.parametrize("installation", ["sqlite"], indirect=True)
+"""Above a test about what lies above the store, and does not depend on which one it is."""
+
+VALUES = (3.0, 7.5, 0.0, 10.0, 6.25, 1.0, 9.5, 4.0)
+
+
+class Clock:
+    """A clock that stands still until a test moves it, but never shows the same time twice."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(milliseconds=1)
+        return self.now
+
+    def pass_(self, **time: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**time)
+
+
+@dataclass
+class Installation:
+    """A folder and a database, on which a server may be started again and again."""
+
+    folder: Path
+    url: str | None
+    """None for the folder's own SQLite file."""
+
+    clock: Clock = field(default_factory=Clock)
+    patience: float = 0.05
+    """How long to wait for a server that is just dying, in seconds."""
+
+    def start(self, *, crash: Crash = no_crash, privacy_cap: float | None = None) -> Service:
+        home = Home.at(self.folder)
+        database = Database.sqlite(home.database) if self.url is None else Database(self.url, patience=self.patience)
+        try:
+            return Service(
+                home, database, clock=self.clock, crash=crash, privacy_cap=privacy_cap, effort=QUICK, least_people=1
+            )
+        except BaseException:
+            database.close()
+            raise
+
+
+def settings(**changes: Any) -> CampaignSettings:
+    """A small campaign in which everybody is bought from."""
+    usual: dict[str, Any] = {
+        "title": "Hours of sleep",
+        "question": "How many hours did you sleep last night?",
+        "prior": Uniform(1, 2),
+        "bounds": (0, 10),
+        "buyer_weight": 50.0,
+        "max_privacy_loss": 1.0,
+        "minimum_people": 2,
+    }
+    return CampaignSettings(**{**usual, **changes})
+
+
+def analyst(service: Service) -> Principal:
+    """Ann, the analyst."""
+    return user(service, "ann")
+
+
+def user(service: Service, name: str, role: Any = "analyst") -> Principal:
+    """Somebody who is created when first asked for."""
+    known = {one.name: one for one in service.users()}
+    return known[name] if name in known else service.create_user(name, role, PASSWORD)
+
+
+@dataclass
+class Play:
+    """A campaign and its people's links."""
+
+    service: Service
+    who: Principal
+    id: str
+    links: tuple[Invitation, ...]
+    sent: dict[str, Any] = field(default_factory=dict)
+    """What everybody's device keeps and sends again: in the local setting the first noisy value."""
+
+    @property
+    def view(self) -> CampaignView:
+        return self.service.campaign(self.who, self.id)
+
+    def link(self, row: int) -> str:
+        """What she was sent."""
+        return self.links[row].token
+
+    def token(self, row: int) -> str:
+        """The secret of a device of hers, which came in without using up her link."""
+        return seated(self.service, self.links[row].id)
+
+    def fresh(self, row: int) -> str:
+        """A link for another device of hers."""
+        return self.service.own_link(self.token(row)).token
+
+    @property
+    def seats(self) -> tuple[Invitation, ...]:
+        """Everybody, each with the secret of a device of hers in the place of her link."""
+        return tuple(replace(one, token=self.token(row)) for row, one in enumerate(self.links))
+
+    def report(self, rows: Sequence[int] | None = None) -> None:
+        for row in range(len(self.links)) if rows is None else rows:
+            self.service.report(self.token(row), 1.0 + row / (len(self.links) + 1))
+
+    def decide(self) -> JobView:
+        return self.service.wait(self.service.close_reporting(self.who, self.id), timeout=300)
+
+    def deliver(self, rows: Sequence[int] | None = None) -> None:
+        for row in range(len(self.links)) if rows is None else rows:
+            deliver(self.service, self.token(row), VALUES[row % len(VALUES)], kept=self.sent)
+
+    def release(self, **options: Any) -> JobView:
+        return self.service.wait(self.service.release(self.who, self.id, **options), timeout=300)
+
+    def on(self, service: Service) -> "Play":
+        """This campaign on a server that was started again."""
+        return replace(self, service=service)
+
+
+def secret_for(*device: object) -> str:
+    """What a device drew."""
+    return "hb_d_" + hashlib.sha256(repr(device).encode()).hexdigest()[:43]
+
+
+def seated(service: Service, participant: str) -> str:
+    """Let a device of somebody's in behind the server's back; the secret is the same whenever it is asked for."""
+    known: set[str] = service.__dict__.setdefault("_seated", set())
+    secret = secret_for("seat", participant)
+    if participant not in known:
+
+        def seat(tx: Transaction) -> None:
+            if not links.is_secret(tx.connection, hashed(secret)):
+                row = links.row(f"seat {participant}", participant, made_by="analyst", at=tx.at)
+                links.add(tx.connection, [{**row, "secret": hashed(secret), "used_at": tx.at}])
+
+        service._write("seat", seat)
+        known.add(participant)
+    return secret
+
+
+def nonce_for(*delivery: object) -> str:
+    """What a device keeps as the name of a delivery: another one for another."""
+    return hashlib.sha256(repr(delivery).encode()).hexdigest()[:32]
+
+
+def deliver(service: Service, token: str, value: float, *, kept: dict[str, Any]) -> None:
+    """Deliver as a participant's client does: the value, or the first message made from it."""
+    seen = service.participation(token)
+    if token not in kept and seen.promised:
+        noisy = seen.setting == "local"
+        kept[token] = privatize(value, seen.promised, seen.bounds).to_dict() if noisy else value
+    content = kept.get(token, value)
+    service.deliver(token, content, nonce=nonce_for(token, content))
+
+
+def drafted(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
+    """A campaign with invited people that has not opened."""
+    who = analyst(service)
+    campaign = service.draft(who, settings(**changes))
+    chosen: dict[str, Any] = {"count": people} if isinstance(people, int) else {"people": people}
+    return Play(service, who, campaign.id, service.invite(who, campaign.id, **chosen))
+
+
+def opened(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
+    """A campaign that takes reports."""
+    play = drafted(service, people, **changes)
+    service.open(play.who, play.id)
+    return play
+
+
+def decided(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
+    """A campaign that takes data; everybody reported."""
+    play = opened(service, people, **changes)
+    play.report()
+    assert play.decide().state == "done"
+    return play
+
+
+def released(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
+    """A campaign whose estimate is out; everybody delivered."""
+    play = decided(service, people, **changes)
+    play.deliver()
+    assert play.release().state == "done"
+    return play

@@ -1,0 +1,199 @@
+"""People's values on disk: neither the database, its write-ahead log nor a backup yields one."""
+
+import gzip
+import os
+import sqlite3
+import struct
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from hushbid.errors import CampaignError, Conflict
+from hushbid.server.service import Service
+from hushbid.server.store import backup
+from hushbid.server.vault import Vault
+from tests.server.postgres import Postgres
+from tests.server.support import NONCE, Installation, Play, decided, opened
+
+VALUES = (7.123456789012345, 2.7182818284590455, 9.869604401089358)
+REPORT = 1.4142135623730951
+
+
+def needles(value: float) -> list[bytes]:
+    """All ways in which a number may stand in a file."""
+    return [struct.pack("<d", value), struct.pack(">d", value), repr(value).encode(), repr(value)[:12].encode()]
+
+
+def found_in(files: Iterable[bytes], value: float) -> bool:
+    return any(needle in content for content in files for needle in needles(value))
+
+
+class Disk:
+    """Everything that somebody with the disk, or with a backup, could read."""
+
+    def __init__(self, installation: Installation, postgres: Postgres | None, programs: Path | None) -> None:
+        self.installation = installation
+        self.postgres = postgres
+        self.programs = programs
+
+    def everything(self, service: Service, tmp_path: Path) -> list[bytes]:
+        return [*self.files(), *self.backups(service, tmp_path)]
+
+    def files(self) -> list[bytes]:
+        paths = [path for path in self.installation.folder.rglob("*") if path.is_file()]
+        if self.postgres is not None:
+            paths += self.postgres.files(self.database)
+        return [path.read_bytes() for path in paths if path.exists()]
+
+    @property
+    def database(self) -> str:
+        assert self.installation.url is not None
+        return self.installation.url.rpartition("/")[2]
+
+    def backups(self, service: Service, tmp_path: Path) -> list[bytes]:
+        ours = tmp_path / "ours"
+        with service._read() as connection, ours.open("wb") as file:
+            backup.dump(connection, file, at="2026-03-01T12:00:00.000000Z")
+        return [gzip.decompress(ours.read_bytes()), self.theirs(tmp_path)]
+
+    def theirs(self, tmp_path: Path) -> bytes:
+        """A backup made with the database's own tools."""
+        if self.programs is not None:
+            assert self.installation.url is not None
+            dump = subprocess.run(
+                [self.programs / "pg_dump", self.installation.url], check=True, capture_output=True, timeout=60
+            )
+            return dump.stdout
+        copy = tmp_path / "copy.sqlite3"
+        with sqlite3.connect(self.installation.folder / "hushbid.sqlite3") as one, sqlite3.connect(copy) as other:
+            one.backup(other)
+        one.close()
+        other.close()
+        return copy.read_bytes()
+
+
+@pytest.fixture
+def disk(request: pytest.FixtureRequest, installation: Installation, require: Callable[[str], Path]) -> Disk:
+    if installation.url is None:
+        return Disk(installation, None, None)
+    return Disk(installation, request.getfixturevalue("postgres"), require("postgres"))
+
+
+def delivered(service: Service) -> Play:
+    play = opened(service, 3)
+    service.report(play.token(0), REPORT)
+    play.report([1, 2])
+    play.decide()
+    for link, value in zip(play.seats, VALUES, strict=True):
+        service.deliver(link.token, value, nonce=NONCE)
+    return play
+
+
+def test_no_value_is_on_disk_before_or_after_the_release(disk: Disk, tmp_path: Path) -> None:
+    with disk.installation.start() as service:
+        play = delivered(service)
+        content = disk.everything(service, tmp_path)
+        assert found_in(content[:-2], REPORT), "the search must find what is there"
+        assert found_in(content[-2:-1], REPORT)
+        assert found_in(content[-1:], REPORT)
+        assert [value for value in VALUES if found_in(content, value)] == []
+        play.release()
+        assert [value for value in VALUES if found_in(disk.everything(service, tmp_path), value)] == []
+    assert [value for value in VALUES if found_in(disk.files(), value)] == []
+
+
+def test_after_the_release_no_copy_of_the_database_can_be_opened(disk: Disk, tmp_path: Path) -> None:
+    with disk.installation.start() as service:
+        play = delivered(service)
+        key_file = next((disk.installation.folder / "keys" / "data").glob("*.key"))
+        key = key_file.read_bytes()
+        with service._read() as connection:
+            from hushbid.server.store import participants
+
+            stolen = participants.by_secret(connection, play.token(0))
+        assert stolen.delivery is not None
+        vault = Vault(key_file.parent)
+        assert vault.open(play.id, stolen.id, stolen.delivery) == struct.pack("<d", VALUES[0])
+        play.release()
+        assert not key_file.exists()
+        assert not any(key in content or key.hex().encode() in content for content in disk.files())
+        with pytest.raises(CampaignError, match="is not there"):
+            Vault(key_file.parent).open(play.id, stolen.id, stolen.delivery)
+        with service._read() as connection:
+            assert participants.by_secret(connection, play.token(0)).delivery is None
+        assert stolen.delivery not in b"".join(disk.backups(service, tmp_path))
+        assert stolen.delivery.hex().encode() not in b"".join(disk.backups(service, tmp_path))
+
+
+def test_a_withdrawn_report_leaves_the_file(disk: Disk) -> None:
+    with disk.installation.start() as service:
+        play = opened(service, 2)
+        service.report(play.token(0), REPORT)
+        service.withdraw(play.token(0))
+    if disk.postgres is None:
+        assert not found_in(disk.files(), REPORT)
+
+
+def test_a_ciphertext_opens_for_its_own_participant_and_campaign_only(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    vault.create("c1")
+    vault.create("c2")
+    sealed = vault.seal("c1", "p1", b"value")
+    assert vault.open("c1", "p1", sealed) == b"value"
+    assert vault.seal("c1", "p1", b"value") != sealed
+    changed = bytes([sealed[0] ^ 1]) + sealed[1:]
+    for campaign, participant, content in (("c1", "p2", sealed), ("c2", "p1", sealed), ("c1", "p1", changed)):
+        with pytest.raises(CampaignError, match="cannot be opened"):
+            vault.open(campaign, participant, content)
+
+
+def test_a_destroyed_key_is_never_made_anew(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    vault.create("c1")
+    path = tmp_path / "c1.key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    handle = os.open(path, os.O_RDONLY)
+    vault.destroy("c1")
+    vault.destroy("c1")
+    assert os.read(handle, 64) == bytes(32), "the key was overwritten before its file was removed"
+    os.close(handle)
+    assert not vault.holds("c1")
+    for again in (vault, Vault(tmp_path)):
+        with pytest.raises(Conflict, match="was destroyed"):
+            again.create("c1")
+        with pytest.raises(CampaignError):
+            again.seal("c1", "p1", b"value")
+
+
+def test_a_key_is_kept_as_long_as_the_settings_say(installation: Installation) -> None:
+    with installation.start() as service:
+        play = decided(service, 2, retention_days=3)
+        play.deliver()
+        play.release()
+        folder = installation.folder / "keys" / "data"
+        service.tick()
+        assert (folder / f"{play.id}.key").exists()
+        assert play.view.key_destroyed_at is None
+        installation.clock.pass_(days=3)
+        service.tick()
+        assert not (folder / f"{play.id}.key").exists()
+        assert play.view.key_destroyed_at is not None
+        assert service.events(play.who, play.id)[-1].kind == "key-destroyed"
+        assert service.export(play.token(0))["participant"]["value_is_stored_sealed"] is False
+
+
+def test_messages_and_logs_hold_no_value_no_report_and_no_token(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    import logging
+
+    caplog.set_level(logging.DEBUG)
+    with installation.start() as service:
+        play = delivered(service)
+        play.release()
+        told = caplog.text + str(service.events(play.who, play.id)) + str(service.participants(play.who, play.id))
+        told += repr(play.view) + str(service.payments(play.who, play.id))
+    for secret in (*map(repr, VALUES), repr(REPORT), *(link.token for link in (*play.links, *play.seats))):
+        assert secret not in told

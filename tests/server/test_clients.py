@@ -1,0 +1,476 @@
+"""The clients, the bots and `hushbid verify` against a real server, on both stores."""
+
+import ast
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from hushbid.cli import main
+from hushbid.client import AnalystClient, Invitation, MessageFolder, MessageMemory, ParticipantClient
+from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, RecordError, Throttled
+from hushbid.receipts.log import to_lines
+from hushbid.server.bot import STRATEGIES
+from hushbid.server.bots import SETTINGS, play_campaign, play_links
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.service import Service
+from hushbid.verification.receipts import verify_log, verify_receipt
+from hushbid.verification.verifying import verify
+from tests.server.serving import served
+from tests.server.support import PASSWORD, Installation, on_one_store, user
+
+SMALL: dict[str, Any] = {
+    "title": "Sleep",
+    "question": "How long did you sleep?",
+    "prior": "uniform:1,2",
+    "bounds": [0, 10],
+    "buyer_weight": 50.0,
+    "max_privacy_loss": 1.0,
+    "participation_fee": 150,
+    "minimum_people": 2,
+}
+KEPT = MessageMemory()
+"""What everybody's devices keep; by secrets, which no two campaigns share."""
+
+
+@pytest.fixture
+def url(service: Service) -> Iterator[str]:
+    with served(service) as address:
+        yield address
+
+
+@pytest.fixture
+def analyst(service: Service, url: str) -> Iterator[AnalystClient]:
+    user(service, "ann")
+    with AnalystClient(url, token=service.create_api_token("ann", "test")) as client:
+        yield client
+
+
+def report_all(invitations: list[Invitation]) -> None:
+    for row, one in enumerate(invitations):
+        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
+            client.report(1.0 + row / (len(invitations) + 1))
+
+
+def deliver_all(invitations: list[Invitation]) -> None:
+    for row, one in enumerate(invitations):
+        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
+            offer = client.participation()
+            if offer.wanted and offer.setting == "local":
+                client.deliver_privately(2.0 + row, offer=offer)
+            elif offer.wanted:
+                client.deliver_value(2.0 + row, offer=offer)
+
+
+def conducted(analyst: AnalystClient, n: int = 4, **changes: Any) -> tuple[str, list[Invitation]]:
+    """A campaign that was played to its end."""
+    seen: list[Invitation] = []
+    found = analyst.conduct(
+        {**SMALL, **changes},
+        count=n,
+        reporting=lambda all_: seen.extend(all_) or report_all(all_),
+        delivering=deliver_all,
+    )
+    assert found.state == "released"
+    return found.id, seen
+
+
+# -- bots ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_changed(
+    setting: str, analyst: AnalystClient
+) -> None:
+    played = asyncio.run(play_campaign(analyst, {**SETTINGS, "setting": setting}, n=40, strategy="mixed", seed=3))
+    facts = played.to_dict()
+    assert facts["problems"] == []
+    assert (played.state, facts["receipts"]) == ("released", 40)
+    assert set(facts["strategies"]) == {
+        *("truthful", "overstate", "understate", "drop-out", "decline", "withdraw", "late"),
+    }
+    assert facts["refused_as_expected"]["late"] > 0
+    assert 0 < facts["estimate"]["estimate"] < 24
+    rows = analyst.payments_csv(played.campaign).splitlines()[1:]
+    owed = {bot.receipt.body.participant: bot.receipt.body for bot in played.bots if bot.receipt is not None}
+    for row in rows:
+        name, *_ = row.split(",")
+        payment, fee = (round(100 * float(cell)) for cell in row.split(",")[2:4])
+        assert (payment, fee) == (owed[name].payment, owed[name].fee)
+
+
+@on_one_store
+@pytest.mark.parametrize("strategy", ["drop-out", "decline", "withdraw", "late"])
+def test_a_campaign_of_spoilsports_ends_well_too(strategy: str, analyst: AnalystClient) -> None:
+    played = asyncio.run(play_campaign(analyst, SETTINGS, n=8, strategy=strategy))
+    assert played.tally.problems == []
+    assert played.state in ("nothing_bought", "undelivered", "released")
+
+
+@on_one_store
+def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
+    grouped = {**SETTINGS, "prior": {"groups": {"day": "uniform:1,2", "night": "uniform:2,4"}}}
+    played = asyncio.run(play_campaign(analyst, grouped, n=12, strategy="truthful"))
+    assert played.tally.problems == []
+    assert analyst.campaign(played.campaign).content["people"]
+    again = asyncio.run(play_campaign(analyst, SETTINGS, n=5, strategy="truthful", identities=True))
+    assert again.ok
+    assert {row["person"] for row in analyst.ledger()}
+
+
+@on_one_store
+def test_bots_play_the_links_of_somebody_elses_campaign(analyst: AnalystClient) -> None:
+    campaign = analyst.draft(SETTINGS).id
+    tokens = [one.token for one in analyst.invite(campaign, count=10)]
+    analyst.open(campaign)
+    steps = iter([analyst.close_reporting, analyst.release])
+
+    async def analyst_acts(seconds: float) -> None:
+        next(steps)(campaign)
+        analyst.wait(campaign)
+
+    played = asyncio.run(play_links(analyst.url, tokens, strategy="truthful", sleep=analyst_acts))
+    assert (played.state, played.tally.problems) == ("released", [])
+
+
+@on_one_store
+def test_the_command_plays_a_campaign(service: Service, url: str, tmp_path: Path) -> None:
+    user(service, "ann")
+    (tmp_path / "token").write_text(service.create_api_token("ann", "bots"))
+    arguments = ["bots", url, "--n", "20", "--token-file", str(tmp_path / "token"), "--json"]
+    told = CliRunner().invoke(main, arguments)
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout)["ok"] is True
+    asked = CliRunner().invoke(
+        main, ["bots", url, "--n", "5", "--user", "ann", "--setting", "local"], input=f"{PASSWORD}\n"
+    )
+    assert asked.exit_code == 0, asked.output
+    assert "Nothing was lost, doubled or changed." in asked.stdout
+
+
+# -- receipts, log and record, checked offline ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_everything_a_campaign_leaves_behind_verifies_together(
+    setting: str, analyst: AnalystClient, tmp_path: Path
+) -> None:
+    campaign, invitations = conducted(analyst, setting=setting)
+    analyst.mark_paid(campaign)
+    assert analyst.close(campaign).state == "closed"
+    log, record, public = analyst.events(campaign), analyst.record(campaign), analyst.public(campaign)
+    (tmp_path / "log.jsonl").write_bytes(to_lines(log))
+    record.write(tmp_path / "record.json")
+    (tmp_path / "keys.json").write_text(json.dumps(analyst.keys().to_dict()))
+    fingerprint = analyst.keys().newest.public.fingerprint
+    assert verify(record).ok
+    found = verify_log(log, root=public["root"], head=public["last_event"], record=record)
+    assert {check.status for check in found.checks} == {"ok"}, found.summary()
+    for one in invitations:
+        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
+            receipt = client.receipt(fingerprint=fingerprint)
+        found = verify_receipt(receipt, fingerprint=fingerprint, root=public["root"], log=log, record=record)
+        assert {check.status for check in found.checks} == {"ok"}, found.summary()
+        (tmp_path / "receipt.json").write_bytes(receipt.to_json())
+    known = ["--log", "log.jsonl", "--record", "record.json", "--keys", "keys.json", "--fingerprint", fingerprint]
+    for arguments in (
+        ["receipt.json", *known, "--root", public["root"]],
+        ["log.jsonl", "--record", "record.json", "--root", public["root"], "--head", public["last_event"]],
+        ["record.json", "--log", "log.jsonl"],
+    ):
+        named = [str(tmp_path / one) if one.endswith((".json", ".jsonl")) else one for one in arguments]
+        told = CliRunner().invoke(main, ["verify", *named])
+        assert told.exit_code == 0, told.output
+
+
+@on_one_store
+def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient) -> None:
+    campaign = analyst.draft({**SMALL, "minimum_people": 5}).id
+    invitations = analyst.invite(campaign, count=6)
+    analyst.open(campaign)
+    report_all(invitations[:3])
+    analyst.close_reporting(campaign)
+    assert analyst.wait(campaign).state == "nothing_bought"
+    log = analyst.events(campaign)
+    for one in invitations:
+        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
+            receipt = client.receipt()
+        assert receipt.body.payment == 0
+        assert verify_receipt(receipt, log=log, root=analyst.public(campaign)["root"]).ok
+
+
+@on_one_store
+def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Service, analyst: AnalystClient) -> None:
+    _, invitations = conducted(analyst)
+    old = analyst.keys().newest.public.fingerprint
+    with ParticipantClient.from_link(invitations[0].link, keeper=KEPT) as client:
+        before = client.receipt(fingerprint=old)
+        service.home.signing.rotate()
+        after = client.receipt(fingerprint=old)
+        new = analyst.keys().newest.public.fingerprint
+        assert (before.key.fingerprint, after.key.fingerprint) == (old, new)
+        assert (before.body, before.root) == (after.body, after.root)
+        assert verify_receipt(before, fingerprint=new, keys=analyst.keys()).ok
+        service.home.signing.rotate(leaked=True)
+        assert not verify_receipt(after, fingerprint=old, keys=analyst.keys()).ok
+        with pytest.raises(RecordError, match="not to be relied on"):
+            client.receipt(fingerprint=new)
+
+
+# -- participants ------------------------------------------------------------------------------------------------------
+
+
+@on_one_store
+def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path: Path) -> None:
+    campaign = analyst.draft({**SMALL, "setting": "local"}).id
+    first, *others = analyst.invite(campaign, count=4)
+    keeper = MessageFolder(tmp_path / "values")
+    with ParticipantClient.from_link(first.link, keeper=keeper) as me:
+        with pytest.raises(Conflict, match="not opened"):
+            me.report(1.2)
+        analyst.open(campaign)
+        assert me.participation().state == "invited"
+        assert len(me.menu()["reports"]) > 2
+        with pytest.raises(InputError, match="from 1 up"):
+            me.report(0.5)
+        with pytest.raises(NotAllowed, match="not decided yet"):
+            me.deliver_privately(5.0)
+        assert me.report(1.4).report == 1.4
+        assert me.report(1.1).report == 1.1
+        report_all(others)
+        analyst.close_reporting(campaign)
+        analyst.wait(campaign)
+        with pytest.raises(Conflict, match="possible to answer"):
+            me.report(1.0)
+        offer = me.participation()
+        assert offer.wanted
+        assert offer.payment is not None
+        assert offer.payment >= offer.cost(1.1) - 1e-6
+        with pytest.raises(NotAllowed, match="local, not central"):
+            me.deliver_value(5.0)
+        for value in (5.0, 5.0, 9.0):  # the first noisy value is sent again, and the server knows it
+            assert me.deliver_privately(value).state == "delivered"
+        with pytest.raises((Conflict, NotFound)):
+            me.receipt()
+        analyst.release(campaign)
+        analyst.wait(campaign)
+        receipt = me.receipt(fingerprint=analyst.keys().newest.public.fingerprint)
+        assert (receipt.body.report, receipt.body.promised) == (1.1, offer.promised)
+        assert (receipt.body.payment, receipt.body.fee) == (offer.payment, 150)
+        assert me.participation().due == receipt.body.payment + 150
+        with pytest.raises(Conflict):
+            me.withdraw()
+        assert me.export()
+        assert me.ledger()["rows"] == [] or me.ledger()["total"] >= 0
+
+
+@on_one_store
+def test_nobody_sees_anything_with_a_wrong_secret(url: str, analyst: AnalystClient) -> None:
+    campaign = analyst.draft(SMALL).id
+    one, _ = analyst.invite(campaign, count=2)
+    analyst.open(campaign)
+    with ParticipantClient(url, one.token[:-4] + "AAAA", keeper=KEPT) as stranger:
+        for ask in (stranger.participation, stranger.menu, stranger.receipt, stranger.export, stranger.withdraw):
+            with pytest.raises(NotAllowed):
+                ask()
+    with ParticipantClient(url, one.token, keeper=KEPT) as me, AnalystClient(url, token=one.token) as nosy:
+        assert me.participation().campaign == campaign
+        with pytest.raises(NotAllowed):
+            nosy.campaign(campaign)
+
+
+@on_one_store
+def test_a_renewed_link_replaces_the_old_one(analyst: AnalystClient) -> None:
+    campaign = analyst.draft(SMALL).id
+    one, _ = analyst.invite(campaign, people=["ann@example.org", "bob@example.org"])
+    analyst.open(campaign)
+    new = analyst.renew_link(campaign, "ann@example.org")
+    with ParticipantClient.from_link(one.link, keeper=KEPT) as old, pytest.raises(NotAllowed):
+        old.participation()
+    with ParticipantClient.from_link(new.link, keeper=KEPT) as me:
+        assert me.participation().participant == one.id
+
+
+def test_a_link_opens_one_device_and_a_link_of_her_own_another(analyst: AnalystClient, tmp_path: Path) -> None:
+    campaign = analyst.draft(SMALL).id
+    one, _ = analyst.invite(campaign, count=2)
+    analyst.open(campaign)
+    here, there = MessageFolder(tmp_path / "here"), MessageFolder(tmp_path / "there")
+    for _ in range(2):  # another process on the same device repeats the exchange
+        with ParticipantClient.from_link(one.link, keeper=here) as me:
+            me.report(1.2)
+    with (
+        ParticipantClient.from_link(one.link, keeper=there) as copy,
+        pytest.raises(NotAllowed, match="used before"),
+    ):
+        copy.withdraw()
+    with ParticipantClient.from_link(one.link, keeper=here) as me:
+        own = me.own_link()
+    with ParticipantClient.from_link(own, keeper=there) as also_me:
+        assert also_me.participation().report == 1.2
+        assert len(also_me.devices()["devices"]) == 2
+        assert len(also_me.end_other_devices()["devices"]) == 1
+    with ParticipantClient.from_link(one.link, keeper=here) as me, pytest.raises(NotAllowed, match="another device"):
+        me.participation()
+
+
+# -- analysts and auditors --------------------------------------------------------------------------------------------
+
+
+@on_one_store
+def test_an_analyst_logs_in_with_a_password_and_scripts_a_campaign(service: Service, url: str) -> None:
+    user(service, "ann")
+    with AnalystClient(url) as client:
+        with pytest.raises(NotAllowed, match="Log in"):
+            list(client.campaigns())
+        with pytest.raises(NotAllowed, match="wrong"):
+            client.log_in("ann", "not the password")
+        client.log_in("ann", PASSWORD)
+        campaign, _ = conducted(client)
+        assert [one.id for one in client.campaigns()] == [campaign]
+        assert client.estimate(campaign)["estimate"]
+        client.log_out()
+        with pytest.raises(NotAllowed):
+            client.campaign(campaign)
+
+
+@on_one_store
+def test_guessing_passwords_is_slowed_down(service: Service, url: str) -> None:
+    user(service, "ann")
+    with AnalystClient(url, attempts=1) as client:
+        for _ in range(20):
+            try:
+                client.log_in("ann", "a guess")
+            except Throttled:
+                return
+            except NotAllowed:
+                continue
+    pytest.fail("nobody slowed the guessing down")
+
+
+@on_one_store
+def test_an_auditor_reads_everything_and_changes_nothing(service: Service, url: str, analyst: AnalystClient) -> None:
+    campaign, _ = conducted(analyst)
+    user(service, "otto", "auditor")
+    with AnalystClient(url, token=service.create_api_token("otto", "test")) as auditor:
+        assert verify(auditor.record(campaign)).ok
+        assert verify_log(auditor.events(campaign)).ok
+        assert all(one["label"] is None for one in auditor.participants(campaign))
+        for change in (
+            lambda: auditor.draft(SMALL),
+            lambda: auditor.mark_paid(campaign),
+            lambda: auditor.invite(campaign, count=1),
+            lambda: auditor.close(campaign),
+        ):
+            with pytest.raises(NotAllowed):
+                change()
+
+
+@on_one_store
+def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) -> None:
+    campaign = analyst.draft(SMALL).id
+    assert analyst.change(campaign, {**SMALL, "title": "Other"}).content["settings"]["title"] == "Other"
+    assert analyst.preview(campaign, people=5)["spending"]["people"] == 5
+    analyst.discard(campaign)
+    with pytest.raises(NotFound):
+        analyst.campaign(campaign)
+    with pytest.raises(InputError, match="title"):
+        analyst.draft({**SMALL, "title": ""})
+    cancelled = analyst.draft(SMALL).id
+    analyst.invite(cancelled, count=2)
+    analyst.open(cancelled)
+    assert analyst.cancel(cancelled, reason="Nobody came.").content["reason"] == "Nobody came."
+
+
+def test_long_lists_come_in_pages(analyst: AnalystClient) -> None:
+    campaign = analyst.draft(SMALL).id
+    invited = analyst.invite(campaign, count=1203)
+    assert [one["id"] for one in analyst.participants(campaign)] == [one.id for one in invited]
+
+
+class LosesAnswers(httpx.HTTPTransport):
+    """A network that carries every request to the server, and loses the first answers."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.left = times
+        self.asked = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = super().handle_request(request)
+        self.asked += 1
+        if self.left > 0:
+            self.left -= 1
+            response.read()
+            response.close()
+            raise httpx.ReadError("the answer got lost")
+        return response
+
+
+def test_answers_that_get_lost_double_nothing(service: Service, url: str) -> None:
+    user(service, "ann")
+    token = service.create_api_token("ann", "test")
+
+    def losing(times: int) -> AnalystClient:
+        return AnalystClient(url, token=token, network=LosesAnswers(times), sleep=lambda seconds: None)
+
+    with losing(2) as client:
+        campaign = client.draft(SMALL).id
+        assert len(list(client.campaigns())) == 1
+    with losing(3) as client:
+        invitations = client.invite(campaign, count=4)
+        assert len(list(client.participants(campaign))) == len(invitations) == 4
+    for step in ("open", "close_reporting", "release"):
+        with losing(1) as client:
+            getattr(client, step)(campaign)
+            client.wait(campaign)
+        if step == "open":
+            for row, one in enumerate(invitations):
+                network = LosesAnswers(0)
+                with ParticipantClient(url, one.token, keeper=KEPT, network=network, sleep=lambda seconds: None) as me:
+                    shown = me.participation()
+                    network.left = 1
+                    me.report(1.0 + row / 10, offer=shown)
+        if step == "close_reporting":
+            deliver_all(invitations)
+    with losing(0) as client:
+        kinds = [event.kind for event in client.events(campaign)]
+    assert kinds.count("reported") == 4
+    assert len([kind for kind in kinds if kind == "released"]) == 1
+
+
+def test_a_client_outlives_a_restart_of_the_server(installation: Installation) -> None:
+    with installation.start() as service:
+        user(service, "ann")
+        token = service.create_api_token("ann", "test")
+        with served(service) as url, AnalystClient(url, token=token) as analyst:
+            campaign = analyst.draft(SMALL).id
+            invitations = analyst.invite(campaign, count=3)
+            analyst.open(campaign)
+    with ExitStack() as later:
+
+        def start_again(seconds: float) -> None:
+            service = later.enter_context(installation.start())
+            later.enter_context(served(service, int(url.rpartition(":")[2])))
+
+        with ParticipantClient(url, invitations[0].token, keeper=KEPT, sleep=start_again) as me:
+            assert me.report(1.25).state == "reported"
+
+
+def test_the_page_about_scripting_uses_settings_and_methods_that_exist() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "script-a-campaign.md").read_text(encoding="utf-8")
+    [told] = re.findall(r"analyst\.draft\(\s*(\{.*?\})\s*\)", page, flags=re.DOTALL)
+    assert CampaignSettings.from_dict(ast.literal_eval(told)).setting == "local"
+    for client, kind in (("analyst", AnalystClient), ("me", ParticipantClient)):
+        named = set(re.findall(rf"\b{client}\.(\w+)\(", page))
+        assert len(named) > 3
+        assert all(callable(getattr(kind, name, None)) for name in named), named
+    rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", page, flags=re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"[a-z-]+", row)} == set(STRATEGIES)

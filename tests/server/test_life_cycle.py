@@ -1,0 +1,479 @@
+"""A campaign from draft to closed, and every way it can end, on both stores."""
+
+import math
+from collections import Counter
+
+import pytest
+
+from hushbid.disclosure import privatize
+from hushbid.documents import parsed
+from hushbid.errors import Conflict, DataError, InputError, NotAllowed, NotFound, ReportError
+from hushbid.priors import Uniform
+from hushbid.record import Record
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.service import Service
+from hushbid.server.vault import Vault
+from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
+from hushbid.verification.verifying import verify
+from tests.server.support import NONCE, Installation, decided, drafted, on_one_store, opened, released, settings, user
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_a_whole_campaign_ends_with_one_estimate_that_everybody_can_check(service: Service, setting: str) -> None:
+    play = opened(service, 6, setting=setting, participation_fee=100, buyer_weight=2.0)
+    play.report(range(5))
+    service.decline(play.token(5))
+    assert play.decide().state == "done"
+    promised = [row for row in range(5) if service.participation(play.token(row)).promised]
+    play.deliver(promised[1:])
+    assert play.release().state == "done"
+    view = play.view
+    assert view.state is CampaignState.RELEASED
+    assert view.release is not None
+    assert math.isfinite(view.release["estimate"])
+    record = Record.from_dict(parsed(service.record(play.who, play.id)))
+    log = service.events(play.who, play.id)
+    assert verify_logged_record(record, log=log).ok
+    assert verify_log(log, root=view.root, record=record).ok
+    keys = service.keys()
+    for link in play.seats:
+        receipt = service.receipt(link.token)
+        found = verify_receipt(
+            receipt, fingerprint=keys.newest.public.fingerprint, keys=keys, root=view.root, log=log, record=record
+        )
+        assert found.ok, found
+    seen = service.participation(play.token(0)).estimate
+    assert seen == {name: value for name, value in view.release.items() if name != "delivered_half_width"}
+
+
+def test_states_of_people_after_every_step(service: Service) -> None:
+    play = opened(service, 7)
+    assert play.view.people == {"invited": 7}
+    play.report(range(5))
+    service.decline(play.token(5))
+    service.withdraw(play.token(4))
+    assert play.view.people == {"declined": 1, "invited": 1, "reported": 4, "withdrawn": 1}
+    play.decide()
+    assert play.view.people == {"absent": 1, "declined": 1, "promised": 4, "withdrawn": 1}
+    play.deliver([0, 1, 2])
+    service.withdraw(play.token(2))
+    assert play.view.people == {"absent": 1, "declined": 1, "delivered": 2, "promised": 1, "withdrawn": 2}
+    play.release()
+    assert play.view.people == {"absent": 1, "declined": 1, "delivered": 2, "dropped": 1, "withdrawn": 2}
+    assert service.close_campaign(play.who, play.id, accept_unpaid=True).state is CampaignState.CLOSED
+
+
+def test_the_last_report_counts_and_the_same_one_again_changes_nothing(service: Service) -> None:
+    play = opened(service)
+    play.report()
+    before = len(service.events(play.who, play.id))
+    assert service.report(play.token(0), 1.0).report == 1.0
+    assert len(service.events(play.who, play.id)) == before
+    assert service.report(play.token(0), 1.75).report == 1.75
+    assert [event.kind for event in service.events(play.who, play.id, after=before)] == ["report-changed"]
+    play.decide()
+    record = Record.from_dict(parsed(service.record(play.who, play.id)))
+    assert record.ids is not None
+    assert record.outcome.reports[record.ids.index(play.links[0].id)] == 1.75
+
+
+@on_one_store
+def test_a_report_that_is_no_price_is_refused_without_repeating_it(service: Service) -> None:
+    play = opened(service, 2)
+    for value in (0.99, -1, math.nan, math.inf, -math.inf, "1.5", None, True, 10**400, [1.5]):
+        with pytest.raises(ReportError, match="from 1 up") as refusal:
+            service.report(play.token(0), value)
+        assert "0.99" not in str(refusal.value)
+    assert service.participation(play.token(0)).state is ParticipantState.INVITED
+
+
+def test_reports_after_the_deadline_or_the_decision_are_refused(installation: Installation) -> None:
+    with installation.start() as service:
+        by = installation.clock.now.replace(hour=18)
+        play = opened(service, 3, report_by=by)
+        play.report([0, 1])
+        installation.clock.pass_(hours=6)
+        with pytest.raises(Conflict, match="deadline for reports"):
+            service.report(play.token(2), 1.5)
+        with pytest.raises(Conflict, match="deadline for reports"):
+            service.decline(play.token(2))
+        play.decide()
+        with pytest.raises(Conflict, match="made its decision"):
+            service.report(play.token(2), 1.5)
+
+
+def test_the_first_delivery_counts_and_later_ones_are_answered_alike_whatever_they_carry(service: Service) -> None:
+    play = decided(service)
+    assert service.deliver(play.token(0), 3, nonce=NONCE).state is ParticipantState.DELIVERED
+    before = service.events(play.who, play.id)
+    anything: list[object] = [3.0, 4.0, 11.0, math.nan, "3", None, {"value": 3}]
+    for given in anything:
+        assert service.deliver(play.token(0), given, nonce=NONCE).state is ParticipantState.DELIVERED
+        with pytest.raises(Conflict, match=r"^Something was delivered before, and the first delivery stands\.$"):
+            service.deliver(play.token(0), given, nonce=NONCE[::-1])
+    assert service.events(play.who, play.id) == before
+    service.withdraw(play.token(0))
+    with pytest.raises(Conflict, match="withdrew"):
+        service.deliver(play.token(0), 3.0, nonce=NONCE)
+
+
+@on_one_store
+def test_a_delivery_needs_a_nonce_of_128_bits(service: Service) -> None:
+    play = decided(service, 2)
+    for nonce in ("", "0f" * 15, "0F" * 16, "0f" * 17, "x" * 32, None, 7, "٠" * 32):
+        with pytest.raises(InputError, match=r"^nonce must be 32 hexadecimal digits"):
+            service.deliver(play.token(0), 3.0, nonce=nonce)
+    assert service.participation(play.token(0)).state is ParticipantState.PROMISED
+
+
+@on_one_store
+def test_a_later_delivery_is_answered_without_opening_the_first(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = decided(service, 2)
+    service.deliver(play.token(0), 3.0, nonce=NONCE)
+
+    def opened_(*_: object) -> bytes:
+        raise AssertionError("nothing may be opened")
+
+    monkeypatch.setattr(Vault, "open", opened_)
+    monkeypatch.setattr(Vault, "seal", opened_)
+    service.deliver(play.token(0), 3.0, nonce=NONCE)
+    with pytest.raises(Conflict):
+        service.deliver(play.token(0), 3.0, nonce=NONCE[::-1])
+
+
+@on_one_store
+def test_a_central_value_outside_the_range_is_refused_without_repeating_it(service: Service) -> None:
+    play = decided(service, 2)
+    for value in (-0.01, 10.01, math.nan, math.inf, "3", None, True, 10**400, {"value": 3}):
+        with pytest.raises(DataError, match=r"from 0 to 10\.$"):
+            service.deliver(play.token(0), value, nonce=NONCE)
+    assert service.participation(play.token(0)).state is ParticipantState.PROMISED
+
+
+@on_one_store
+def test_a_local_message_must_be_made_with_exactly_the_promised_loss(service: Service) -> None:
+    from hushbid.disclosure import privatize
+
+    play = decided(service, 3, setting="local")
+    seen = service.participation(play.token(0))
+    assert seen.promised
+    right = privatize(5.0, seen.promised, seen.bounds).to_dict()
+    for wrong in (
+        5.0,
+        privatize(5.0, seen.promised / 2, seen.bounds).to_dict(),
+        privatize(5.0, seen.promised * 2, seen.bounds).to_dict(),
+        {**right, "grid_bits": 20},
+        {**right, "value": 5},
+        {**right, "more": 1},
+    ):
+        with pytest.raises(DataError, match=r"^message "):
+            service.deliver(play.token(0), wrong, nonce=NONCE)
+    service.deliver(play.token(0), right, nonce=NONCE)
+    service.deliver(play.token(0), right, nonce=NONCE)
+    for given in (right, privatize(5.0, seen.promised, seen.bounds).to_dict()):
+        with pytest.raises(Conflict, match="first delivery stands"):
+            service.deliver(play.token(0), given, nonce=NONCE[::-1])
+
+
+def test_deliveries_after_the_deadline_are_refused_but_a_repeated_one_is_acknowledged(
+    installation: Installation,
+) -> None:
+    with installation.start() as service:
+        now = installation.clock.now
+        play = decided(service, 3, report_by=now.replace(hour=18), deliver_by=now.replace(hour=20))
+        service.deliver(play.token(0), 3.0, nonce=NONCE)
+        installation.clock.pass_(hours=9)
+        with pytest.raises(Conflict, match="deadline for data"):
+            service.deliver(play.token(1), 3.0, nonce=NONCE)
+        assert service.deliver(play.token(0), 3.0, nonce=NONCE).state is ParticipantState.DELIVERED
+        play.release()
+        assert service.deliver(play.token(0), 3.0, nonce=NONCE).state is ParticipantState.DELIVERED
+        with pytest.raises(Conflict, match="estimate was released"):
+            service.deliver(play.token(1), 3.0, nonce=NONCE)
+
+
+@on_one_store
+def test_nobody_delivers_from_whom_nothing_is_bought(service: Service) -> None:
+    play = opened(service, 3)
+    play.report([0, 1])
+    service.report(play.token(2), 5.0)
+    play.decide()
+    assert service.participation(play.token(2)).state is ParticipantState.NOT_BOUGHT
+    with pytest.raises(Conflict, match="nothing to deliver"):
+        service.deliver(play.token(2), 3.0, nonce=NONCE)
+
+
+def test_with_too_few_reports_nothing_is_bought_and_fees_are_due(service: Service) -> None:
+    play = opened(service, 4, minimum_people=3, participation_fee=250)
+    play.report([0, 1])
+    assert play.decide().state == "done"
+    view = play.view
+    assert view.state is CampaignState.NOTHING_BOUGHT
+    assert view.state.is_final
+    assert view.reason == "Only 2 of the at least 3 people needed reported."
+    assert (view.due, view.people) == (500, {"absent": 2, "not_bought": 2})
+    assert service.receipt(play.token(0)).body.fee == 250
+    assert service.receipt(play.token(2)).body.state == "absent"
+    with pytest.raises(NotFound):
+        service.record(play.who, play.id)
+    assert len(service.mark_paid(play.who, play.id)) == 2
+    assert play.view.due == 0
+
+
+@on_one_store
+def test_if_everybody_asks_for_too_much_nothing_is_bought_and_the_record_says_so(service: Service) -> None:
+    play = opened(service, 2)
+    for link in play.seats:
+        service.report(link.token, 3.0)
+    play.decide()
+    assert play.view.state is CampaignState.NOTHING_BOUGHT
+    assert verify(Record.from_dict(parsed(service.record(play.who, play.id)))).ok
+    assert service.participation(play.token(0)).promised == 0.0
+    with pytest.raises(Conflict, match="nothing was bought"):
+        service.release(play.who, play.id)
+
+
+def test_if_nobody_delivers_there_is_no_estimate_and_fees_are_due(installation: Installation) -> None:
+    with installation.start() as service:
+        play = decided(service, 3, participation_fee=100)
+        with pytest.raises(Conflict, match="Nobody has delivered yet"):
+            service.release(play.who, play.id)
+        assert play.release(accept_nobody=True).state == "done"
+        view = play.view
+        assert view.state is CampaignState.UNDELIVERED
+        assert (view.release, view.due, view.people) == (None, 300, {"dropped": 3})
+        assert service.receipt(play.token(0)).body.delivered is None
+        assert view.key_destroyed_at is not None
+
+
+def test_withdrawing_before_the_decision_erases_the_report(service: Service) -> None:
+    play = opened(service, 4)
+    play.report()
+    assert service.withdraw(play.token(0)).report is None
+    assert service.withdraw(play.token(0)).state is ParticipantState.WITHDRAWN
+    with pytest.raises(Conflict, match="you withdrew"):
+        service.report(play.token(0), 1.5)
+    play.decide()
+    record = Record.from_dict(parsed(service.record(play.who, play.id)))
+    assert record.ids is not None
+    assert play.links[0].id not in record.ids
+
+
+def test_withdrawing_after_delivery_counts_as_dropping_out_and_is_too_late_after_the_release(
+    service: Service,
+) -> None:
+    play = decided(service, 4)
+    play.deliver()
+    service.withdraw(play.token(0))
+    with pytest.raises(Conflict, match="you withdrew"):
+        service.deliver(play.token(0), 3.0, nonce=NONCE)
+    play.release()
+    record = Record.from_dict(parsed(service.record(play.who, play.id)))
+    assert record.release is not None
+    assert record.ids is not None
+    assert record.release.dropped_out == (record.ids.index(play.links[0].id),)
+    with pytest.raises(Conflict, match="estimate was released"):
+        service.withdraw(play.token(1))
+
+
+@on_one_store
+@pytest.mark.parametrize("kept", [False, True])
+def test_whoever_withdraws_keeps_the_fee_only_if_the_settings_say_so(service: Service, kept: bool) -> None:
+    play = opened(service, 4, participation_fee=100, fee_after_withdrawal=kept)
+    play.report()
+    service.withdraw(play.token(0))
+    play.decide()
+    service.withdraw(play.token(1))
+    dues = [service.participation(link.token).due for link in play.seats]
+    assert dues == [100 * kept, 100 * kept, 100, 100]
+
+
+def test_drop_outs_change_nobodys_payment(service: Service) -> None:
+    play = decided(service, 5)
+    before = [service.participation(link.token).payment for link in play.seats]
+    play.deliver([0, 2])
+    play.release()
+    rows = {row.label: row for row in service.payments(play.who, play.id)}
+    assert {label: row.payment for label, row in rows.items()} == {play.links[row].label: before[row] for row in (0, 2)}
+
+
+def test_a_person_is_paid_as_soon_as_she_delivered_whatever_the_others_do(service: Service) -> None:
+    play = decided(service, 3, participation_fee=100)
+    service.deliver(play.token(0), 3.0, nonce=NONCE)
+    first = service.mark_paid(play.who, play.id, [play.links[0].label])
+    assert [(row.due, row.fee) for row in first] == [(first[0].payment + 100, 100)]
+    assert service.mark_paid(play.who, play.id, [play.links[0].label]) == ()
+    service.mark_paid(play.who, play.id)
+    assert service.participation(play.token(1)).paid == 100
+    play.deliver([1, 2])
+    play.release()
+    with pytest.raises(Conflict, match="2 people are still to be paid"):
+        service.close_campaign(play.who, play.id)
+    assert len(service.mark_paid(play.who, play.id)) == 2
+    assert service.close_campaign(play.who, play.id).state is CampaignState.CLOSED
+    assert play.view.due == 0
+
+
+def test_a_campaign_can_be_cancelled_until_reporting_closes_and_reporters_keep_their_fee(service: Service) -> None:
+    play = opened(service, 3, participation_fee=100)
+    play.report([0])
+    view = service.cancel(play.who, play.id, "The study was withdrawn.")
+    assert (view.state, view.due, view.reason) == (CampaignState.CANCELLED, 100, "The study was withdrawn.")
+    assert service.receipt(play.token(0)).body.fee == 100
+    with pytest.raises(Conflict, match="was cancelled"):
+        service.report(play.token(1), 1.5)
+    late = decided(service, 2)
+    with pytest.raises(Conflict, match="made its decision"):
+        service.cancel(late.who, late.id, "Too late.")
+
+
+def test_automatic_campaigns_move_on_when_deadlines_pass(installation: Installation) -> None:
+    with installation.start() as service:
+        now = installation.clock.now
+        deadlines = {"report_by": now.replace(hour=18), "deliver_by": now.replace(hour=20)}
+        play = opened(service, 3, automatic=True, **deadlines)
+        by_hand = opened(service, 3, **deadlines)
+        play.report()
+        service.tick()
+        assert play.view.state is CampaignState.REPORTING
+        installation.clock.pass_(hours=7)
+        service.tick()
+        service.wait(service.jobs(play.who, play.id)[0])
+        assert play.view.state is CampaignState.DELIVERING
+        play.deliver([0])
+        installation.clock.pass_(hours=2)
+        service.tick()
+        service.wait(service.jobs(play.who, play.id)[0])
+        assert play.view.state is CampaignState.RELEASED
+        assert by_hand.view.state is CampaignState.REPORTING
+
+
+@on_one_store
+def test_groups_are_priced_by_their_own_priors(service: Service) -> None:
+    people = [("a@x", "young"), ("b@x", "young"), ("c@x", "old"), ("d@x", "old")]
+    priors = {"young": Uniform(0.5, 1), "old": Uniform(2, 3)}
+    play = opened(service, people, prior=priors, participation_fee=1)
+    with pytest.raises(ReportError, match="from 2 up"):
+        service.report(play.token(2), 0.75)
+    for row, report in enumerate((0.6, 0.9, 2.1, 2.2)):
+        service.report(play.token(row), report)
+    assert service.menu(play.token(0)).reports[0] == 0.5
+    assert service.menu(play.token(2)).reports[0] == 2.0
+    assert play.decide().state == "done"
+    assert verify(Record.from_dict(parsed(service.record(play.who, play.id)))).ok
+
+
+def test_a_draft_is_invisible_until_it_opens(service: Service) -> None:
+    play = drafted(service)
+    with pytest.raises(NotFound):
+        service.public(play.id)
+    with pytest.raises(Conflict, match="not opened"):
+        service.report(play.token(0), 1.5)
+    with pytest.raises(NotFound, match="not opened"):
+        service.menu(play.token(0))
+    service.change(play.who, play.id, settings(title="Another title"))
+    service.open(play.who, play.id)
+    assert service.public(play.id).title == "Another title"
+    with pytest.raises(Conflict):
+        service.change(play.who, play.id, settings())
+    with pytest.raises(Conflict):
+        service.invite(play.who, play.id, count=1)
+    with pytest.raises(Conflict):
+        service.discard(play.who, play.id)
+
+
+def test_a_discarded_draft_leaves_nothing(service: Service) -> None:
+    play = drafted(service)
+    token = play.token(0)
+    service.discard(play.who, play.id)
+    with pytest.raises(NotFound):
+        service.campaign(play.who, play.id)
+    with pytest.raises(NotAllowed):
+        service.participation(token)
+
+
+def test_auditors_see_records_but_change_nothing_and_see_no_labels(service: Service) -> None:
+    play = released(service, ["a@x", "b@x"])
+    auditor = user(service, "eve", "auditor")
+    assert service.record(auditor, play.id) == service.record(play.who, play.id)
+    assert [one.label for one in service.participants(auditor, play.id).items] == [None, None]
+    assert [one.label for one in service.participants(play.who, play.id).items] == ["a@x", "b@x"]
+    for attempt in (
+        lambda: service.draft(auditor, settings()),
+        lambda: service.invite(auditor, play.id, count=1),
+        lambda: service.open(auditor, play.id),
+        lambda: service.close_reporting(auditor, play.id),
+        lambda: service.release(auditor, play.id),
+        lambda: service.mark_paid(auditor, play.id),
+        lambda: service.payments(auditor, play.id),
+        lambda: service.close_campaign(auditor, play.id),
+        lambda: service.cancel(auditor, play.id, "No."),
+        lambda: service.renew_link(auditor, play.id, "a@x"),
+    ):
+        with pytest.raises(NotAllowed):
+            attempt()
+
+
+def test_a_participant_sees_nothing_but_her_own(service: Service) -> None:
+    play = released(service, 3)
+    me = service.principal_of(play.token(0))
+    for attempt in (
+        lambda: service.campaign(me, play.id),
+        lambda: service.campaigns(me),
+        lambda: service.participants(me, play.id),
+        lambda: service.events(me, play.id),
+        lambda: service.record(me, play.id),
+        lambda: service.jobs(me, play.id),
+        lambda: service.ledger(me),
+    ):
+        with pytest.raises(NotAllowed):
+            attempt()
+    export = service.export(play.token(0))
+    for other in play.links[1:]:
+        assert other.id not in str(export)
+        assert other.label not in str(export)
+
+
+def test_lists_come_in_pages_without_gaps_or_repetitions(service: Service) -> None:
+    play = drafted(service, 25)
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = service.participants(play.who, play.id, cursor=cursor, limit=10)
+        seen += [one.id for one in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert seen == [link.id for link in play.links]
+    ids = {service.draft(play.who, settings()).id for _ in range(4)} | {play.id}
+    first = service.campaigns(play.who, limit=3)
+    rest = service.campaigns(play.who, limit=3, cursor=first.cursor)
+    assert rest.cursor is None
+    assert Counter(one.id for one in (*first.items, *rest.items)) == Counter(ids)
+    for wrong in ("x", "-1", "1e3", "\u0661"):
+        with pytest.raises(InputError, match="cursor"):
+            service.participants(play.who, play.id, cursor=wrong)
+
+
+def test_two_campaigns_with_equal_settings_and_reports_have_estimates_of_their_own(service: Service) -> None:
+    one, two = (released(service, 3) for _ in range(2))
+    first = Record.from_dict(parsed(service.record(one.who, one.id)))
+    assert one.view.release is not None
+    assert two.view.release is not None
+    assert one.view.release["estimate"] != two.view.release["estimate"]
+    assert first.release is not None
+    assert first.release.key == first.outcome_key
+
+
+@on_one_store
+def test_a_message_that_no_noise_could_have_made_is_refused_at_the_door(service: Service) -> None:
+    play = decided(service, 3, setting="local")
+    promised = service.participation(play.token(0)).promised
+    assert promised is not None
+    honest = privatize(5.0, promised, (0, 10)).to_dict()
+    for far in (2**63 - 1, -(2**63)):
+        with pytest.raises(DataError, match="within 50 noise scales of the range"):
+            service.deliver(play.token(0), {**honest, "value": str(far)}, nonce="f" * 32)
+    assert service.participation(play.token(0)).state is ParticipantState.PROMISED

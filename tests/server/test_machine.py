@@ -1,0 +1,304 @@
+"""The life cycle against a model of it: Hypothesis plays campaigns, restarts included, and compares every step."""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from hushbid.documents import parsed
+from hushbid.errors import Conflict, DataError, ReportError
+from hushbid.record import Record
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.service import Service
+from hushbid.verification.receipts import verify_log, verify_receipt
+from tests.server.postgres import Postgres
+from tests.server.support import NONCE, Installation, Play, deliver, opened
+
+C, P = CampaignState, ParticipantState
+PEOPLE, FEE = 4, 100
+ROWS = st.integers(0, PEOPLE - 1)
+PAYABLE = {C.DELIVERING, C.RELEASED, C.CLOSED, C.NOTHING_BOUGHT, C.UNDELIVERED, C.CANCELLED}
+COUNTED = {P.NOT_BOUGHT, P.PROMISED, P.DELIVERED, P.DROPPED}
+
+
+class Server:
+    """One installation for all campaigns of a test; it may be restarted between any two steps."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        self.service = installation.start()
+
+    def restart(self) -> None:
+        self.service.close()
+        self.service = self.installation.start()
+
+
+class LifeCycle(RuleBasedStateMachine):
+    """One campaign and its model."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__()
+        self.server = server
+        self.play: Play
+
+    @property
+    def service(self) -> Service:
+        return self.server.service
+
+    @property
+    def now(self) -> datetime:
+        return self.server.installation.clock.now
+
+    @initialize(setting=st.sampled_from(["central", "local"]), kept=st.booleans(), deadlines=st.booleans())
+    def open(self, setting: Any, kept: bool, deadlines: bool) -> None:
+        self.kept, self.local = kept, setting == "local"
+        self.report_by = self.now + timedelta(hours=1) if deadlines else datetime.max.replace(tzinfo=self.now.tzinfo)
+        self.deliver_by = self.now + timedelta(hours=2) if deadlines else self.report_by
+        by = {"report_by": self.report_by, "deliver_by": self.deliver_by} if deadlines else {}
+        self.play = opened(
+            self.service, PEOPLE, setting=setting, participation_fee=FEE, fee_after_withdrawal=kept, **by
+        )
+        self.state = C.REPORTING
+        self.people = [P.INVITED] * PEOPLE
+        self.reports: list[float | None] = [None] * PEOPLE
+        self.reported = [False] * PEOPLE
+        self.promised: list[float] | None = None
+        self.payments = [0] * PEOPLE
+        self.paid = [0] * PEOPLE
+        self.sent: dict[str, Any] = {}
+        self.estimate: dict[str, Any] | None = None
+
+    def expect(self, allowed: bool, attempt: Callable[[], object], refusal: type[Exception] = Conflict) -> None:
+        """Attempt something that the model allows or refuses."""
+        if allowed:
+            attempt()
+        else:
+            with pytest.raises(refusal):
+                attempt()
+
+    def answered(self) -> bool:
+        return sum(report is not None for report in self.reports) >= 2
+
+    # -- what participants do ------------------------------------------------------------------------------------------
+
+    @rule(row=ROWS, report=st.sampled_from([1.0, 1.25, 1.5, 2.0, 2.5]))
+    def report(self, row: int, report: float) -> None:
+        allowed = (
+            self.state is C.REPORTING and self.now < self.report_by and self.people[row] in (P.INVITED, P.REPORTED)
+        )
+        self.expect(allowed, lambda: self.service.report(self.play.token(row), report))
+        if allowed:
+            self.people[row], self.reports[row], self.reported[row] = P.REPORTED, report, True
+
+    @rule(reports=st.lists(st.sampled_from([1.0, 1.25, 1.5, 2.0, 2.5]), min_size=PEOPLE, max_size=PEOPLE))
+    @precondition(lambda self: self.state is C.REPORTING and self.reported.count(True) < 2)
+    def everybody_reports(self, reports: list[float]) -> None:
+        for row, report in enumerate(reports):
+            self.report(row, report)
+
+    @rule(row=ROWS)
+    @precondition(lambda self: self.state is C.REPORTING and self.now < self.report_by)
+    def report_nonsense(self, row: int) -> None:
+        may = self.people[row] in (P.INVITED, P.REPORTED)
+        self.expect(False, lambda: self.service.report(self.play.token(row), 0.5), ReportError if may else Conflict)
+
+    @rule(row=ROWS)
+    def decline(self, row: int) -> None:
+        first = self.state is C.REPORTING and self.now < self.report_by and self.people[row] is P.INVITED
+        allowed = first or self.people[row] is P.DECLINED
+        self.expect(allowed, lambda: self.service.decline(self.play.token(row)))
+        if first:
+            self.people[row] = P.DECLINED
+
+    @rule(row=ROWS)
+    def withdraw(self, row: int) -> None:
+        now = self.people[row]
+        first = (self.state is C.REPORTING and now is P.REPORTED) or (
+            self.state is C.DELIVERING and now in (P.PROMISED, P.DELIVERED)
+        )
+        self.expect(first or now is P.WITHDRAWN, lambda: self.service.withdraw(self.play.token(row)))
+        if first:
+            self.people[row] = P.WITHDRAWN
+            if self.state is C.REPORTING:
+                self.reports[row] = None
+
+    @rule(row=ROWS, value=st.sampled_from([0.0, 5.0, 10.0]))
+    def deliver(self, row: int, value: float) -> None:
+        token = self.play.token(row)
+        first = self.state is C.DELIVERING and self.people[row] is P.PROMISED and self.now < self.deliver_by
+        again = self.people[row] is P.DELIVERED
+        same = self.local or self.sent.get(token) == value
+        kept = self.sent if self.local or first else {}
+        self.expect(first or (again and same), lambda: deliver(self.service, token, value, kept=kept))
+        if first:
+            self.people[row] = P.DELIVERED
+
+    @rule(rows=st.sets(ROWS, min_size=1), value=st.sampled_from([0.0, 5.0, 10.0]))
+    @precondition(lambda self: self.state is C.DELIVERING and P.DELIVERED not in self.people)
+    def some_deliver(self, rows: set[int], value: float) -> None:
+        for row in sorted(rows):
+            self.deliver(row, value)
+
+    @rule(row=ROWS)
+    @precondition(lambda self: self.state is C.DELIVERING and self.now < self.deliver_by)
+    def deliver_nonsense(self, row: int) -> None:
+        refused = DataError if self.people[row] is P.PROMISED else Conflict
+        self.expect(False, lambda: self.service.deliver(self.play.token(row), 11.0, nonce=NONCE), refused)
+
+    # -- what the analyst does -----------------------------------------------------------------------------------------
+
+    @rule()
+    @precondition(lambda self: self.state is not C.REPORTING or self.answered() or self.now >= self.report_by)
+    def decide(self) -> None:
+        allowed = self.state is C.REPORTING
+        self.expect(allowed, lambda: self.play.on(self.service).decide())
+        if not allowed:
+            return
+        asked = [report for report in self.reports if report is not None]
+        bought = len(asked) >= 2 and min(asked) <= 2.0
+        self.state = C.DELIVERING if bought else C.NOTHING_BOUGHT
+        seen = [self.service.participation(link.token) for link in self.play.seats]
+        self.promised = [one.promised or 0.0 for one in seen]
+        self.payments = [one.payment or 0 for one in seen]
+        for row, report in enumerate(self.reports):
+            if self.people[row] is P.INVITED:
+                self.people[row] = P.ABSENT
+            elif report is not None:
+                assert self.promised[row] == 0.0 or report <= 2.0
+                self.people[row] = P.PROMISED if self.promised[row] > 0.0 else P.NOT_BOUGHT
+        assert any(self.promised) == bought
+
+    @rule(accept_nobody=st.booleans())
+    @precondition(lambda self: self.state is not C.REPORTING)
+    def release(self, accept_nobody: bool) -> None:
+        delivered = self.people.count(P.DELIVERED)
+        allowed = self.state is C.DELIVERING and (delivered > 0 or accept_nobody or self.now >= self.deliver_by)
+        self.expect(allowed, lambda: self.play.on(self.service).release(accept_nobody=accept_nobody))
+        if allowed:
+            self.state = C.RELEASED if delivered else C.UNDELIVERED
+            self.people = [P.DROPPED if one is P.PROMISED else one for one in self.people]
+            self.estimate = self.view.release
+            assert (self.estimate is not None) == bool(delivered)
+
+    @rule(row=st.none() | ROWS)
+    def pay(self, row: int | None) -> None:
+        allowed = self.state in PAYABLE
+        labels = None if row is None else [self.play.links[row].label]
+        self.expect(allowed, lambda: self.service.mark_paid(self.play.who, self.play.id, labels))
+        if allowed:
+            for one in range(PEOPLE) if row is None else [row]:
+                self.paid[one] += self.due(one)
+
+    @rule(accept_unpaid=st.booleans())
+    @precondition(lambda self: self.state is not C.REPORTING)
+    def close(self, accept_unpaid: bool) -> None:
+        paid = not any(map(self.due, range(PEOPLE)))
+        allowed = self.state is C.RELEASED and (paid or accept_unpaid)
+        close = self.service.close_campaign
+        self.expect(allowed, lambda: close(self.play.who, self.play.id, accept_unpaid=accept_unpaid))
+        if allowed:
+            self.state = C.CLOSED
+
+    @rule()
+    @precondition(lambda self: self.state is not C.REPORTING or self.now >= self.report_by)
+    def cancel(self) -> None:
+        allowed = self.state is C.REPORTING
+        self.expect(allowed, lambda: self.service.cancel(self.play.who, self.play.id, "No more."))
+        if allowed:
+            self.state = C.CANCELLED
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    @rule()
+    def an_hour_passes(self) -> None:
+        self.server.installation.clock.pass_(hours=1)
+        self.service.tick()
+
+    @rule()
+    def the_server_is_restarted(self) -> None:
+        self.server.restart()
+
+    # -- what always holds ---------------------------------------------------------------------------------------------
+
+    @property
+    def view(self) -> Any:
+        return self.service.campaign(self.play.who, self.play.id)
+
+    def due(self, row: int) -> int:
+        hers = self.people[row] in COUNTED or (
+            (self.state is C.CANCELLED and self.people[row] is P.REPORTED)
+            or (self.kept and self.people[row] is P.WITHDRAWN)
+        )
+        owed = FEE * hers + (self.payments[row] if self.people[row] is P.DELIVERED else 0)
+        return max(owed - self.paid[row], 0)
+
+    @invariant()
+    def the_model_is_right(self) -> None:
+        view = self.view
+        assert view.state is self.state
+        assert view.people == {state.value: count for state, count in Counter(self.people).items()}
+        assert view.due == sum(map(self.due, range(PEOPLE)))
+        assert view.paid == sum(self.paid)
+        assert view.release == self.estimate
+        assert (view.root is not None) == view.state.is_over
+
+    @invariant()
+    def everybody_sees_her_own(self) -> None:
+        for row, link in enumerate(self.play.seats):
+            seen = self.service.participation(link.token)
+            assert (seen.state, seen.report, seen.due) == (self.people[row], self.reports[row], self.due(row))
+            if self.promised is not None:
+                assert (seen.promised or 0.0) == self.promised[row]
+                assert (seen.payment or 0) == self.payments[row]
+
+    @invariant()
+    def the_log_is_whole(self) -> None:
+        assert verify_log(self.service.events(self.play.who, self.play.id)).ok
+
+    def teardown(self) -> None:
+        if not hasattr(self, "state") or not self.state.is_over:
+            return
+        log = self.service.events(self.play.who, self.play.id)
+        record = None
+        if self.promised is not None and self.answered():
+            record = Record.from_dict(parsed(self.service.record(self.play.who, self.play.id)))
+        for row, link in enumerate(self.play.seats):
+            receipt = self.service.receipt(link.token)
+            assert verify_receipt(receipt, root=self.view.root, log=log, record=record).ok
+            assert receipt.body.state == self.people[row].value
+            assert receipt.body.report == self.reports[row]
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_campaigns_live_as_the_model_says(
+    request: pytest.FixtureRequest, tmp_path: Path, sqlite_template: Path, store: str
+) -> None:
+    (tmp_path / "home").mkdir()
+    url = None
+    if store == "sqlite":
+        shutil.copy(sqlite_template, tmp_path / "home")
+    else:
+        postgres: Postgres = request.getfixturevalue("postgres")
+        url = postgres.url(postgres.new(like=request.getfixturevalue("postgres_template")))
+    server = Server(Installation(tmp_path / "home", url, patience=5.0))
+    try:
+        run_state_machine_as_test(
+            lambda: LifeCycle(server),
+            settings=hypothesis_settings(max_examples=12, stateful_step_count=25, deadline=None),
+        )
+    finally:
+        server.service.close()

@@ -1,0 +1,127 @@
+"""What a campaign may cost is known before it opens; what it costs is whole minor units, and never more."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hushbid.documents import parsed
+from hushbid.errors import Conflict, InputError
+from hushbid.priors import Exponential, Uniform
+from hushbid.record import Record
+from hushbid.server.domain.states import CampaignState
+from hushbid.server.service import Service
+from hushbid.server.service.forecasting import Effort, menus, preview
+from tests.server.support import QUICK, drafted, on_one_store, opened
+from tests.server.support import settings as campaign_settings
+
+
+def test_a_campaign_opens_exactly_up_to_its_ceiling(service: Service) -> None:
+    play = drafted(service, 3, participation_fee=100)
+    worst = preview(campaign_settings(participation_fee=100), [None] * 3, QUICK).spending.at_worst
+    assert worst is not None
+    service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_ceiling=worst - 1))
+    with pytest.raises(Conflict, match=f"some reports could make the campaign cost {worst / 100:.2f} EUR"):
+        service.open(play.who, play.id)
+    assert play.view.state is CampaignState.DRAFT
+    service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_ceiling=worst))
+    spending = service.open(play.who, play.id).spending
+    assert spending is not None
+    assert spending.at_worst == worst
+    assert spending.fees == 300
+    assert spending.expected <= spending.in_95_of_100 <= worst
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    people=st.integers(1, 6),
+    setting=st.sampled_from(["central", "local"]),
+    weight=st.sampled_from([0.01, 1.0, 100.0]),
+    levels=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
+    exponential=st.booleans(),
+)
+def test_no_reports_cost_more_than_the_worst_case(
+    people: int, setting: str, weight: float, levels: list[float], exponential: bool
+) -> None:
+    prior = Exponential(1.0) if exponential else Uniform(1, 2)
+    plan = campaign_settings(setting=setting, buyer_weight=weight, prior=prior, participation_fee=7)
+    worst = preview(plan, [None] * people, Effort(least=1, most=1, seconds=0.0)).spending.at_worst
+    assert worst is not None
+    for present in range(1, people + 1):
+        reports = np.minimum(np.asarray(prior.quantile(np.array(levels[:present]))), 50.0)
+        outcome = plan.market_for([None] * present).acquire(reports)
+        record = Record.of(outcome, currency="EUR", decimals=2)
+        assert record.money is not None
+        assert record.money.total + 7 * present <= worst
+
+
+def test_payments_are_those_of_the_record_in_whole_minor_units(service: Service) -> None:
+    play = opened(service, 4, currency="JPY", decimals=0, participation_fee=3)
+    play.report()
+    play.decide()
+    play.deliver()
+    record = Record.from_dict(parsed(service.record(play.who, play.id)))
+    assert record.money is not None
+    assert record.ids is not None
+    rows = service.payments(play.who, play.id)
+    assert {row.id: row.payment for row in rows} == dict(zip(record.ids, record.money.payments.tolist(), strict=True))
+    assert all(type(row.due) is int and row.due == row.payment + 3 for row in rows)
+    assert play.view.due == sum(row.due for row in rows) == record.money.total + 12
+    assert play.view.total_payment == record.money.total
+
+
+@on_one_store
+def test_nobody_is_paid_before_the_decision(service: Service) -> None:
+    play = opened(service, 2, participation_fee=100)
+    play.report()
+    with pytest.raises(Conflict, match="pay anybody yet"):
+        service.mark_paid(play.who, play.id)
+    assert play.view.due == 0
+
+
+def test_whoever_withdraws_after_she_was_paid_owes_nothing(service: Service) -> None:
+    play = opened(service, 3)
+    play.report()
+    play.decide()
+    play.deliver()
+    paid = service.mark_paid(play.who, play.id, [play.links[0].label])[0].due
+    service.withdraw(play.token(0))
+    seen = service.participation(play.token(0))
+    assert (seen.due, seen.paid) == (0, paid)
+    assert next(row.due for row in service.payments(play.who, play.id)) == 0
+    assert play.view.due == sum(row.due for row in service.payments(play.who, play.id))
+
+
+@on_one_store
+def test_the_preview_says_how_good_the_estimate_would_be(service: Service) -> None:
+    found = service.preview(campaign_settings(buyer_weight=0.5), 20)
+    assert found.standard_error is not None
+    assert 0 < found.share_bought < 1
+    assert not found.above_ceiling
+    assert service.preview(campaign_settings(spending_ceiling=1), 20).above_ceiling
+    with pytest.raises(InputError, match="people"):
+        service.preview(campaign_settings(), 0)
+
+
+def test_the_same_settings_give_the_same_figures() -> None:
+    effort = Effort(least=20, most=20, seconds=0.0)
+    one, two = (preview(campaign_settings(buyer_weight=0.5), [None] * 9, effort) for _ in range(2))
+    assert one == two
+    assert menus(campaign_settings(), [None] * 3, effort) == menus(campaign_settings(), [None] * 3, effort)
+
+
+def test_a_menu_offers_less_loss_and_less_pay_for_a_higher_price() -> None:
+    effort = Effort(least=10, most=10, seconds=0.0)
+    groups = ["young"] * 3 + ["old"] * 3
+    grouped = campaign_settings(prior={"young": Uniform(1, 2), "old": Uniform(2, 4)}, buyer_weight=0.5)
+    found = menus(grouped, groups, effort)
+    assert set(found) == {"young", "old"}
+    for menu in (*found.values(), *menus(campaign_settings(buyer_weight=0.5), [None] * 6, effort).values()):
+        assert list(menu.reports) == sorted(menu.reports)
+        assert all(later <= earlier + 1e-9 for earlier, later in pairwise(menu.privacy_loss))
+        assert all(later <= earlier + 1e-9 for earlier, later in pairwise(menu.payment))
+        assert all(0.0 <= chance <= 1.0 for chance in menu.chance)
+        assert math.isclose(menu.privacy_loss[0], max(menu.privacy_loss))

@@ -1,0 +1,176 @@
+"""What an analyst may decide: checked once, with the field and the allowed range in every refusal."""
+
+import json
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hushbid.allocation import tie_keys
+from hushbid.disclosure import ReleasePlan, release_plan
+from hushbid.errors import InputError
+from hushbid.priors import Empirical, Gamma, Uniform
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.states import CampaignState
+from hushbid.server.service import Service, allocating
+from hushbid.server.service.margins import shown_release
+from hushbid.server.store.database import Database
+from tests.server.support import PASSWORD, Installation, opened, settings
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"prior": {"young": Uniform(1, 2), "old": Gamma(2, 0.5)}},
+        {"prior": Empirical([1, 2, 4]), "setting": "local", "variance": 4.0},
+        {"report_by": NOON, "deliver_by": NOON + timedelta(hours=1), "automatic": True},
+        {"spending_ceiling": 10**12, "participation_fee": 250, "currency": "JPY", "decimals": 0},
+        {"title": "Größe ✓ <b>", "description": "one\ntwo", "unit": "°C"},
+    ],
+)
+def test_settings_survive_json(changes: dict[str, Any]) -> None:
+    chosen = settings(**changes)
+    assert CampaignSettings.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen
+
+
+def test_equals_are_bought_from_in_the_order_of_a_hash_of_their_pseudonyms() -> None:
+    chosen = settings(prior=Empirical([1, 2]), setting="local", variance=4.0, minimum_people=5)
+    campaign: Any = SimpleNamespace(settings=chosen, id="c")
+    reporters: list[Any] = [SimpleNamespace(id=f"p{k}", group_name=None, report=1.5) for k in range(12)]
+    record = allocating._record(campaign, reporters)
+    assert record.outcome.tie_order is not None
+    assert record.outcome.tie_order.tolist() == tie_keys(record.ids or ()).argsort().argsort().tolist()
+
+
+def test_a_prior_may_be_a_text() -> None:
+    values = {**settings().to_dict(), "prior": "uniform:1,2"}
+    assert CampaignSettings.from_dict(values) == settings()
+    values["prior"] = {"groups": {"a": "uniform:1,2", "b": {"family": "uniform", "low": 0, "high": 1}}}
+    assert CampaignSettings.from_dict(values).groups == ("a", "b")
+
+
+def test_times_are_the_same_in_every_zone() -> None:
+    there = settings(report_by=NOON.astimezone(timezone(timedelta(hours=9))))
+    assert CampaignSettings.from_dict(there.to_dict()).report_by == NOON
+    text = CampaignSettings.from_dict({**settings().to_dict(), "report_by": "2026-03-01T13:00:00+01:00"})
+    assert text.report_by == NOON
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"title": ""}, "title"),
+        ({"title": "x" * 201}, "title"),
+        ({"title": "a\0b"}, "title"),
+        ({"title": 5}, "title"),
+        ({"question": " "}, "question"),
+        ({"prior": "uniform:1,2"}, "prior"),
+        ({"prior": {}}, "prior"),
+        ({"prior": {"a": 5}}, "prior"),
+        ({"prior": {"": Uniform(1, 2)}}, "group"),
+        ({"bounds": (1, 1)}, "bounds"),
+        ({"bounds": (0, math.inf)}, "bounds"),
+        ({"buyer_weight": -1.0}, "buyer_weight"),
+        ({"buyer_weight": 0.0}, "buyer_weight"),
+        ({"buyer_weight": "much"}, "buyer_weight"),
+        ({"buyer_weight": True}, "buyer_weight"),
+        ({"max_privacy_loss": 0}, "max_privacy_loss"),
+        ({"max_privacy_loss": math.inf}, "max_privacy_loss"),
+        ({"max_privacy_loss": math.nan}, "max_privacy_loss"),
+        ({"max_privacy_loss": 101}, "max_privacy_loss"),
+        ({"setting": "trusted"}, "setting"),
+        ({"variance": 26.0}, "variance"),
+        ({"variance": [1.0]}, "variance"),
+        ({"variance": -1.0}, "variance"),
+        ({"currency": "euro"}, "currency"),
+        ({"decimals": 7}, "decimals"),
+        ({"participation_fee": -1}, "participation_fee"),
+        ({"participation_fee": 1.5}, "participation_fee"),
+        ({"spending_ceiling": 0}, "spending_ceiling"),
+        ({"minimum_people": 0}, "minimum_people"),
+        *(
+            ({name: 10**400}, name)
+            for name in ("spending_ceiling", "participation_fee", "minimum_people", "retention_days", "decimals")
+        ),
+        *(({name: 10**5000}, name) for name in ("buyer_weight", "max_privacy_loss", "variance", "minimum_people")),
+        ({"bounds": (0, 10**400)}, "bounds"),
+        ({"bounds": (-(10**5000), 0)}, "bounds"),
+        ({"retention_days": -1}, "retention_days"),
+        ({"automatic": True}, "report_by"),
+        ({"automatic": 1}, "automatic"),
+        ({"report_by": datetime(2026, 3, 1)}, "report_by"),
+        ({"report_by": NOON, "deliver_by": NOON}, "deliver_by"),
+        ({"public_estimate": "yes"}, "public_estimate"),
+    ],
+)
+def test_every_field_is_checked_by_name(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InputError, match=field):
+        settings(**changes)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"more": 1},
+        {"prior": 5},
+        {"prior": None},
+        {"prior": {"family": "grouped", "priors": {"a": {"family": "uniform", "low": 0, "high": 1}}, "labels": ["a"]}},
+        {"prior": {"groups": 5}},
+        {"prior": {"family": "uniform"}},
+        {"prior": "uniform"},
+        {"report_by": "soon"},
+        {"report_by": "2026-03-01T12:00:00"},
+        {"bounds": 5},
+        {"bounds": [0, 1, 2]},
+        {"bounds": ["a", "b"]},
+    ],
+)
+def test_plain_values_that_are_no_settings_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        CampaignSettings.from_dict({**settings().to_dict(), **values})
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(InputError, match="question, prior, buyer_weight, bounds, max_privacy_loss"):
+        CampaignSettings.from_dict({"title": "Sleep"})
+
+
+def test_a_server_buys_from_nobody_with_fewer_than_five_reports(tmp_path: Path) -> None:
+    assert CampaignSettings.from_dict({**settings().to_dict(), "minimum_people": 10}).minimum_people == 10
+    assert CampaignSettings.__dataclass_fields__["minimum_people"].default == 10
+    with Service.at(tmp_path / "home") as service:
+        who = service.create_user("ann", "analyst", PASSWORD)
+        for few in (1, 2, 4):
+            with pytest.raises(InputError, match=f"minimum_people must be a whole number from 5 to 100000, got {few}"):
+                service.draft(who, settings(minimum_people=few))
+        draft = service.draft(who, settings(minimum_people=5))
+        with pytest.raises(InputError, match="minimum_people must be a whole number from 5"):
+            service.change(who, draft.id, settings(minimum_people=4))
+
+
+def test_a_campaign_opened_before_the_floor_of_five_ends_as_for_too_few(tmp_path: Path) -> None:
+    installation = Installation(tmp_path, None)
+    with installation.start() as service:
+        play = opened(service, 4, minimum_people=1)
+        play.report()
+    with Service(service.home, Database.sqlite(service.home.database), clock=installation.clock) as upgraded:
+        now = play.on(upgraded)
+        now.decide()
+        assert now.view.state is CampaignState.NOTHING_BOUGHT
+        assert now.view.reason == "Only 4 of the at least 5 people needed reported."
+
+
+@pytest.mark.parametrize("people", [4, 6])
+def test_everybody_else_is_shown_a_margin_only_where_five_people_are_behind_it(people: int) -> None:
+    losses = [20.0] * people + [0.0]
+    plan = ReleasePlan.of(losses, setting="central", bounds=(0, 10), variance=0.0, label=f"few {people}")
+    shown = shown_release(release_plan(plan, [5.0] * people + [None]))
+    assert shown["staff"]["delivered_half_width"]["value"] is not None
+    assert (shown["half_width"]["value"] is None) == (people < 5)
+    assert (shown["planned_standard_error"] is None) == (people < 5)
