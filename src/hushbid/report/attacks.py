@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.audit import check_accuracy, check_incentives, check_privacy
 from hushbid.disclosure import ReleasePlan, central, local
 from hushbid.errors import MissingExtra
@@ -66,7 +66,7 @@ def lines_of(audits: Iterable[Any], outcome: Outcome) -> tuple[AuditLine, ...]:
     return audit_lines(audits, noise_share=noise_share(outcome), people=outcome.reports.size)
 
 
-def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Market, NDArray[np.float64]]:
+def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Market, FloatArray]:
     """The market, and the reports, of some people drawn at random."""
     market, n = outcome.market, outcome.reports.size
     rows = np.sort(rng.choice(n, min(n, among), replace=False))
