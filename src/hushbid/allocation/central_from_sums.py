@@ -150,10 +150,8 @@ def bracket(
         )
     # Q at most, one person moved
     spread = at.second + 2.0 * t * at.rounding - np.divide(at.first**2, np.maximum(at.mass, 1.0)) + t * t
-    # test 1: h falls throughout
-    falling = KAPPA * largest_gain[1:] < 3.0 * np.cbrt(a_low[:-1])
-    # test 2: h rises throughout
-    rising = KAPPA * least_gain[:-1] > 3.0 * np.cbrt(a_high[1:])
+    falling = KAPPA * largest_gain[1:] < 3.0 * np.cbrt(a_low[:-1])  # test 1: h falls throughout
+    rising = KAPPA * least_gain[:-1] > 3.0 * np.cbrt(a_high[1:])  # test 2: h rises throughout
     # test 3: hopeless, more than is attained elsewhere
     with np.errstate(divide="ignore"):
         hopeless = 1.0 / at.mass[1:] + KAPPA * np.cbrt(a_low[:-1]) ** 2 > best

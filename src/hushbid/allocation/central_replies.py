@@ -104,11 +104,9 @@ class CentralReplies:
         mass = None if isinstance(self._variance, float) else self._unit / self._variance
         chosen, best = contenders(self._costs, mass, scale=self._scale)
         active = np.arange(self._costs.size) if chosen is None else chosen
-        # her weight at most, and her part of the mass at most
         share = float(best.weights(self._offset(self._costs[active]), self._mass(active)).max())
         part = (1.0 if mass is None else float(mass.max())) / best.mass
-        # two bounds on the level, the second only if nobody is half of everything
-        level = self._second_highest_level()
+        level = self._second_highest_level()  # two bounds on the level, the second only if nobody is half of everything
         if share < 0.5 and part < 0.5 and best.root > 0.0:
             spare = 3.0 * (math.sqrt(best.value / KAPPA) / (1.0 - share) - best.root) / KAPPA
             level = min(level, (best.level + spare / best.mass) / (1.0 - part) * (1.0 + 1e-12))
@@ -148,8 +146,7 @@ class CentralReplies:
             return None
         most = float(self._sorted_mass.max())
         share = float(best.weights(sums.offset, self._sorted_mass).max())
-        # one person's move changes too much for the bounds to be worth anything
-        if share > 0.1:
+        if share > 0.1:  # one person's move changes too much for the bounds to be worth anything
             return None
         # the sign of h' at everybody's cost, sure whoever moves up
         level = sums.base + sums.offset
@@ -215,8 +212,7 @@ class CentralReplies:
             mean = first / total
             spread = np.maximum(sums.second[-1] - gone * own * own + there * mass * to * to - first * mean, 0.0)
             value, root, level = _piece(sums.base, total, mean, spread)
-            # with her, only if she is below the level that results
-            better = (value < best[0]) & ((to <= level) | (there == 0.0))
+            better = (value < best[0]) & ((to <= level) | (there == 0.0))  # only with her below the level
             loss = there * mass * np.maximum(level - to, 0.0) * (KAPPA / 3.0) / root * (CUBE_ROOT_4 / root)
             for kept, found in zip(best, (value, loss, value - (2.0 * KAPPA / 3.0) * root * root), strict=True):
                 kept[better] = found[better]
@@ -231,20 +227,17 @@ class CentralReplies:
             offset = np.where(people < np.inf, np.minimum((people - lowest) / self._scale, _BEYOND), 0.0)
             to = np.where(moved < np.inf, np.minimum((moved - lowest[:, 0]) / self._scale, 1e300), 1e300)
         pair, piece = _pieces_with_a_minimum(base, people < np.inf, offset, mass)
-        # moments about each piece's own mean, so that nothing cancels
-        inside = np.arange(people.shape[1]) <= piece[:, None]
+        inside = np.arange(people.shape[1]) <= piece[:, None]  # moments about each piece's own mean
         weight, place = np.where(inside, mass[pair], 0.0), offset[pair]
         total = weight.sum(axis=1)
         mean = (weight * place).sum(axis=1) / total
         spread = (weight * (place - mean[:, None]) ** 2).sum(axis=1)
         found = _piece(base[pair, 0], total, mean, spread)
-        # the least value of each pair
         best = np.lexsort((found[0], pair))
         best = best[np.flatnonzero(np.diff(pair[best], prepend=-1))]  # the first of each pair is its least
         value, root, level = np.full(rows.size, np.inf), np.zeros(rows.size), np.zeros(rows.size)
         value[pair[best]], root[pair[best]], level[pair[best]] = (part[best] for part in found)
-        # one more candidate: no noise, everything on those whose privacy costs nothing
-        free = np.where(people == 0.0, mass, 0.0).sum(axis=1)
+        free = np.where(people == 0.0, mass, 0.0).sum(axis=1)  # one more candidate: no noise at all
         with np.errstate(divide="ignore", invalid="ignore"):
             silent = 1.0 / free < value
             share = own_mass * np.maximum(level - to, 0.0)
@@ -259,8 +252,7 @@ class CentralReplies:
         own_mass = self._mass(rows)
         people = np.repeat(np.append(self._sorted, np.inf)[None, :], rows.size, axis=0)
         mass = np.repeat(np.append(self._sorted_mass, 0.0)[None, :], rows.size, axis=0)
-        # who is no contender has the last place, which is empty
-        place = np.full(self._costs.size, self._order.size)
+        place = np.full(self._costs.size, self._order.size)  # who is no contender has the last place, which is empty
         place[self._order] = np.arange(self._order.size)
         here = np.arange(rows.size)
         people[here, place[rows]], mass[here, place[rows]] = moved, own_mass
@@ -283,7 +275,6 @@ def follow(
     The level must be known to stay between the costs of the people ``window``, or, where that ends with the dearest,
     below ``highest``.
     """
-    # step 0: everybody at the present optimum
     value, loss, mse = np.empty(own.size), np.empty(own.size), np.empty(own.size)
     pending: IndexArray | slice = slice(None)
     first_one = window[0]
@@ -294,15 +285,13 @@ def follow(
     for round_ in range(10):
         if round_ == 9:  # the few that go to and fro between two neighbouring pieces
             level = _level(sums, window, own, np.ones(own.size) if mass is None else mass, to, highest)
-        # step 1: the piece the level lies in, and who of the moved is in it
-        count = near_level.searchsorted(level, side="right")
+        count = near_level.searchsorted(level, side="right")  # step 1: the piece the level lies in
         present = to < level
         index, removed, added = count + (first_one - 1), (own <= level).astype(float), present.astype(float)
         if mass is not None:
             removed *= mass
             added *= mass
-        # step 2: its sums, less the person at her own cost, plus her at the other one
-        near = np.where(present, to, 0.0)
+        near = np.where(present, to, 0.0)  # step 2: its sums, less her at her own cost, plus her at the other
         out, into = removed * own, added * near
         total = (sums.total[index] - removed) + added
         first = (sums.first[index] - out) + into
@@ -312,8 +301,7 @@ def follow(
         spread = (sums.second[index] - out) + into
         spread -= first * mean
         np.maximum(spread, 0.0, out=spread)
-        # step 3: its minimum in closed form but for one root
-        root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)
+        root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)  # step 3: its minimum
         level = mean + (3.0 / KAPPA) * root / total
         # step 4: done where the minimum lies in the piece it was solved for
         done = (near_level.searchsorted(level, side="right") == count) & ((to < level) == present)
@@ -324,8 +312,7 @@ def follow(
         if round_ == 9 or done.all():
             value[pending], loss[pending], mse[pending] = best, lost, error
             break
-        # put the finished away and go on with the others
-        everybody = np.arange(value.size)[pending]
+        everybody = np.arange(value.size)[pending]  # put the finished away and go on with the others
         which, left = everybody[done], ~done
         value[which], loss[which], mse[which] = best[done], lost[done], error[done]
         pending = everybody[left]
@@ -344,7 +331,6 @@ def _level(
     for _ in range(70):
         level = 0.5 * (low + high)
         index = sums.offset.searchsorted(level, side="right") - 1
-        # G and a·G at the level, the person moved
         out, into = mass * np.maximum(level - own, 0.0), mass * np.maximum(level - to, 0.0)
         gain = sums.total[index] * level - sums.first[index] - out + into
         inner = level * sums.first[index] - sums.second[index] - out * own + np.where(into > 0.0, into * to, 0.0)
@@ -364,12 +350,10 @@ def _pieces_with_a_minimum(
     first = weighted.cumsum(axis=1)
     second = (weighted * offset).cumsum(axis=1)
     gain = total * offset - first
-    # a·G; at her own cost a person adds nothing to it, so her own terms are left out
-    scaled = base * gain
+    scaled = base * gain  # a·G; at her own cost a person adds nothing to it, so her own terms are left out
     scaled[:, 1:] += offset[:, 1:] * first[:, :-1] - second[:, :-1]
     falling = there & (_SLOPE * np.square(np.square(gain)) <= scaled)
-    # h falls at the left end and rises at the right
-    after = np.zeros_like(falling)
+    after = np.zeros_like(falling)  # h falls at the left end and rises at the right
     after[:, :-1] = falling[:, 1:]
     minimum = falling & ~after
     # h rises at both ends, but falls between if it falls at a = m/4

@@ -199,8 +199,7 @@ def balance(
     if free == count:
         return Balance(count, 1.0 / count, 1.0 / (count * count), [math.inf] * count)
     paid, few = costs[free:count], cheapest[free:count] if count <= _FEW else None
-    # below this price the dearest has no root
-    least = last / STEEPEST * (1.0 + 1e-14)
+    least = last / STEEPEST * (1.0 + 1e-14)  # below this price the dearest has no root
     price = max(guess, least)
     low, high = 0.0, math.inf
     for _ in range(100):
@@ -209,12 +208,10 @@ def balance(
         supply += free
         target = price**-0.5
         excess = supply - target
-        # the lower bound at this price; at balance it is J_k
-        value = 2.0 / target + spent - price * supply
+        value = 2.0 / target + spent - price * supply  # the lower bound at this price; at balance it is J_k
         if value >= beat:
             return None
-        # keep a bracket; too much supply even at the least price means that there is no balance
-        if excess <= 0.0:
+        if excess <= 0.0:  # keep a bracket; too much supply even at the least price means that there is no balance
             low = price
         elif price > least:
             high = price

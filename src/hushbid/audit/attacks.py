@@ -150,7 +150,6 @@ def several_identities(
         changed[row] = stated[0]
         outcome = crowd.acquire(changed)
         paid = float(outcome.payments[mine].sum())
-        # her losses add up; the error is that of one datum counted several times
         found = paid - _burden(cost, float(outcome.privacy_loss[mine].sum())) - weight * _true_error(outcome, mine)
         if found > best[0]:
             best = (found, outcome)

@@ -66,8 +66,7 @@ def release_once(
     people are known by their data, and what was drawn from these with ids is not drawn again without. Without
     ``claims`` the process remembers, and asking again is refused.
     """
-    # all that can be refused is refused before anything is drawn
-    prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)
+    prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)  # refusals come first
     people, forms = _as_people(ids, plan.people), prepared.forms()
     # stored in an order of its own: the order of rows does not make another question
     order = canonical_order(people, plan.promised, forms)
@@ -81,22 +80,19 @@ def release_once(
         exact=np.stack([plan.promised, plan.delivered, plan.variance])[:, order].astype("<f8").tobytes(),
     )
     if claims is None:
-        # no folder: the process remembers, and asks no second time
-        release = _remembered(ask, prepared.draw, None)
+        release = _remembered(ask, prepared.draw, None)  # no folder: the process remembers, and asks no second time
         return Answer(release=release, before=False, late=(), waves_before=0)
     folder = Path(claims).resolve()
 
     def draw(name: str) -> dict[str, object]:
         return _listed(_remembered(ask, prepared.draw, folder), order).to_dict()
 
-    # drawn now, or found
-    settled = settle(folder, ask, draw)
+    settled = settle(folder, ask, draw)  # drawn now, or found
     if settled.release.get("format") != FORMAT:
         raise AlreadyReleased(
             "The estimate was drawn by an engine, which kept no figures of single people: ask again on an engine."
         )
-    # back to the caller's order
-    kept = _listed(_of_people(settled, plan.people), np.argsort(order))
+    kept = _listed(_of_people(settled, plan.people), np.argsort(order))  # back to the caller's order
     late = () if settled.same_data else _late(kept, people, plan, forms, settled)
     _shown(ask)
     return Answer(

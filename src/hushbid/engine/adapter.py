@@ -119,6 +119,7 @@ class Folding(Generic[Sum]):
 
     def take(self, batch: Batch) -> None:
         """One batch more."""
+        # results come back in order, so that sums are added in order
         for found in self._threads.take(partial(self._kernel, batch, self._rows)):
             self._total = self._total + found
         self._rows += batch.num_rows
@@ -141,6 +142,7 @@ def with_output(batch: Batch, kernel: Mapper, *, drop: bool, keep: Sequence[str]
     columns = kernel(batch)
     old = batch if keep is None else batch.select(list(keep))
     found = pa.RecordBatch.from_arrays([*old.columns, *columns], schema=output_schema(old.schema, kernel))
+    # a row that is not priced has null in the first new column
     return found.filter(columns[0].is_valid()) if drop and columns[0].null_count else found
 
 

@@ -92,6 +92,7 @@ class ArrowEngine:
         """Write to one Parquet file, batch by batch."""
         parquet: Any = _import("pyarrow.parquet")
         schema = frame.schema
+        # batch by batch: a file larger than memory never is in memory
         with parquet.ParquetWriter(path, schema, use_dictionary=_worth_a_dictionary(schema)) as writer:
             for batch in frame.batches() if isinstance(frame, Stream) else frame.to_batches():
                 writer.write_batch(batch)

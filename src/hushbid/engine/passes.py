@@ -94,13 +94,11 @@ class CensusKernel:
         costs = rows.costs
         problems: dict[int, int] = {}
         examples: tuple[tuple[int, str], ...] = ()
-        # bad rows: how many of each kind, and the first few
-        if rows.problem is not None:
+        if rows.problem is not None:  # bad rows: how many of each kind, and the first few
             codes, counts = np.unique(rows.problem[rows.problem > 0], return_counts=True)
             problems = dict(zip((codes - 1).tolist(), counts.tolist(), strict=True))
             examples = self._examples(rows.problem, start)
-        # reports above the support cannot be sold and are in no bucket
-        finite = costs < np.inf
+        finite = costs < np.inf  # reports above the support cannot be sold and are in no bucket
         infinite = costs.size - int(np.count_nonzero(finite))
         if infinite:
             costs = costs[finite]

@@ -74,6 +74,7 @@ class DueKernel:
         loss, _, payment = self.kernel.decide(batch, rows)
         values = floats_of(batch.column(self.data), self.data)
         missing = np.isnan(values if rows.good is None else values[rows.good])
+        # asked, and nothing came
         gone = (loss > 0.0) & missing
         due = np.where(gone, 0, rounded_up(payment + self.extra, self.decimals))
         minor, state = columns_of(rows, due, np.where(loss > 0.0, 1 + gone, 0))
@@ -163,6 +164,7 @@ def _frame(priced: Priced, kernel: DecisionsKernel | DueKernel, currency: Curren
     id = priced._kernel.people.id
     if id is None:
         raise InputError("id must name a column: decisions are written beside it.")
+    # beyond that a double does not hold whole minor units
     if not priced._kernel.largest_payment * currency.per_unit < _LARGEST:
         raise MarketError(f"A payment is too large to be written in minor units of {currency.code}.")
     taken = [name for name, _ in kernel.fields if name == id]

@@ -76,7 +76,7 @@ class _Appended:
 
     def __call__(self, frame: pl.DataFrame) -> pl.DataFrame:
         table = frame.select(self._kernel.columns).to_arrow().combine_chunks()
-        batches = table.to_batches() or [pyarrow().RecordBatch.from_pylist([], schema=table.schema)]
+        batches = table.to_batches() or [pyarrow().RecordBatch.from_pylist([], schema=table.schema)]  # no rows
         found = [self._kernel(batch) for batch in batches]
         return frame.with_columns(
             pl.concat([_series(part[place]) for part in found]).alias(name)

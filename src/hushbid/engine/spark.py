@@ -31,6 +31,7 @@ class SparkEngine:
         selected = self._frame.select(*map(_quoted, kernel.columns))
         parts = selected.mapInArrow(_reducing(kernel, zero), "summary binary")
         total = zero
+        # some of the adding is done by workers, so that the driver gets few summaries
         workers = min(_HALFWAY, self._frame.sparkSession.sparkContext.defaultParallelism)
         for row in parts.repartition(workers).mapInArrow(_adding(zero), "summary binary").collect():
             total = total + _loaded(row[0])

@@ -106,6 +106,7 @@ def _distance(prior: Prior, sample: FloatArray) -> float:
     points, counts = np.unique(sample, return_counts=True)
     after = np.cumsum(counts) / sample.size
     before = np.concatenate([[0.0], after[:-1]])
+    # at a jump of the sample both sides count; an empirical prior jumps too
     at, below = np.asarray(prior.cdf(points)), np.asarray(prior.cdf(np.nextafter(points, -np.inf)))
     return float(max(np.max(np.abs(at - after)), np.max(np.abs(below - before))))
 
@@ -128,7 +129,7 @@ def _gamma(sample: FloatArray) -> Prior:
     from scipy.special import digamma, polygamma
 
     gap = math.log(sample.mean()) - float(np.log(sample).mean())
-    shape = (3.0 - gap + math.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap)
+    shape = (3.0 - gap + math.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap)  # good to 1.5 %
     for _ in range(_NEWTON_STEPS):
         slope = 1.0 / shape - float(polygamma(1, shape))
         updated = 1.0 / (1.0 / shape + (math.log(shape) - float(digamma(shape)) - gap) / (shape * shape * slope))
@@ -169,7 +170,7 @@ def _beta(sample: FloatArray, low: float, high: float) -> Prior:
         return float(betaln(a, b) - (a - 1.0) * logs - (b - 1.0) * others)
 
     mean, variance = float(shares.mean()), float(shares.var())
-    total = max(mean * (1.0 - mean) / variance - 1.0, 0.1)
+    total = max(mean * (1.0 - mean) / variance - 1.0, 0.1)  # a + b, by moments
     start = np.log([mean * total, (1.0 - mean) * total])
     found = minimize(cost, x0=start, method="L-BFGS-B", bounds=[(-8.0, 12.0)] * 2)
     a, b = np.exp(found.x)

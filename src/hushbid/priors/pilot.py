@@ -86,6 +86,7 @@ class PriorSource:
             return {"kind": "stated"}
         told = overlaps or [None if ids is None else pilot.overlap(ids) for pilot in self.pilots.values()]
         known = [overlap for overlap in told if overlap is not None]
+        # at least so many: pilots of several groups may have had the same people
         overlap = max(known) if len(known) == len(told) else None
         if any(known) and not accepted:
             raise InputError(
@@ -179,7 +180,7 @@ def prior_file_text(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> str:
 
 def _hashes(ids: Iterable[str], key: str) -> list[str]:
     secret = bytes.fromhex(key)
-    keyed = hashlib.blake2b(key=secret, digest_size=_DIGEST_BYTES)
+    keyed = hashlib.blake2b(key=secret, digest_size=_DIGEST_BYTES)  # the key's block is hashed once
     hashes = []
     for one in ids:
         digest = keyed.copy()

@@ -73,9 +73,9 @@ class KeyFolder:
             old = None if leaked else self.current()
             new = SigningKey.create()
             number = listed.newest.number + 1
-            self._write_secret(number, new)
+            self._write_secret(number, new)  # before the list names it
             changed = self._write_list(rotated(listed, old, new, at=at or datetime.now(UTC), leaked=leaked))
-            self._secret(number - 1).unlink(missing_ok=True)
+            self._secret(number - 1).unlink(missing_ok=True)  # once its successor is listed
             return changed
 
     def _secret(self, number: int) -> Path:

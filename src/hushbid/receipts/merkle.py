@@ -37,6 +37,7 @@ class Tree:
         levels = [level]
         while len(level) > 1:
             pairs = [_hash(_NODE + level[k] + level[k + 1]) for k in range(0, len(level) - 1, 2)]
+            # passed on unchanged: the same tree as RFC 6962's split at a power of two
             level = (*pairs, level[-1]) if len(level) % 2 else tuple(pairs)
             levels.append(level)
         return cls(tuple(levels))
@@ -57,7 +58,7 @@ class Tree:
             raise InputError(f"index must be an integer from 0 to {self.size - 1}, got {index!r}.")
         path = []
         for level in self.levels[:-1]:
-            beside = index ^ 1
+            beside = index ^ 1  # the sibling's place, on either side
             if beside < len(level):
                 path.append(level[beside])
             index >>= 1

@@ -145,7 +145,7 @@ class Bot:
         """While deliveries are taken."""
         person = self.person
         if person.strategy == "late" and person.early:
-            await self._tally.refused("late", self._client.report(person.report))
+            await self._tally.refused("late", self._client.report(person.report))  # reporting is over
         if not self.reported or self.withdrew:
             return
         self.offer = await self._client.participation()

@@ -136,6 +136,7 @@ class Demo:
     async def _play(self) -> None:
         with AnalystClient(self._url, token=self._token, attempts=_PATIENCE) as analyst:
             async with AsyncTransport(self._url, connections=8, attempts=_PATIENCE) as transport:
+                # one that is over, a draft, one in delivery, one in reporting: something in every state
                 await play_campaign(analyst, _SLEEP, n=60, seed=_SEED, connections=8, identities=True)
                 analyst.draft(_DRAFT)
                 giving, deliverers = await self._in_delivery(analyst, transport)

@@ -203,10 +203,8 @@ class CentralRule:
             gain, squares, root = curve[0], curve[2], np.cbrt(curve[1])
             # every value is attained: the best of each pair so far
             np.minimum.at(seen, pair, (squares + _KAPPA * root * root)[:, 1:].min(axis=1).astype(np.float64))
-            # test 1: h falls throughout
-            falls = _KAPPA * gain[:, 1:] < 3.0 * root[:, :-1] * (1.0 - _BLUR)
-            # test 2: h rises throughout
-            rises = _KAPPA * gain[:, :-1] > 3.0 * root[:, 1:] * (1.0 + _BLUR)
+            falls = _KAPPA * gain[:, 1:] < 3.0 * root[:, :-1] * (1.0 - _BLUR)  # test 1: h falls throughout
+            rises = _KAPPA * gain[:, :-1] > 3.0 * root[:, 1:] * (1.0 + _BLUR)  # test 2: h rises throughout
             # test 3: worse than what was seen, throughout
             worse = squares[:, 1:] + _KAPPA * root[:, :-1] ** 2 > seen[pair, None] * _AS_GOOD
             sense = np.isfinite(squares[:, 1:] + root[:, 1:])  # beyond the range of numbers nothing is best
@@ -223,8 +221,7 @@ class CentralRule:
             if go.size == 0:
                 break
             pair, low, high, at_low, at_high = pair[go], low[go], high[go], at_low[:, go], at_high[:, go]
-        # the figures at the best level
-        gain, cost, squares = self._curve(pairs, level)
+        gain, cost, squares = self._curve(pairs, level)  # the figures at the best level
         root = np.cbrt(cost)
         there = best < math.inf
         mse = np.where(there, squares + (_KAPPA / 3.0) * root * root, math.inf).astype(np.float64)

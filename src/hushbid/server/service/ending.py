@@ -36,6 +36,7 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
     """End a campaign before its decision; whoever reported keeps the fee."""
     over = replace(campaign, state=CampaignState.CANCELLED)
     named: dict[str, Any] = {}
+    # a draft has nobody to give a receipt to
     if campaign.opened_at is not None:
         named = sealed(tx, over, "cancelled", {"reason": reason})
     else:

@@ -37,6 +37,7 @@ def personal_ledger(connection: Connection, context: Context, secret: str) -> Pe
     """What the person behind a secret has given up over all campaigns, as far as the server can tell who she is."""
     participant = participants.by_secret(connection, secret)
     rows = [] if participant.person_id is None else ledger.of_person(connection, participant.person_id)
+    # exactly, and rounded up to be shown
     lost = sum((Fraction(row.amount) for row in rows if row.kind == "delivered"), Fraction(0))
     held = sum((Fraction(row.amount) for row in rows if row.kind != "delivered"), Fraction(0))
     return PersonalLedger(
@@ -88,6 +89,7 @@ class TreeOf:
         if campaign.id not in self._known:
             everybody = participants.everybody(connection, campaign.id)
             places = {one.id: place for place, one in enumerate(everybody)}
+            # the oldest go first
             while len(self._known) >= self._most:
                 self._known.pop(next(iter(self._known)), None)
             self._known[campaign.id] = tree_over(campaign, everybody), places
