@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
 from hushbid.audit.incentives import IncentiveReport, check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
@@ -61,7 +61,7 @@ def audits_of(
         return
 
 
-def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Market, NDArray[np.float64]]:
+def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Market, FloatArray]:
     """The market, and the reports, of some people drawn at random."""
     market, n = outcome.market, outcome.reports.size
     rows = np.sort(rng.choice(n, min(n, among), replace=False))
