@@ -36,8 +36,8 @@ from hushbid.errors import MissingExtra
 from hushbid.mechanism.publish import plan_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.audits import lines_of
 from hushbid.report.formats import at_most, estimate_figures, interval
+from hushbid.report.sections.audits import lines_of
 
 if TYPE_CHECKING:
     from hushbid.engine import TableRelease
