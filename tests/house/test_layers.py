@@ -26,6 +26,7 @@ LAYERS = (
     ("estimation", "priors", "ids"),
     ("money",),
     ("documents", "durable"),
+    ("arrays",),
     ("errors",),
 )
 
