@@ -25,7 +25,8 @@ LAYERS = (
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors", "ids"),
     ("money",),
-    ("documents", "durable"),
+    ("documents",),
+    ("durable",),
     ("errors",),
 )
 
