@@ -26,7 +26,7 @@ LAYERS = (
     ("estimation", "priors", "ids"),
     ("money",),
     ("documents",),
-    ("durable",),
+    ("arrays", "durable"),
     ("errors",),
 )
 

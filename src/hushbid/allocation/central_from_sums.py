@@ -21,14 +21,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, _inside
 from hushbid.allocation.central_replies import follow
 from hushbid.allocation.certificate import central_lower_bound_of_pieces
 from hushbid.allocation.exact import ExactSums
-from hushbid.allocation.replies import Replies, Rows
-from hushbid.allocation.solution import FloatArray
+from hushbid.allocation.replies import Replies
+from hushbid.arrays import FloatArray, IndexArray, IntArray
 
 _SLACK = 1e-11
 _STEP = 1.25
@@ -151,10 +150,8 @@ def bracket(
         )
     # Q at most, one person moved
     spread = at.second + 2.0 * t * at.rounding - np.divide(at.first**2, np.maximum(at.mass, 1.0)) + t * t
-    # test 1: h falls throughout
-    falling = KAPPA * largest_gain[1:] < 3.0 * np.cbrt(a_low[:-1])
-    # test 2: h rises throughout
-    rising = KAPPA * least_gain[:-1] > 3.0 * np.cbrt(a_high[1:])
+    falling = KAPPA * largest_gain[1:] < 3.0 * np.cbrt(a_low[:-1])  # test 1: h falls throughout
+    rising = KAPPA * least_gain[:-1] > 3.0 * np.cbrt(a_high[1:])  # test 2: h rises throughout
     # test 3: hopeless, more than is attained elsewhere
     with np.errstate(divide="ignore"):
         hopeless = 1.0 / at.mass[1:] + KAPPA * np.cbrt(a_low[:-1]) ** 2 > best
@@ -203,7 +200,7 @@ class SummedPopulation:
         self,
         prefix: ExactSums,
         window: FloatArray,
-        people: NDArray[np.int64] | None = None,
+        people: IntArray | None = None,
         *,
         lowest: float,
         ends: tuple[float, float],
@@ -305,7 +302,7 @@ class SummedPopulation:
         # a minimum lies where h falls at a piece's left end and no more at its right
         falling = sums.falling()
         ends = np.append(~falling[1:], True)
-        pieces: NDArray[np.intp] = np.flatnonzero(falling & ends)
+        pieces: IndexArray = np.flatnonzero(falling & ends)
         if pieces.size == 0 or self._prefix.count + self._window.size == 0:
             return ExactSums({}), Optimum(math.inf, sums.base, math.inf, 0.0, 0.0, 0.0)
         best = min(pieces.tolist(), key=sums.best_inside)
@@ -330,7 +327,7 @@ class SummedReplies:
         self._sums, self._best, self._scale, self._unit, self._error_weight = sums, best, scale, unit, error_weight
         self._own = costs / scale - sums.base
 
-    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]``, not below her own (``inf``: were not there)."""
         value, loss, mse = follow(
             self._sums,

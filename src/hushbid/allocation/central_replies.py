@@ -10,12 +10,11 @@ of every pair is looked at instead.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
 from hushbid.allocation.problem import TINY
-from hushbid.allocation.replies import Replies, Rows
-from hushbid.allocation.solution import FloatArray
+from hushbid.allocation.replies import Replies
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _CHUNK = 1 << 14
 _DENSE = 1 << 20
@@ -59,10 +58,10 @@ class CentralReplies:
             return costs
         return np.where((costs > 0.0) & (costs < least), least, costs)
 
-    def _mass(self, rows: Rows) -> FloatArray:
+    def _mass(self, rows: IndexArray) -> FloatArray:
         return np.ones(rows.size) if isinstance(self._variance, float) else self._unit / self._variance[rows]
 
-    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         costs = self._lifted(costs)
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
@@ -95,7 +94,7 @@ class CentralReplies:
 
     # -- who can matter ------------------------------------------------------------------------------------------------
 
-    def _contenders(self) -> tuple[Rows, float]:
+    def _contenders(self) -> tuple[IndexArray, float]:
         """Rows, cheapest first, that may be active when any one person's cost changes, and a level never exceeded.
 
         Without person i the value ``h/(1 − w_i)²`` is attained (share her weight among the others), so at the optimum
@@ -105,17 +104,15 @@ class CentralReplies:
         mass = None if isinstance(self._variance, float) else self._unit / self._variance
         chosen, best = contenders(self._costs, mass, scale=self._scale)
         active = np.arange(self._costs.size) if chosen is None else chosen
-        # her weight at most, and her part of the mass at most
         share = float(best.weights(self._offset(self._costs[active]), self._mass(active)).max())
         part = (1.0 if mass is None else float(mass.max())) / best.mass
-        # two bounds on the level, the second only if nobody is half of everything
-        level = self._second_highest_level()
+        level = self._second_highest_level()  # two bounds on the level, the second only if nobody is half of everything
         if share < 0.5 and part < 0.5 and best.root > 0.0:
             spare = 3.0 * (math.sqrt(best.value / KAPPA) / (1.0 - share) - best.root) / KAPPA
             level = min(level, (best.level + spare / best.mass) / (1.0 - part) * (1.0 + 1e-12))
         cut = (best.base + level) * self._scale * (1.0 + 1e-12)
         rows = np.flatnonzero(self._costs <= cut if cut < math.inf else self._costs < math.inf)
-        ordered: Rows = rows[np.argsort(self._costs[rows], kind="stable")]
+        ordered: IndexArray = rows[np.argsort(self._costs[rows], kind="stable")]
         return ordered, level
 
     def _second_highest_level(self) -> float:
@@ -149,8 +146,7 @@ class CentralReplies:
             return None
         most = float(self._sorted_mass.max())
         share = float(best.weights(sums.offset, self._sorted_mass).max())
-        # one person's move changes too much for the bounds to be worth anything
-        if share > 0.1:
+        if share > 0.1:  # one person's move changes too much for the bounds to be worth anything
             return None
         # the sign of h' at everybody's cost, sure whoever moves up
         level = sums.base + sums.offset
@@ -182,7 +178,9 @@ class CentralReplies:
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
-    def _follow(self, rows: Rows, own: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _follow(
+        self, rows: IndexArray, own: FloatArray, moved: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The one minimum of each pair, by active-set iteration from the present optimum."""
         assert self._window is not None
         mass = None if isinstance(self._variance, float) else self._mass(rows)
@@ -197,7 +195,7 @@ class CentralReplies:
         )
 
     def _all_or_all_others(
-        self, rows: Rows, own: FloatArray, moved: FloatArray
+        self, rows: IndexArray, own: FloatArray, moved: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Where ``h`` falls at everybody's cost, all others are active: the better of all with and without the person.
 
@@ -214,14 +212,13 @@ class CentralReplies:
             mean = first / total
             spread = np.maximum(sums.second[-1] - gone * own * own + there * mass * to * to - first * mean, 0.0)
             value, root, level = _piece(sums.base, total, mean, spread)
-            # with her, only if she is below the level that results
-            better = (value < best[0]) & ((to <= level) | (there == 0.0))
+            better = (value < best[0]) & ((to <= level) | (there == 0.0))  # only with her below the level
             loss = there * mass * np.maximum(level - to, 0.0) * (KAPPA / 3.0) / root * (CUBE_ROOT_4 / root)
             for kept, found in zip(best, (value, loss, value - (2.0 * KAPPA / 3.0) * root * root), strict=True):
                 kept[better] = found[better]
         return best
 
-    def _everywhere(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _everywhere(self, rows: IndexArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The best over all pieces of each pair; a matrix row is the sorted population with one cost replaced."""
         people, mass, own_mass = self._populations(rows, moved)
         lowest = people[:, :1]
@@ -230,20 +227,17 @@ class CentralReplies:
             offset = np.where(people < np.inf, np.minimum((people - lowest) / self._scale, _BEYOND), 0.0)
             to = np.where(moved < np.inf, np.minimum((moved - lowest[:, 0]) / self._scale, 1e300), 1e300)
         pair, piece = _pieces_with_a_minimum(base, people < np.inf, offset, mass)
-        # moments about each piece's own mean, so that nothing cancels
-        inside = np.arange(people.shape[1]) <= piece[:, None]
+        inside = np.arange(people.shape[1]) <= piece[:, None]  # moments about each piece's own mean
         weight, place = np.where(inside, mass[pair], 0.0), offset[pair]
         total = weight.sum(axis=1)
         mean = (weight * place).sum(axis=1) / total
         spread = (weight * (place - mean[:, None]) ** 2).sum(axis=1)
         found = _piece(base[pair, 0], total, mean, spread)
-        # the least value of each pair
         best = np.lexsort((found[0], pair))
         best = best[np.flatnonzero(np.diff(pair[best], prepend=-1))]  # the first of each pair is its least
         value, root, level = np.full(rows.size, np.inf), np.zeros(rows.size), np.zeros(rows.size)
         value[pair[best]], root[pair[best]], level[pair[best]] = (part[best] for part in found)
-        # one more candidate: no noise, everything on those whose privacy costs nothing
-        free = np.where(people == 0.0, mass, 0.0).sum(axis=1)
+        free = np.where(people == 0.0, mass, 0.0).sum(axis=1)  # one more candidate: no noise at all
         with np.errstate(divide="ignore", invalid="ignore"):
             silent = 1.0 / free < value
             share = own_mass * np.maximum(level - to, 0.0)
@@ -253,13 +247,12 @@ class CentralReplies:
         loss = np.where(silent, np.where(moved == 0.0, np.inf, 0.0), np.where(moved < np.inf, loss, 0.0))
         return value, loss, np.where(silent | (value == np.inf), value, mse)
 
-    def _populations(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _populations(self, rows: IndexArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Costs and masses, sorted along each row, with the person's cost replaced; and her mass."""
         own_mass = self._mass(rows)
         people = np.repeat(np.append(self._sorted, np.inf)[None, :], rows.size, axis=0)
         mass = np.repeat(np.append(self._sorted_mass, 0.0)[None, :], rows.size, axis=0)
-        # who is no contender has the last place, which is empty
-        place = np.full(self._costs.size, self._order.size)
+        place = np.full(self._costs.size, self._order.size)  # who is no contender has the last place, which is empty
         place[self._order] = np.arange(self._order.size)
         here = np.arange(rows.size)
         people[here, place[rows]], mass[here, place[rows]] = moved, own_mass
@@ -282,9 +275,8 @@ def follow(
     The level must be known to stay between the costs of the people ``window``, or, where that ends with the dearest,
     below ``highest``.
     """
-    # step 0: everybody at the present optimum
     value, loss, mse = np.empty(own.size), np.empty(own.size), np.empty(own.size)
-    pending: Rows | slice = slice(None)
+    pending: IndexArray | slice = slice(None)
     first_one = window[0]
     near_level = sums.offset[first_one : window[1]]
     to = np.minimum(moved, 1e300)
@@ -293,15 +285,13 @@ def follow(
     for round_ in range(10):
         if round_ == 9:  # the few that go to and fro between two neighbouring pieces
             level = _level(sums, window, own, np.ones(own.size) if mass is None else mass, to, highest)
-        # step 1: the piece the level lies in, and who of the moved is in it
-        count = near_level.searchsorted(level, side="right")
+        count = near_level.searchsorted(level, side="right")  # step 1: the piece the level lies in
         present = to < level
         index, removed, added = count + (first_one - 1), (own <= level).astype(float), present.astype(float)
         if mass is not None:
             removed *= mass
             added *= mass
-        # step 2: its sums, less the person at her own cost, plus her at the other one
-        near = np.where(present, to, 0.0)
+        near = np.where(present, to, 0.0)  # step 2: its sums, less her at her own cost, plus her at the other
         out, into = removed * own, added * near
         total = (sums.total[index] - removed) + added
         first = (sums.first[index] - out) + into
@@ -311,8 +301,7 @@ def follow(
         spread = (sums.second[index] - out) + into
         spread -= first * mean
         np.maximum(spread, 0.0, out=spread)
-        # step 3: its minimum in closed form but for one root
-        root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)
+        root = _larger_root(sums.base + mean, (KAPPA / 3.0) * spread, root)  # step 3: its minimum
         level = mean + (3.0 / KAPPA) * root / total
         # step 4: done where the minimum lies in the piece it was solved for
         done = (near_level.searchsorted(level, side="right") == count) & ((to < level) == present)
@@ -323,8 +312,7 @@ def follow(
         if round_ == 9 or done.all():
             value[pending], loss[pending], mse[pending] = best, lost, error
             break
-        # put the finished away and go on with the others
-        everybody = np.arange(value.size)[pending]
+        everybody = np.arange(value.size)[pending]  # put the finished away and go on with the others
         which, left = everybody[done], ~done
         value[which], loss[which], mse[which] = best[done], lost[done], error[done]
         pending = everybody[left]
@@ -343,7 +331,6 @@ def _level(
     for _ in range(70):
         level = 0.5 * (low + high)
         index = sums.offset.searchsorted(level, side="right") - 1
-        # G and a·G at the level, the person moved
         out, into = mass * np.maximum(level - own, 0.0), mass * np.maximum(level - to, 0.0)
         gain = sums.total[index] * level - sums.first[index] - out + into
         inner = level * sums.first[index] - sums.second[index] - out * own + np.where(into > 0.0, into * to, 0.0)
@@ -354,8 +341,8 @@ def _level(
 
 
 def _pieces_with_a_minimum(
-    lowest: FloatArray, there: NDArray[np.bool_], offset: FloatArray, mass: FloatArray
-) -> tuple[Rows, Rows]:
+    lowest: FloatArray, there: BoolArray, offset: FloatArray, mass: FloatArray
+) -> tuple[IndexArray, IndexArray]:
     """Row and number of every piece that holds a minimum, or a hump that may; see :mod:`hushbid.allocation.central`."""
     base = np.where(lowest < np.inf, lowest, 0.0)
     total = mass.cumsum(axis=1)
@@ -363,12 +350,10 @@ def _pieces_with_a_minimum(
     first = weighted.cumsum(axis=1)
     second = (weighted * offset).cumsum(axis=1)
     gain = total * offset - first
-    # a·G; at her own cost a person adds nothing to it, so her own terms are left out
-    scaled = base * gain
+    scaled = base * gain  # a·G; at her own cost a person adds nothing to it, so her own terms are left out
     scaled[:, 1:] += offset[:, 1:] * first[:, :-1] - second[:, :-1]
     falling = there & (_SLOPE * np.square(np.square(gain)) <= scaled)
-    # h falls at the left end and rises at the right
-    after = np.zeros_like(falling)
+    after = np.zeros_like(falling)  # h falls at the left end and rises at the right
     after[:, :-1] = falling[:, 1:]
     minimum = falling & ~after
     # h rises at both ends, but falls between if it falls at a = m/4

@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.certificate import local_lower_bound
 from hushbid.allocation.problem import HUGE, Problem
-from hushbid.allocation.solution import Allocation, FloatArray
+from hushbid.allocation.solution import Allocation
+from hushbid.arrays import FloatArray, IndexArray
 
 STEEPEST: float = 3.0 * math.sqrt(3.0) / (8.0 * math.sqrt(2.0))
 """The largest slope of ``q``, at ``y = √(2/3)``: above it there is no root."""
@@ -199,8 +199,7 @@ def balance(
     if free == count:
         return Balance(count, 1.0 / count, 1.0 / (count * count), [math.inf] * count)
     paid, few = costs[free:count], cheapest[free:count] if count <= _FEW else None
-    # below this price the dearest has no root
-    least = last / STEEPEST * (1.0 + 1e-14)
+    least = last / STEEPEST * (1.0 + 1e-14)  # below this price the dearest has no root
     price = max(guess, least)
     low, high = 0.0, math.inf
     for _ in range(100):
@@ -209,12 +208,10 @@ def balance(
         supply += free
         target = price**-0.5
         excess = supply - target
-        # the lower bound at this price; at balance it is J_k
-        value = 2.0 / target + spent - price * supply
+        value = 2.0 / target + spent - price * supply  # the lower bound at this price; at balance it is J_k
         if value >= beat:
             return None
-        # keep a bracket; too much supply even at the least price means that there is no balance
-        if excess <= 0.0:
+        if excess <= 0.0:  # keep a bracket; too much supply even at the least price means that there is no balance
             low = price
         elif price > least:
             high = price
@@ -290,7 +287,7 @@ def _cheap_ones(costs: FloatArray, scale: float) -> FloatArray:
     return np.sort(costs[costs <= sample[spare]])
 
 
-def _rows(problem: Problem, count: int, margin: float) -> NDArray[np.intp]:
+def _rows(problem: Problem, count: int, margin: float) -> IndexArray:
     """Rows of the ``count`` cheapest people, the dearest at ``margin``; the tie key chooses among equals there."""
     rows = (problem.costs <= margin).nonzero()[0]
     if rows.size == count:
@@ -300,7 +297,7 @@ def _rows(problem: Problem, count: int, margin: float) -> NDArray[np.intp]:
     return np.sort(np.concatenate([surely, problem.first(rows[tied], count - surely.size)]))
 
 
-def _allocation(problem: Problem, unit: float, best: Balance, rows: NDArray[np.intp]) -> Allocation:
+def _allocation(problem: Problem, unit: float, best: Balance, rows: IndexArray) -> Allocation:
     """Back from normal form to the caller's units and order; ``rows`` are those of the active, cheapest first."""
     y, root = best.losses, math.sqrt(unit)
     losses: FloatArray | list[float]
@@ -330,7 +327,7 @@ def _without_variance(problem: Problem) -> Allocation:
 
 def _spread_out(
     problem: Problem,
-    rows: NDArray[np.intp],
+    rows: IndexArray,
     losses: FloatArray | list[float],
     share: FloatArray | list[float],
     mse: float,

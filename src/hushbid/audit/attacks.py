@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.arrays import to_floats
 
-FloatArray = NDArray[np.float64]
 _ROUNDS = 4
 
 
@@ -150,7 +150,6 @@ def several_identities(
         changed[row] = stated[0]
         outcome = crowd.acquire(changed)
         paid = float(outcome.payments[mine].sum())
-        # her losses add up; the error is that of one datum counted several times
         found = paid - _burden(cost, float(outcome.privacy_loss[mine].sum())) - weight * _true_error(outcome, mine)
         if found > best[0]:
             best = (found, outcome)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hushbid.audit.suite import audits_of
 from hushbid.cli.campaign_file import Campaign
 from hushbid.cli.common import plain
 from hushbid.cli.once import (
@@ -35,7 +36,7 @@ from hushbid.errors import MissingExtra
 from hushbid.mechanism.publish import plan_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.attacks import audits_of, lines_of
+from hushbid.report.audits import lines_of
 from hushbid.report.formats import at_most, estimate_figures, interval
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import HashArray, IndexArray
 from hushbid.disclosure.claim_names import (
     Ask,
-    Digests,
     as_question,
     as_wave,
     canonical_order,
@@ -67,8 +66,7 @@ def release_once(
     people are known by their data, and what was drawn from these with ids is not drawn again without. Without
     ``claims`` the process remembers, and asking again is refused.
     """
-    # all that can be refused is refused before anything is drawn
-    prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)
+    prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)  # refusals come first
     people, forms = _as_people(ids, plan.people), prepared.forms()
     # stored in an order of its own: the order of rows does not make another question
     order = canonical_order(people, plan.promised, forms)
@@ -82,22 +80,19 @@ def release_once(
         exact=np.stack([plan.promised, plan.delivered, plan.variance])[:, order].astype("<f8").tobytes(),
     )
     if claims is None:
-        # no folder: the process remembers, and asks no second time
-        release = _remembered(ask, prepared.draw, None)
+        release = _remembered(ask, prepared.draw, None)  # no folder: the process remembers, and asks no second time
         return Answer(release=release, before=False, late=(), waves_before=0)
     folder = Path(claims).resolve()
 
     def draw(name: str) -> dict[str, object]:
         return _listed(_remembered(ask, prepared.draw, folder), order).to_dict()
 
-    # drawn now, or found
-    settled = settle(folder, ask, draw)
+    settled = settle(folder, ask, draw)  # drawn now, or found
     if settled.release.get("format") != FORMAT:
         raise AlreadyReleased(
             "The estimate was drawn by an engine, which kept no figures of single people: ask again on an engine."
         )
-    # back to the caller's order
-    kept = _listed(_of_people(settled, plan.people), np.argsort(order))
+    kept = _listed(_of_people(settled, plan.people), np.argsort(order))  # back to the caller's order
     late = () if settled.same_data else _late(kept, people, plan, forms, settled)
     _shown(ask)
     return Answer(
@@ -129,7 +124,7 @@ def _of_people(settled: Settled, people: int) -> Release:
     return release
 
 
-def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
+def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
     if ids is None:
         return None
     names = np.array(id_texts(None if isinstance(one, float) and math.isnan(one) else one for one in ids), dtype=object)
@@ -144,7 +139,7 @@ def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
 
 
 def _late(
-    kept: Release, people: Digests | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
+    kept: Release, people: HashArray | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
 ) -> tuple[int, ...]:
     """Whose data came after the drawing; if these are not all that is new, the data are other ones."""
     # new data are those of people who had not delivered; without them all must be as it was
@@ -157,7 +152,7 @@ def _late(
     return late
 
 
-def _listed(release: Release, order: NDArray[np.intp]) -> Release:
+def _listed(release: Release, order: IndexArray) -> Release:
     """A release with its people in another order."""
     place = np.argsort(order)
     rows = sorted(int(place[row]) for row in release.dropped_out)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import IntArray
 from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
@@ -147,7 +147,7 @@ class TallyKernel:
         return Tally(exact_total(steps.astype(np.int64)))
 
 
-def exact_total(integers: NDArray[np.int64]) -> int:
+def exact_total(integers: IntArray) -> int:
     """The sum of 64-bit integers, whatever its size: halves of 32 bits add up without overflow below 2**31 rows."""
     return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
 
@@ -210,15 +210,13 @@ def price(
     opened = open_engine(population, engine, connection=connection)
     people = _people(market, opened, report=report, id=id, group=group, variance=variance, tie_seed=tie_seed)
     run = Run(engine=opened, people=people, window=window, tell=progress)
-    # pass 1: what is wrong, and between which costs the optimum lies
-    census = run.reduce("counting and bounding", CensusKernel(people), Census())
+    census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
     _refuse(run, census, on_bad_rows)
     if market.outside_option == "estimate" and census.people == 1:
         raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
-    # the solving passes; the writing pass comes when the frame is read
-    kernel, summary = _decide(run, market, census, gather)
+    kernel, summary = _decide(run, market, census, gather)  # solving; the writing pass comes when the frame is read
     frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
         frame=frame,
@@ -235,15 +233,13 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
     if census.histogram.people == 0:
         nobody = price_nobody(run, market)
         return nobody.kernel, _summary_of_nobody(census)
-    # local: the cheapest few √n
-    if market.setting == "local":
+    if market.setting == "local":  # local: the cheapest few √n
         cut, most = cheapest_few(market, census)
         return _gathered(run, market, census, cut, most)
     smallest, largest = census.variance
     if run.people.variance is None:
         smallest = largest = float(market.stated_variance)
-    # central, somebody without variance: one by one
-    if smallest == 0.0 or not smallest / market.width**2 > 0.0:
+    if smallest == 0.0 or not smallest / market.width**2 > 0.0:  # central, somebody without variance: one by one
         return _gathered(run, market, census, math.inf, MOST)
     # central: by sums if many are below the bracket's top, else one by one
     scale = normal_scale(market, census.people, smallest / market.width**2)
@@ -276,8 +272,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
 
 def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
     histogram = census.histogram
-    # whole buckets, so at least as many as there are
-    below = int(histogram.count[histogram._edges(0) <= cut].sum())
+    below = int(histogram.count[histogram._edges(0) <= cut].sum())  # whole buckets, so at least as many as there are
     if market.setting == "central" and below > MOST:
         raise MarketError(
             f"{below} people could matter, more than the {MOST} that can be priced one by one, and sums cannot tell the"

@@ -119,8 +119,7 @@ async def play_campaign(
     groups = _groups(settings, n)
     run = asyncio.to_thread
     campaign = (await run(analyst.draft, settings)).id
-    # with ids or groups people are named, else only counted
-    if identities or groups[0][0] is not None:
+    if identities or groups[0][0] is not None:  # with ids or groups people are named, else only counted
         named = [
             {"id": f"bot-{k}", **({} if group is None else {"group": group})} for k, (group, _) in enumerate(groups)
         ]
@@ -145,7 +144,6 @@ async def play_campaign(
                 found = await run(analyst.wait, campaign)
         await stage.act("receipts", bots, Bot.finish)
     await run(analyst.mark_paid, campaign)
-    # one root on all receipts, and a log that holds
     stage.tally.problems += await run(_audit, analyst, campaign, stage.tally)
     estimate = await run(analyst.estimate, campaign) if found.state in ("released", "closed") else None
     return Played(

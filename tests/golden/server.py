@@ -1,0 +1,172 @@
+"""A small campaign on a server, from the draft to the last receipt, over HTTP alone but for what starts the server.
+
+Identifiers, keys, salts and times differ from run to run, and with them hashes and signatures. So what is written are
+the real files, which must stay readable and verify; and what is compared is all that is left when every such text is
+replaced by a number that says where it occurred first.
+"""
+
+import asyncio
+import itertools
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+from unittest import mock
+
+from httpx import ASGITransport, AsyncClient
+
+from tests.golden.runs import HERE, fixed, hushbid, report_text
+
+SERVICE = "hushbid.campaign.service:Service"
+APPLICATION = "hushbid.campaign.http:create_app"
+"""What starts a server in this process."""
+
+FOLDER = HERE / "server"
+SETTINGS = {
+    "title": "Hours of sleep – März",
+    "question": "How many hours did you sleep last night?",
+    "unit": "hours",
+    "prior": {"groups": {"days": "empirical:1,1.5,2,3", "nights": "empirical:1,2"}},
+    "bounds": [0, 12],
+    "variance": 4.0,
+    "buyer_weight": 60.0,
+    "max_privacy_loss": 2.0,
+    "participation_fee": 150,
+    "minimum_people": 5,
+    "public_estimate": True,
+}
+PEOPLE: list[tuple[str, str, float | None, float | None]] = [
+    ("ann", "days", 1.1, 7.5),
+    ("ben", "days", 1.4, 6.25),
+    ("cem", "days", 2.9, 8.0),
+    ("dora", "nights", 1.2, 5.0),
+    ("émile", "nights", 1.3, 9.5),
+    ("finn", "nights", 1.25, None),
+    ("gül", "days", 1.2, 7.0),
+    ("hana", "days", None, None),
+]
+"""Label, group, report and datum; who reports nothing declines, who has no datum does not deliver."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)")
+_NAME = re.compile(r"\b[a-z]?[0-9a-f]{20,}\b")
+
+
+def play(folder: Path) -> dict[str, bytes]:
+    """Conduct the campaign in a new installation, and give what people can download, by name."""
+    with fixed(), _counted_secrets(), resolve_name(SERVICE).at(folder / "home") as service:
+        added = hushbid("users", "add", "ann", "--generate", "--home", str(folder / "home"))
+        token = hushbid("users", "token", "ann", "--home", str(folder / "home"), "--json")
+        assert added.exit_code == token.exit_code == 0, added.output + token.output
+        app = resolve_name(APPLICATION)(service, https=False)
+        return asyncio.run(_conducted(app, json.loads(token.stdout)["token"]))
+
+
+async def _conducted(app: Any, token: str) -> dict[str, bytes]:
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=ASGITransport(app), base_url="http://127.0.0.1") as client,
+    ):
+        return await _played(_Caller(client, token))
+
+
+class _Caller:
+    """Somebody with a token."""
+
+    def __init__(self, client: AsyncClient, token: str) -> None:
+        self._client = client
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    def other(self, token: str) -> "_Caller":
+        return _Caller(self._client, token)
+
+    async def __call__(self, method: str, path: str, content: Any = None) -> Any:
+        return json.loads(await self.raw(method, path, content))
+
+    async def raw(self, method: str, path: str, content: Any = None) -> bytes:
+        told = await self._client.request(method, f"/api/v1{path}", json=content, headers=self._headers)
+        assert told.is_success, told.text
+        return told.content
+
+
+async def _played(ann: _Caller) -> dict[str, bytes]:
+    place = f"/campaigns/{(await ann('POST', '/campaigns', SETTINGS))['id']}"
+    invited = [{"id": label, "group": group} for label, group, _, _ in PEOPLE]
+    links = (await ann("POST", f"{place}/participants", {"people": invited}))["invitations"]
+    await ann("POST", f"{place}/open")
+    people = [await _seated(ann, row, one) for row, one in enumerate(links)]
+    for person, (_, _, report, _) in zip(people, PEOPLE, strict=True):
+        if report is None:
+            await person("POST", "/participation/decline")
+        else:
+            await person("PUT", "/participation/report", {"sensitivity": report})
+    await ann("POST", f"{place}/close-reporting")
+    await _wait(ann, place, "delivering")
+    for row, (person, (_, _, _, value)) in enumerate(zip(people, PEOPLE, strict=True)):
+        if value is not None and (await person("GET", "/participation"))["promised"]:
+            await person("PUT", "/participation/delivery", {"value": value, "nonce": f"{row:032x}"})
+    await ann("POST", f"{place}/release")
+    await _wait(ann, place, "released")
+    await ann("POST", f"{place}/payments")
+    await ann("POST", f"{place}/close")
+    found = {
+        "record.json": await ann.raw("GET", f"{place}/record"),
+        "log.jsonl": await ann.raw("GET", f"{place}/events.jsonl"),
+        "keys.json": await ann.raw("GET", "/keys"),
+        "estimate.json": await ann.raw("GET", f"{place}/release"),
+        "public.json": await ann.raw("GET", f"{place}/public"),
+        "payments.csv": await ann.raw("GET", f"{place}/payments.csv"),
+        "report.html": await ann.raw("GET", f"{place}/report"),
+    }
+    return found | {
+        f"receipt-{row}.json": await one.raw("GET", "/participation/receipt") for row, one in enumerate(people)
+    }
+
+
+async def _seated(ann: _Caller, row: int, invitation: dict[str, Any]) -> _Caller:
+    """Somebody whose device has exchanged her link for a secret of its own."""
+    secret = "hb_d_" + f"{row:043d}"
+    await ann.other(invitation["token"])("PUT", "/participation/secret", {"secret": secret})
+    return ann.other(secret)
+
+
+async def _wait(ann: _Caller, place: str, state: str) -> None:
+    for _ in range(20_000):
+        found = (await ann("GET", place))["state"]
+        if found == state:
+            return
+    raise AssertionError(f"The campaign is {found}, not {state}.")
+
+
+@contextmanager
+def _counted_secrets() -> Iterator[None]:
+    """What is drawn at random grows, so that people stand in the order in which they were invited."""
+    count = itertools.count(1)
+
+    def drawn(size: int | None = None) -> bytes:
+        number = next(count).to_bytes(8)
+        return number + sha256(number).digest()[: (size or 32) - 8]
+
+    with (
+        mock.patch.object(secrets, "token_bytes", drawn),
+        mock.patch.object(secrets, "token_hex", lambda size=None: drawn(size).hex()),
+    ):
+        yield
+
+
+def comparable(files: dict[str, bytes]) -> dict[str, str]:
+    """What does not differ from run to run."""
+    seen: dict[str, str] = {}
+
+    def named(found: re.Match[str]) -> str:
+        return seen.setdefault(found[0], f"<{len(seen) + 1}>")
+
+    shown = {}
+    for name, content in sorted(files.items()):
+        text = report_text(content.decode(), []) if name.endswith(".html") else content.decode()
+        shown[name] = re.sub(r"\d{4}-\d\d-\d\d", "DAY", _NAME.sub(named, _TIME.sub("TIME", text)))
+    return shown
