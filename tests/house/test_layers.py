@@ -18,6 +18,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("server",),
+    ("purchase",),
     ("client", "report", "paper"),
     ("engine", "audit", "baselines", "verification"),
     ("record", "receipts"),
@@ -25,7 +26,7 @@ LAYERS = (
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors", "ids"),
     ("money",),
-    ("documents", "durable"),
+    ("documents", "durable", "wording"),
     ("errors",),
 )
 
