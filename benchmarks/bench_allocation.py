@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.harness import Row, memory_ratio, time_ratio
 from hushbid import Exponential, LogNormal, Uniform, allocate
+from hushbid.arrays import FloatArray
 
 PRIORS = {"uniform": Uniform(1.0, 2.0), "exponential": Exponential(1.0), "log-normal": LogNormal(0.0, 1.0)}
 LIMITS = {"central": 1.5, "local": 0.7}
@@ -56,15 +56,15 @@ def certificates() -> Iterator[Row]:
             )
 
 
-def populations(n: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def populations(n: int) -> Iterator[tuple[str, FloatArray]]:
     rng = np.random.default_rng(7)
     for name, prior in PRIORS.items():
         yield name, prior.virtual_cost(prior.sample(n, rng=rng))
 
 
-def call(costs: NDArray[np.float64], setting: str) -> Callable[[], object]:
+def call(costs: FloatArray, setting: str) -> Callable[[], object]:
     return lambda: allocate(costs, setting=setting)
 
 
-def sort(costs: NDArray[np.float64]) -> Callable[[], object]:
+def sort(costs: FloatArray) -> Callable[[], object]:
     return lambda: np.sort(costs)

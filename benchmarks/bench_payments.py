@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.harness import Row, time_ratio
 from hushbid import LogNormal, Market, Uniform, allocate
+from hushbid.arrays import FloatArray
 from hushbid.paper.mesh_payments import mesh_payments
 
 PRIORS = {"uniform": Uniform(1.0, 2.0), "log-normal": LogNormal(0.0, 1.0)}
@@ -75,13 +75,13 @@ def market(setting: str, name: str) -> Market:
     return Market(prior=PRIORS[name], setting=setting, variance=VARIANCE)  # type: ignore[arg-type]
 
 
-def populations(n: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def populations(n: int) -> Iterator[tuple[str, FloatArray]]:
     rng = np.random.default_rng(7)
     for name, prior in PRIORS.items():
         yield name, prior.sample(n, rng=rng)
 
 
-def sort(reports: NDArray[np.float64]) -> Callable[[], object]:
+def sort(reports: FloatArray) -> Callable[[], object]:
     return lambda: np.sort(reports)
 
 

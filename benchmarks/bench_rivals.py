@@ -13,16 +13,15 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
 from benchmarks.harness import Row
 from hushbid import LogNormal, Uniform, allocate
+from hushbid.arrays import FloatArray
 from hushbid.paper.algorithm_1 import algorithm_1
 from hushbid.paper.algorithm_2 import algorithm_2
 from hushbid.paper.mesh_payments import mesh_payments
 
-FloatArray = NDArray[np.float64]
 VARIANCE = 0.25
 NEVER_WORSE = 1.0 + 1e-9
 PRIORS = {"uniform": Uniform(1.0, 2.0), "log-normal": LogNormal(0.0, 1.0)}

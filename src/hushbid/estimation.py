@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
 
-FloatArray = NDArray[np.float64]
 Setting = Literal["central", "local"]
 
 WORST_VARIANCE = 0.25

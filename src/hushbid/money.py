@@ -12,13 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IntArray
 from hushbid.documents import Fields
 from hushbid.errors import InputError, RecordError
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 _LARGEST = 2.0**53
 MOST_DECIMALS = 6
 _CLOSE = 1e-12

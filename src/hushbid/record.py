@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.certificate import central_lower_bound, local_lower_bound
+from hushbid.arrays import FloatArray
 from hushbid.disclosure import Release
 from hushbid.documents import Fields, canonical, content_hash, hash_of, parsed, read_bytes, with_hash, write_bytes
 from hushbid.errors import HushbidError, InputError, RecordError
@@ -38,8 +38,6 @@ from hushbid.money import Money
 from hushbid.priors import Grouped
 
 __all__ = ["Record", "read"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -26,7 +26,8 @@ LAYERS = (
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors", "ids"),
     ("money",),
-    ("documents", "durable", "wording"),
+    ("documents", "durable"),
+    ("arrays", "wording"),
     ("errors",),
 )
 

@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 
 from hushbid.allocation import allocate
+from hushbid.arrays import BoolArray, FloatArray
 from hushbid.baselines import PostedPrice
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market
@@ -26,7 +26,6 @@ from hushbid.paper.mesh_payments import mesh_payments
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Exponential, Prior, Uniform
 
-FloatArray = NDArray[np.float64]
 SETTINGS = ["central", "local"]
 VARIANCE = 0.25
 PRIOR = Uniform(1, 2)
@@ -401,7 +400,7 @@ def test_the_revelation_principle_asking_for_the_answer_is_as_good_as_asking_for
     n, types = 6, np.array([1.05, 1.2, 1.34, 1.36, 1.7, 1.95])
     rival = PostedPrice(market=paper(setting, buyer_weight=50.0), people=n, price=1.35, loss=0.8)
 
-    def answered(yes: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, float]:
+    def answered(yes: BoolArray) -> tuple[FloatArray, FloatArray, float]:
         """Losses, payments and the error of the indirect mechanism, by its own rules."""
         sellers = max(int(yes.sum()), 1)
         noise = 2 / (sellers * 0.8) ** 2 if setting == "central" else 2 / (sellers * 0.8**2)

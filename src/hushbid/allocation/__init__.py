@@ -15,6 +15,7 @@ from hushbid.allocation.problem import as_keys, as_problem
 from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
 from hushbid.allocation.solution import Allocation
 from hushbid.allocation.ties import tie_keys
+from hushbid.arrays import IndexArray
 from hushbid.errors import InputError
 
 __all__ = ["Allocation", "Replies", "ReplyRule", "allocate", "precedence", "replies", "tie_keys"]
@@ -91,7 +92,7 @@ def replies(
     return CentralReplies(problem.costs, spread, problem.error_weight)
 
 
-def precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> NDArray[np.intp] | None:
+def precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> IndexArray | None:
     """Everybody's place in the order in which equals are bought from; None for the order of the rows."""
     if tie_key is None:
         return None

@@ -20,11 +20,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.certificate import central_lower_bound
 from hushbid.allocation.problem import HUGE, TINY, Problem
-from hushbid.allocation.solution import Allocation, FloatArray
+from hushbid.allocation.solution import Allocation
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 CUBE_ROOT_4: float = 4.0 ** (1.0 / 3.0)
 KAPPA: float = 1.5 * CUBE_ROOT_4
@@ -207,7 +207,7 @@ class Sums:
         first = weighted.cumsum()
         return cls(base, offset, total, first, (weighted * offset).cumsum(), total * offset - first)
 
-    def falling(self) -> NDArray[np.bool_]:
+    def falling(self) -> BoolArray:
         """Whether ``h`` falls at each person's own cost: ``(κG/3)³·G ≤ a·G``."""
         gain = self.gain[1:]
         square = gain * gain
@@ -232,7 +232,7 @@ class Sums:
             float(self.offset[k] * self.first[k - 1] - self.second[k - 1]) / gain if k > 0 and gain > 0.0 else 0.0
         )
 
-    def humps(self, falling: NDArray[np.bool_], start: int, end: int, closed: bool) -> list[int]:
+    def humps(self, falling: BoolArray, start: int, end: int, closed: bool) -> list[int]:
         """Pieces with ``h`` rising at both ends that still hold a minimum: ``m/4`` inside, and the hump high enough."""
         end = min(end, self.offset.size - 1 if closed else self.offset.size)
         # the first a is already past a quarter of the largest mean
@@ -343,9 +343,7 @@ def _highest_level(costs: FloatArray, mass: FloatArray | None) -> float:
     return float((costs + (3.0 * worst_root / KAPPA) * each).min()) * (1.0 + 1e-12)
 
 
-def contenders(
-    costs: FloatArray, mass: FloatArray | None, *, scale: float = 1.0
-) -> tuple[NDArray[np.intp] | None, Optimum]:
+def contenders(costs: FloatArray, mass: FloatArray | None, *, scale: float = 1.0) -> tuple[IndexArray | None, Optimum]:
     """The optimum, and rows among which everybody active is (None: anybody may be). Costs are in units of ``scale``.
 
     A cut at ``τ_c`` loses nothing if ``κ·G(τ_c) ≥ 3·b_max``: at the optimum ``κ·G(τ) = 3b`` and ``κb² ≤ h − 1/U_all``
@@ -397,9 +395,7 @@ def _proposed_cut(costs: FloatArray, mass: FloatArray | None, scale: float) -> f
     return float(ordered[min(spare, ordered.size - 1)])
 
 
-def _allocation(
-    problem: Problem, unit: float, best: Optimum, share: FloatArray, rows: NDArray[np.intp] | None
-) -> Allocation:
+def _allocation(problem: Problem, unit: float, best: Optimum, share: FloatArray, rows: IndexArray | None) -> Allocation:
     """Back from normal form to the caller's units and order."""
     # S = (4/a)^{1/3} in normal form; no noise is an infinite loss
     factor = math.inf if best.root == 0.0 else CUBE_ROOT_4 / best.root / math.sqrt(unit)

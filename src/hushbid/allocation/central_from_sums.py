@@ -21,14 +21,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, _inside
 from hushbid.allocation.central_replies import follow
 from hushbid.allocation.certificate import central_lower_bound_of_pieces
 from hushbid.allocation.exact import ExactSums
-from hushbid.allocation.replies import Replies, Rows
-from hushbid.allocation.solution import FloatArray
+from hushbid.allocation.replies import Replies
+from hushbid.arrays import FloatArray, IndexArray, IntArray
 
 _SLACK = 1e-11
 _STEP = 1.25
@@ -201,7 +200,7 @@ class SummedPopulation:
         self,
         prefix: ExactSums,
         window: FloatArray,
-        people: NDArray[np.int64] | None = None,
+        people: IntArray | None = None,
         *,
         lowest: float,
         ends: tuple[float, float],
@@ -303,7 +302,7 @@ class SummedPopulation:
         # a minimum lies where h falls at a piece's left end and no more at its right
         falling = sums.falling()
         ends = np.append(~falling[1:], True)
-        pieces: NDArray[np.intp] = np.flatnonzero(falling & ends)
+        pieces: IndexArray = np.flatnonzero(falling & ends)
         if pieces.size == 0 or self._prefix.count + self._window.size == 0:
             return ExactSums({}), Optimum(math.inf, sums.base, math.inf, 0.0, 0.0, 0.0)
         best = min(pieces.tolist(), key=sums.best_inside)
@@ -328,7 +327,7 @@ class SummedReplies:
         self._sums, self._best, self._scale, self._unit, self._error_weight = sums, best, scale, unit, error_weight
         self._own = costs / scale - sums.base
 
-    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]``, not below her own (``inf``: were not there)."""
         value, loss, mse = follow(
             self._sums,

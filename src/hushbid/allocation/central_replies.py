@@ -10,12 +10,11 @@ of every pair is looked at instead.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
 from hushbid.allocation.problem import TINY
-from hushbid.allocation.replies import Replies, Rows
-from hushbid.allocation.solution import FloatArray
+from hushbid.allocation.replies import Replies
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _CHUNK = 1 << 14
 _DENSE = 1 << 20
@@ -59,10 +58,10 @@ class CentralReplies:
             return costs
         return np.where((costs > 0.0) & (costs < least), least, costs)
 
-    def _mass(self, rows: Rows) -> FloatArray:
+    def _mass(self, rows: IndexArray) -> FloatArray:
         return np.ones(rows.size) if isinstance(self._variance, float) else self._unit / self._variance[rows]
 
-    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         costs = self._lifted(costs)
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
@@ -95,7 +94,7 @@ class CentralReplies:
 
     # -- who can matter ------------------------------------------------------------------------------------------------
 
-    def _contenders(self) -> tuple[Rows, float]:
+    def _contenders(self) -> tuple[IndexArray, float]:
         """Rows, cheapest first, that may be active when any one person's cost changes, and a level never exceeded.
 
         Without person i the value ``h/(1 − w_i)²`` is attained (share her weight among the others), so at the optimum
@@ -113,7 +112,7 @@ class CentralReplies:
             level = min(level, (best.level + spare / best.mass) / (1.0 - part) * (1.0 + 1e-12))
         cut = (best.base + level) * self._scale * (1.0 + 1e-12)
         rows = np.flatnonzero(self._costs <= cut if cut < math.inf else self._costs < math.inf)
-        ordered: Rows = rows[np.argsort(self._costs[rows], kind="stable")]
+        ordered: IndexArray = rows[np.argsort(self._costs[rows], kind="stable")]
         return ordered, level
 
     def _second_highest_level(self) -> float:
@@ -179,7 +178,9 @@ class CentralReplies:
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
-    def _follow(self, rows: Rows, own: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _follow(
+        self, rows: IndexArray, own: FloatArray, moved: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The one minimum of each pair, by active-set iteration from the present optimum."""
         assert self._window is not None
         mass = None if isinstance(self._variance, float) else self._mass(rows)
@@ -194,7 +195,7 @@ class CentralReplies:
         )
 
     def _all_or_all_others(
-        self, rows: Rows, own: FloatArray, moved: FloatArray
+        self, rows: IndexArray, own: FloatArray, moved: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Where ``h`` falls at everybody's cost, all others are active: the better of all with and without the person.
 
@@ -217,7 +218,7 @@ class CentralReplies:
                 kept[better] = found[better]
         return best
 
-    def _everywhere(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _everywhere(self, rows: IndexArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The best over all pieces of each pair; a matrix row is the sorted population with one cost replaced."""
         people, mass, own_mass = self._populations(rows, moved)
         lowest = people[:, :1]
@@ -246,7 +247,7 @@ class CentralReplies:
         loss = np.where(silent, np.where(moved == 0.0, np.inf, 0.0), np.where(moved < np.inf, loss, 0.0))
         return value, loss, np.where(silent | (value == np.inf), value, mse)
 
-    def _populations(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _populations(self, rows: IndexArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Costs and masses, sorted along each row, with the person's cost replaced; and her mass."""
         own_mass = self._mass(rows)
         people = np.repeat(np.append(self._sorted, np.inf)[None, :], rows.size, axis=0)
@@ -275,7 +276,7 @@ def follow(
     below ``highest``.
     """
     value, loss, mse = np.empty(own.size), np.empty(own.size), np.empty(own.size)
-    pending: Rows | slice = slice(None)
+    pending: IndexArray | slice = slice(None)
     first_one = window[0]
     near_level = sums.offset[first_one : window[1]]
     to = np.minimum(moved, 1e300)
@@ -340,8 +341,8 @@ def _level(
 
 
 def _pieces_with_a_minimum(
-    lowest: FloatArray, there: NDArray[np.bool_], offset: FloatArray, mass: FloatArray
-) -> tuple[Rows, Rows]:
+    lowest: FloatArray, there: BoolArray, offset: FloatArray, mass: FloatArray
+) -> tuple[IndexArray, IndexArray]:
     """Row and number of every piece that holds a minimum, or a hump that may; see :mod:`hushbid.allocation.central`."""
     base = np.where(lowest < np.inf, lowest, 0.0)
     total = mass.cumsum(axis=1)

@@ -11,11 +11,10 @@ Local: the dual bound. For any ``P ≥ 0``, ``2√(AP) + Σ min(0, min_y ψ_i·y
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.moments import Below, Buckets, Moments
 from hushbid.allocation.problem import HUGE
-from hushbid.allocation.solution import FloatArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _KAPPA = 1.5 * 4.0 ** (1.0 / 3.0)
 _WORTHWHILE = 1.0 / (2.0 * math.sqrt(2.0))
@@ -107,7 +106,7 @@ def _noise_alone(cost: float, error_weight: float) -> float:
     return float(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * cost ** (2.0 / 3.0) * (1.0 - _ROUNDING))
 
 
-def _responses(costs: FloatArray, people: NDArray[np.intp], price: float) -> tuple[float, float]:
+def _responses(costs: FloatArray, people: IndexArray, price: float) -> tuple[float, float]:
     """``Σ q`` and ``Σ (ψ·y − P·q)`` over those whose best reply to the dual price is not zero; so many at each cost."""
     active = int(np.searchsorted(costs, price * _WORTHWHILE, side="right"))
     paid, many = costs[:active], people[:active]
@@ -169,7 +168,7 @@ class _Pieces:
     def __init__(self, left: FloatArray, right: FloatArray, floor: FloatArray, mean: FloatArray, spread: FloatArray):
         self.left, self.right, self.floor, self.mean, self.spread = left, right, floor, mean, spread
 
-    def take(self, which: NDArray[np.bool_]) -> "_Pieces":
+    def take(self, which: BoolArray) -> "_Pieces":
         return _Pieces(*(getattr(self, name)[which] for name in ("left", "right", "floor", "mean", "spread")))
 
     def squares(self, a: FloatArray) -> FloatArray:

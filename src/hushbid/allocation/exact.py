@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushbid.allocation.solution import FloatArray
+from hushbid.arrays import FloatArray, IntArray
 
 _BLOCK = 1 << 17
 _LIMBS = ((34, 18), (17, 17), (0, 17))
@@ -29,7 +28,7 @@ class ExactSums:
     """By the exponent bits of the numbers."""
 
     @classmethod
-    def of(cls, costs: FloatArray, times: NDArray[np.int64] | None = None) -> "ExactSums":
+    def of(cls, costs: FloatArray, times: IntArray | None = None) -> "ExactSums":
         """The sums of one array, in which each number counts as often as ``times`` says: once unless given."""
         found = cls({})
         if times is not None:
@@ -77,7 +76,7 @@ class ExactSums:
         return first, second
 
 
-def _repeated(costs: FloatArray, times: NDArray[np.int64]) -> dict[int, Octave]:
+def _repeated(costs: FloatArray, times: IntArray) -> dict[int, Octave]:
     """The sums of a few numbers that are there many times."""
     octaves: dict[int, Octave] = {}
     for bits, count in zip(costs.view(np.int64).tolist(), times.tolist(), strict=True):
@@ -87,7 +86,7 @@ def _repeated(costs: FloatArray, times: NDArray[np.int64]) -> dict[int, Octave]:
     return octaves
 
 
-def _octave(offsets: NDArray[np.int64]) -> Octave:
+def _octave(offsets: IntArray) -> Octave:
     limbs = np.ones((4, offsets.size))  # a row of ones for the first sums, then the limbs
     for row, (shift, width) in enumerate(_LIMBS, start=1):
         limbs[row] = (offsets >> shift) & ((1 << width) - 1)

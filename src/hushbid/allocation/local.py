@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.certificate import local_lower_bound
 from hushbid.allocation.problem import HUGE, Problem
-from hushbid.allocation.solution import Allocation, FloatArray
+from hushbid.allocation.solution import Allocation
+from hushbid.arrays import FloatArray, IndexArray
 
 STEEPEST: float = 3.0 * math.sqrt(3.0) / (8.0 * math.sqrt(2.0))
 """The largest slope of ``q``, at ``y = √(2/3)``: above it there is no root."""
@@ -287,7 +287,7 @@ def _cheap_ones(costs: FloatArray, scale: float) -> FloatArray:
     return np.sort(costs[costs <= sample[spare]])
 
 
-def _rows(problem: Problem, count: int, margin: float) -> NDArray[np.intp]:
+def _rows(problem: Problem, count: int, margin: float) -> IndexArray:
     """Rows of the ``count`` cheapest people, the dearest at ``margin``; the tie key chooses among equals there."""
     rows = (problem.costs <= margin).nonzero()[0]
     if rows.size == count:
@@ -297,7 +297,7 @@ def _rows(problem: Problem, count: int, margin: float) -> NDArray[np.intp]:
     return np.sort(np.concatenate([surely, problem.first(rows[tied], count - surely.size)]))
 
 
-def _allocation(problem: Problem, unit: float, best: Balance, rows: NDArray[np.intp]) -> Allocation:
+def _allocation(problem: Problem, unit: float, best: Balance, rows: IndexArray) -> Allocation:
     """Back from normal form to the caller's units and order; ``rows`` are those of the active, cheapest first."""
     y, root = best.losses, math.sqrt(unit)
     losses: FloatArray | list[float]
@@ -327,7 +327,7 @@ def _without_variance(problem: Problem) -> Allocation:
 
 def _spread_out(
     problem: Problem,
-    rows: NDArray[np.intp],
+    rows: IndexArray,
     losses: FloatArray | list[float],
     share: FloatArray | list[float],
     mse: float,

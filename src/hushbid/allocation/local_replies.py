@@ -12,14 +12,12 @@ import math
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
 
 from hushbid.allocation.local import STEEPEST, WORTHWHILE, best_count, high_root
 from hushbid.allocation.problem import HUGE, TINY
-from hushbid.allocation.replies import Replies, Rows
-from hushbid.allocation.solution import FloatArray
+from hushbid.allocation.replies import Replies
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
-Counts = NDArray[np.intp]
 _DENSE = 1 << 20
 _INTERPOLATE_FROM = 128
 _NODES = 26
@@ -30,7 +28,9 @@ _REACH = 12.0
 class LocalReplies:
     """The local optimum as a function of one person's cost, everybody else's fixed."""
 
-    def __init__(self, costs: FloatArray, variance: float, error_weight: float, precedence: Rows | None = None) -> None:
+    def __init__(
+        self, costs: FloatArray, variance: float, error_weight: float, precedence: IndexArray | None = None
+    ) -> None:
         self._unit, self._error_weight = variance, error_weight
         self._scale = error_weight * variance * math.sqrt(variance)
         costs = self._lifted(costs)
@@ -68,7 +68,7 @@ class LocalReplies:
             return costs
         return np.where((costs > 0.0) & (costs < least), least, costs)
 
-    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         costs = self._lifted(costs)
         moved = self._normal(costs)
@@ -107,14 +107,14 @@ class LocalReplies:
         scale = self._error_weight * self._unit
         return Replies(value * scale, loss / math.sqrt(self._unit), root_price * self._unit)
 
-    def _rank(self, rows: Rows, costs: FloatArray) -> Counts:
+    def _rank(self, rows: IndexArray, costs: FloatArray) -> IndexArray:
         """How many of everybody sorted come before each person at her moved cost: the cheaper, and earlier equals.
 
         Costs are compared as they were given, as the allocation compares them: in normal form two that differ in the
         last digit may be equal, and then somebody else would be bought from.
         """
-        first: Counts = self._ranked.searchsorted(costs, side="left")
-        end: Counts = self._ranked.searchsorted(costs, side="right")
+        first: IndexArray = self._ranked.searchsorted(costs, side="left")
+        end: IndexArray = self._ranked.searchsorted(costs, side="right")
         tied = np.flatnonzero(first < end)
         who = rows[tied]
         low, high, own = first[tied], end[tied], who if self._precedence is None else self._precedence[who]
@@ -126,7 +126,9 @@ class LocalReplies:
         first[tied] = low
         return first
 
-    def _alone(self, place: Counts, moved: FloatArray, rank: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _alone(
+        self, place: IndexArray, moved: FloatArray, rank: IndexArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Only the cheapest bought from: value, the person's own loss, and the error ``1 + 2/y²``."""
         cheapest = np.append(self._sorted, [np.inf, np.inf])
         other = np.where(place == 0, cheapest[1], cheapest[0])
@@ -139,11 +141,11 @@ class LocalReplies:
 
     def _balance(
         self,
-        count: Counts,
-        place: Counts,
+        count: IndexArray,
+        place: IndexArray,
         own: FloatArray,
         moved: FloatArray,
-        active: NDArray[np.bool_],
+        active: BoolArray,
         guess: FloatArray,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Value, price and the person's ``y`` with ``count`` active; the value is infinite if no price balances."""
@@ -197,7 +199,7 @@ class _PrefixSums:
         self._middle, self._half = math.log(price), _REACH / max(count, 1)
         self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
 
-    def at(self, counts: Counts, prices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def at(self, counts: IndexArray, prices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         sums = np.zeros((3, prices.size))
         for count in np.unique(counts).tolist():
             if count == 0:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.allocation.solution import FloatArray
+from hushbid.arrays import FloatArray, IntArray
 
 OFFSET_BITS = 18
 BATCH = 1 << (53 - 2 * OFFSET_BITS)
@@ -66,7 +66,7 @@ class Moments:
     """Per bucket: how many, the sum of their offsets, and of the squares of their offsets. Integers, added exactly."""
 
     buckets: Buckets
-    count: NDArray[np.int64]
+    count: IntArray
     first: NDArray[np.object_]
     second: NDArray[np.object_]
 

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, NobodyToBuyFrom
 
-FloatArray = NDArray[np.float64]
 TINY, HUGE = 1e-200, 1e150
 """Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
 
@@ -94,7 +94,7 @@ class Problem:
         watched = slice(None, None, self.costs.size // 4096)
         return partial(_bound_if_unchanged, self, bound, watched, self.costs[watched].copy())
 
-    def first(self, rows: NDArray[np.intp], how_many: int) -> NDArray[np.intp]:
+    def first(self, rows: IndexArray, how_many: int) -> IndexArray:
         """The ``how_many`` of ``rows`` (people of equal cost, ascending) that the tie key puts first."""
         if self.tie_key is None:
             return rows[:how_many]

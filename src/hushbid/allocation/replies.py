@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushbid.allocation.solution import Allocation, FloatArray
-
-Rows = NDArray[np.intp]
+from hushbid.allocation.solution import Allocation
+from hushbid.arrays import FloatArray, IndexArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +27,7 @@ class Replies:
 class ReplyRule(Protocol):
     """The optimum as a function of one person's cost, everybody else's fixed."""
 
-    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         ...
 
@@ -40,7 +38,7 @@ class DirectReplies:
     def __init__(self, costs: FloatArray, solve: Callable[[FloatArray], Allocation]) -> None:
         self._costs, self._solve = costs, solve
 
-    def at(self, rows: Rows, costs: FloatArray) -> Replies:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         value, loss, mse = np.full(rows.size, np.inf), np.zeros(rows.size), np.full(rows.size, np.inf)
         for j, (row, cost) in enumerate(zip(rows.tolist(), costs.tolist(), strict=True)):

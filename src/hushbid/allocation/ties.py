@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import HashArray
 from hushbid.ids import id_texts
 
 
-def tie_keys(ids: Iterable[object], *, seed: bytes = b"") -> NDArray[np.uint64]:
+def tie_keys(ids: Iterable[object], *, seed: bytes = b"") -> HashArray:
     """A number for each id, the same on every machine and engine; pass them as ``tie_key``.
 
     The order they give depends on nothing that anybody reports, nor on the order of rows, which may: in a file sorted

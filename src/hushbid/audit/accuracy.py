@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure import ErrorModel, ReleasePlan, simulate_privatized
 from hushbid.disclosure.central import weigh
 from hushbid.disclosure.local import error_of
 from hushbid.errors import InputError
-from hushbid.estimation import FloatArray, best_weights, is_central
+from hushbid.estimation import best_weights, is_central
 
 _TOLERANCE = 5.0
 
@@ -96,7 +96,7 @@ def check_accuracy(
     )
 
 
-def _simulate(plan: ReleasePlan, present: NDArray[np.bool_], rows: FloatArray) -> tuple[FloatArray, ErrorModel]:
+def _simulate(plan: ReleasePlan, present: BoolArray, rows: FloatArray) -> tuple[FloatArray, ErrorModel]:
     """One estimate for each row of data, through the release's own noise path."""
     if is_central(plan.setting):
         summed = weigh(plan, present)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.arrays import to_floats
 
-FloatArray = NDArray[np.float64]
 _ROUNDS = 4
 
 

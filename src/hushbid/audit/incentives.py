@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.arrays import to_floats
 
-FloatArray = NDArray[np.float64]
 _KINKS = 40
 _CLOSER = 24
 _INTEGRATION = 600

@@ -17,13 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray, IntArray
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.local import draw_messages
 from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import InputError
-from hushbid.estimation import FloatArray, as_losses, is_central
+from hushbid.estimation import as_losses, is_central
 
 Mechanism = Callable[[FloatArray, int], FloatArray]
 """``mechanism(data, repetitions)`` returns that many independent outputs on the same data."""
@@ -225,12 +226,12 @@ def _thresholds(pooled: FloatArray) -> FloatArray:
     return np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _THRESHOLDS), method="inverted_cdf"))
 
 
-def _counts(values: FloatArray, thresholds: FloatArray, above: bool) -> NDArray[np.int64]:
+def _counts(values: FloatArray, thresholds: FloatArray, above: bool) -> IntArray:
     at_most = np.searchsorted(np.sort(values), thresholds, side="right")
     return np.asarray(values.size - at_most if above else at_most, dtype=np.int64)
 
 
-def _log_ratio_bound(hits: NDArray[np.int64], others: NDArray[np.int64], trials: int, doubt: float) -> FloatArray:
+def _log_ratio_bound(hits: IntArray, others: IntArray, trials: int, doubt: float) -> FloatArray:
     """``log(lower bound on p / upper bound on q)`` from binomial counts, exact (Clopper and Pearson 1934)."""
     from scipy.special import betaincinv
 

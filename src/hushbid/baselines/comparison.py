@@ -21,8 +21,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray
 from hushbid.baselines.first_best import FirstBest
 from hushbid.baselines.fixed_accuracy import FixedAccuracy
 from hushbid.baselines.near_optimal import NearOptimal, Optimal
@@ -37,7 +38,6 @@ from hushbid.priors.arrays import to_floats
 
 __all__ = ["RIVALS", "Comparison", "ComparisonRow", "compare"]
 
-FloatArray = NDArray[np.float64]
 
 RIVALS: tuple[type[Rival], ...] = (FirstBest, NearOptimal, PostedPrice, FixedAccuracy, UniformLoss, NoPrivacy)
 """Every rival, in the order of tables."""

@@ -10,7 +10,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from hushbid.baselines.rival import Decision, FloatArray, Rival, unit_error_weight
+from hushbid.arrays import FloatArray
+from hushbid.baselines.rival import Decision, Rival, unit_error_weight
 from hushbid.mechanism import Market
 
 __all__ = ["FirstBest"]

@@ -13,11 +13,10 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IntArray
 from hushbid.baselines.rival import (
     Decision,
-    FloatArray,
     Pool,
     Rival,
     best_common_loss,
@@ -61,7 +60,7 @@ class FixedAccuracy(Rival):
                 "a fixed-accuracy auction needs a second person to set the price: the prior has no largest sensitivity."
             )
 
-        def costs(sellers: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        def costs(sellers: IntArray) -> tuple[FloatArray, FloatArray]:
             expense = sellers * expected_threshold(pool, people, sellers)
             noise = 1.0 / sellers**2 if central else 1.0 / sellers
             loss = np.cbrt(4.0 * weight * noise / expense)
@@ -98,7 +97,7 @@ class FixedAccuracy(Rival):
         return replace(self, loss=self.loss * factor)
 
 
-def expected_threshold(pool: Pool, people: int, sellers: NDArray[np.int64]) -> FloatArray:
+def expected_threshold(pool: Pool, people: int, sellers: IntArray) -> FloatArray:
     """The expected (k+1)-st lowest of ``people`` sensitivities for every k in ``sellers``; the top for k = people.
 
     Its place in the distribution is beta distributed; the expectation is taken over that.

@@ -11,7 +11,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from hushbid.baselines.rival import Decision, FloatArray, Rival, unit_error_weight
+from hushbid.arrays import FloatArray
+from hushbid.baselines.rival import Decision, Rival, unit_error_weight
 from hushbid.estimation import near_optimal_weights
 from hushbid.mechanism import Market
 

@@ -14,9 +14,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from hushbid.arrays import FloatArray
 from hushbid.baselines.rival import (
     Decision,
-    FloatArray,
     Pool,
     Rival,
     best_common_loss,

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, NobodyToBuyFrom
 from hushbid.priors.arrays import to_floats
 
 __all__ = ["RivalAllocation", "RivalProblem", "Setting", "read_problem", "score"]
 
-FloatArray = NDArray[np.float64]
 Setting = Literal["central", "local"]
 
 
@@ -51,7 +51,7 @@ class RivalProblem:
 
     virtual_costs: FloatArray
     """Finite virtual costs in ascending order."""
-    rows: NDArray[np.intp]
+    rows: IndexArray
     """Where each of them stood in the input."""
     n: int
     """How many people there are in all, those never bought from included."""

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError, ReportError
 from hushbid.estimation import WORST_VARIANCE, best_weights
 from hushbid.mechanism import Market
@@ -28,8 +29,6 @@ from hushbid.priors import Grouped, Prior
 from hushbid.priors.arrays import to_floats
 
 __all__ = ["Decision", "Pool", "Rival", "RivalOutcome", "step_rents"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from hushbid.baselines.rival import Decision, FloatArray, Rival, best_common_loss, step_rents, unit_error_weight
+from hushbid.arrays import FloatArray
+from hushbid.baselines.rival import Decision, Rival, best_common_loss, step_rents, unit_error_weight
 from hushbid.errors import DivergentPayment
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped

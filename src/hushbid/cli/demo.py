@@ -12,8 +12,8 @@ from hushbid.errors import HushbidError, InputError
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
+    from hushbid.arrays import FloatArray
     from hushbid.purchase.buying import Results
 
 _FILES = (
@@ -146,11 +146,11 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
     return float(sleep.mean())
 
 
-def _prices(count: int, rng: "np.random.Generator") -> "NDArray[np.float64]":
+def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
     """What a unit of privacy loss costs people: two euros for half of them, more than six for one in thirty."""
     import numpy as np
 
-    prices: NDArray[np.float64] = np.exp(rng.normal(np.log(2.0), 0.6, count)).round(4)
+    prices: FloatArray = np.exp(rng.normal(np.log(2.0), 0.6, count)).round(4)
     return prices
 
 

@@ -4,14 +4,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure import noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import (
     DATA_BITS,
     ESTIMATE_BITS,
-    IntArray,
     PromiseCheck,
     check_promises,
     exact_sum,
@@ -22,7 +21,7 @@ from hushbid.disclosure.grid import (
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Grid
 from hushbid.errors import ReleaseError
-from hushbid.estimation import FloatArray, best_weights
+from hushbid.estimation import best_weights
 
 _NOISELESS_BITS = 50
 
@@ -89,7 +88,7 @@ class Sum:
         return [ratio_in_data_units(value, self.total_weight, self.plan.bounds) for value in noisy]
 
 
-def weigh(plan: ReleasePlan, present: NDArray[np.bool_]) -> Sum:
+def weigh(plan: ReleasePlan, present: BoolArray) -> Sum:
     """Weights over those present, proportional to their planned losses; all promises checked.
 
     With an infinite loss among them, weight sits on those people only (most precise first) and there is no noise.
@@ -132,7 +131,7 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
     return error_model(weights=weights, variance=plan.variance, width=plan.width, noise=noise_scale, rounding=0.0)
 
 
-def _noiseless(plan: ReleasePlan, unlimited: NDArray[np.bool_]) -> Sum:
+def _noiseless(plan: ReleasePlan, unlimited: BoolArray) -> Sum:
     if (plan.promised[unlimited] < math.inf).any():
         raise ReleaseError("An infinite privacy loss was planned for somebody who was promised a finite one.")
     losses = np.where(unlimited, math.inf, 0.0)

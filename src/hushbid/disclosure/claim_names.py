@@ -14,12 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, HashArray, IndexArray
 from hushbid.errors import InputError
-from hushbid.estimation import FloatArray, Setting
+from hushbid.estimation import Setting
 
-Digests = NDArray[np.uint64]
 """One row of four words per hash."""
 
 LAST_WAVE = 1_000_000
@@ -114,13 +113,13 @@ def as_wave(wave: object) -> int:
     return wave
 
 
-def person_digests(ids: Sequence[str]) -> Digests:
+def person_digests(ids: Sequence[str]) -> HashArray:
     """A hash of each id, as `hushbid.ids.id_texts` writes it."""
     return _digests((one.encode("utf-8", "surrogatepass") for one in ids), _PERSON)
 
 
 def tallied(
-    people: Digests | None, losses: FloatArray, variance: FloatArray | float, data: Sequence[bytes | None]
+    people: HashArray | None, losses: FloatArray, variance: FloatArray | float, data: Sequence[bytes | None]
 ) -> Tally:
     """Some rows: hashes of ids (None: no ids), losses, variances, and forms of data (None: not asked or delivered)."""
     names = b"" if people is None else people.astype("<u8").tobytes()
@@ -144,19 +143,19 @@ def tallied(
     )
 
 
-def canonical_order(people: Digests | None, losses: FloatArray, data: Sequence[bytes | None]) -> NDArray[np.intp]:
+def canonical_order(people: HashArray | None, losses: FloatArray, data: Sequence[bytes | None]) -> IndexArray:
     """An order of rows that does not depend on how they are listed: by id, or else by datum and loss."""
     if people is None:
         people = _digests((b"" if datum is None else b"\1" + datum for datum in data), _DATUM)
     return np.lexsort((losses, *people.T))
 
 
-def _digests(texts: Iterable[bytes], purpose: bytes) -> Digests:
+def _digests(texts: Iterable[bytes], purpose: bytes) -> HashArray:
     hashed = b"".join(hashlib.blake2b(text, digest_size=32, person=purpose).digest() for text in texts)
     return np.frombuffer(hashed, dtype="<u8").astype(np.uint64).reshape(-1, 4)
 
 
-def _total(digests: Digests) -> int:
+def _total(digests: HashArray) -> int:
     """The sum of hashes as whole numbers; halves of words add up without overflow below 2**32 rows."""
     low = (digests & np.uint64(0xFFFFFFFF)).sum(axis=0, dtype=np.uint64)
     high = (digests >> np.uint64(32)).sum(axis=0, dtype=np.uint64)

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
-from hushbid.estimation import FloatArray
 
 FEWEST_PEOPLE = 5
 """Figures that rest on fewer people are not published: they would tell what one of them reported."""

@@ -22,14 +22,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure import noise
 from hushbid.disclosure.promises import rows_text
 from hushbid.errors import ReleaseError
-from hushbid.estimation import FloatArray
-
-IntArray = NDArray[np.int64]
 
 DATA_BITS = 40
 """Data lie on a grid of 2**40 steps over the public range."""
@@ -146,7 +143,7 @@ def check_promises(weights: IntArray, exponent: int, promised: FloatArray) -> Pr
     )
 
 
-def _kept_in_integers(weights: IntArray, exponent: int, promised: FloatArray) -> NDArray[np.bool_]:
+def _kept_in_integers(weights: IntArray, exponent: int, promised: FloatArray) -> BoolArray:
     """``W_i ≤ floor(promised_i·2**t)``, the right side by shifting the 53-bit significand of the promise."""
     unbounded = promised == math.inf
     fraction, power = np.frexp(np.where(unbounded, 0.0, promised))

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
@@ -22,7 +23,7 @@ from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ra
 from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan, as_bounds, as_column, rows_text
 from hushbid.disclosure.release import Grid
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
-from hushbid.estimation import FloatArray, as_losses, best_weights
+from hushbid.estimation import as_losses, best_weights
 
 """Below this the noise would not fit in 64 bits."""
 
@@ -172,7 +173,7 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
     return error_of(plan, rows, weights)
 
 
-def error_of(plan: ReleasePlan, rows: NDArray[np.intp], weights: FloatArray, *, rounding: float = 0.0) -> ErrorModel:
+def error_of(plan: ReleasePlan, rows: IndexArray, weights: FloatArray, *, rounding: float = 0.0) -> ErrorModel:
     """How far a mean of the messages in ``rows`` with these weights may lie from the mean; rounding in widths."""
     with np.errstate(over="ignore"):
         scales = plan.width * weights / plan.delivered[rows]
@@ -229,7 +230,7 @@ def _read_message(message: object, row: int) -> PrivatizedValue | None:
     raise DataError(f"data in the local setting must be messages made by privatize, but row {row} is not one.")
 
 
-def _check_messages(plan: ReleasePlan, rows: NDArray[np.intp], present: list[PrivatizedValue]) -> PromiseCheck:
+def _check_messages(plan: ReleasePlan, rows: IndexArray, present: list[PrivatizedValue]) -> PromiseCheck:
     for row, message in zip(rows.tolist(), present, strict=True):
         promise = float(plan.promised[row])
         if promise < math.inf and not message.privacy_loss <= Fraction(promise):

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import HashArray, IndexArray
 from hushbid.disclosure.claim_names import (
     Ask,
-    Digests,
     as_question,
     as_wave,
     canonical_order,
@@ -125,7 +124,7 @@ def _of_people(settled: Settled, people: int) -> Release:
     return release
 
 
-def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
+def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
     if ids is None:
         return None
     names = np.array(id_texts(None if isinstance(one, float) and math.isnan(one) else one for one in ids), dtype=object)
@@ -140,7 +139,7 @@ def _as_people(ids: Iterable[object] | None, people: int) -> Digests | None:
 
 
 def _late(
-    kept: Release, people: Digests | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
+    kept: Release, people: HashArray | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
 ) -> tuple[int, ...]:
     """Whose data came after the drawing; if these are not all that is new, the data are other ones."""
     # new data are those of people who had not delivered; without them all must be as it was
@@ -153,7 +152,7 @@ def _late(
     return late
 
 
-def _listed(release: Release, order: NDArray[np.intp]) -> Release:
+def _listed(release: Release, order: IndexArray) -> Release:
     """A release with its people in another order."""
     place = np.argsort(order)
     rows = sorted(int(place[row]) for row in release.dropped_out)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import BoolArray, FloatArray
 from hushbid.errors import DataError, InputError
-from hushbid.estimation import FloatArray, Setting, as_losses, is_central
+from hushbid.estimation import Setting, as_losses, is_central
 
 _SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
 SMALLEST_LOSS = 2.0**-53
@@ -127,7 +128,7 @@ def _end_of_range(value: object) -> float:
         return math.inf
 
 
-def as_column(data: object, *, needed: NDArray[np.bool_]) -> FloatArray:
+def as_column(data: object, *, needed: BoolArray) -> FloatArray:
     """Everybody's datum as a float, NaN where it is missing; only ``needed`` rows have to be numbers.
 
     An error names rows, never values.
@@ -144,7 +145,7 @@ def as_column(data: object, *, needed: NDArray[np.bool_]) -> FloatArray:
     return array.astype(np.float64)
 
 
-def rows_text(bad: NDArray[np.bool_]) -> str:
+def rows_text(bad: BoolArray) -> str:
     """``row 3``, or ``rows 3, 5, 8 and 12 more``."""
     rows = [str(row) for row in np.flatnonzero(bad)[: _ROWS_SHOWN + 1]]
     total = int(bad.sum())
@@ -158,7 +159,7 @@ def _wrong_length(people: int, got: int) -> str:
     return f"data must have one entry per person ({people}), got {got}."
 
 
-def _from_objects(data: Any, needed: NDArray[np.bool_]) -> FloatArray:
+def _from_objects(data: Any, needed: BoolArray) -> FloatArray:
     if isinstance(data, (str, bytes)) or not isinstance(data, (Iterable, np.ndarray)):
         raise DataError(f"data must be one number per person, got {type(data).__name__}.")
     values = list(data)

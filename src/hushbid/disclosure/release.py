@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from hushbid.arrays import FloatArray
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.documents import Fields
 from hushbid.errors import RecordError
-from hushbid.estimation import FloatArray, Setting
+from hushbid.estimation import Setting
 
 FORMAT, VERSION = "hushbid release", 1
 

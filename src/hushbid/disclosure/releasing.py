@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure import central, local, noise
 from hushbid.disclosure.claims import drawn_once, stored
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.promises import ReleasePlan, as_column, rows_text
 from hushbid.disclosure.release import Release
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
-from hushbid.estimation import FloatArray, best_weights, is_central
+from hushbid.estimation import best_weights, is_central
 
 _BLOCK = 200_000
 
@@ -165,7 +165,7 @@ def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
     return Prepared(draw=draw, forms=lambda: number_forms(column, present))
 
 
-def number_forms(column: FloatArray, present: NDArray[np.bool_]) -> list[bytes | None]:
+def number_forms(column: FloatArray, present: BoolArray) -> list[bytes | None]:
     """The numbers of those who delivered, to the last bit."""
     content = (column + 0.0).astype("<f8").tobytes()
     return [content[8 * row : 8 * row + 8] if there else None for row, there in enumerate(present.tolist())]
@@ -183,7 +183,7 @@ def _release(plan: ReleasePlan, **facts: Any) -> Release:
     return Release(setting=plan.setting, bounds=plan.bounds, key=plan.key, versions=versions, **facts)
 
 
-def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:
     """The data as floats, and whose are there and needed. People with a zero loss have nothing to deliver."""
     column = as_column(data, needed=plan.delivered > 0)
     present = (plan.delivered > 0) & ~np.isnan(column)
@@ -191,13 +191,13 @@ def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, NDArray
     return column, present
 
 
-def _refuse_nobody(plan: ReleasePlan, present: NDArray[np.bool_]) -> None:
+def _refuse_nobody(plan: ReleasePlan, present: BoolArray) -> None:
     if not present.any():
         asked = np.count_nonzero(plan.delivered > 0)
         raise NothingDelivered(f"None of the {asked} people with a positive privacy loss delivered data.")
 
 
-def _dropped_out(plan: ReleasePlan, present: NDArray[np.bool_]) -> tuple[int, ...]:
+def _dropped_out(plan: ReleasePlan, present: BoolArray) -> tuple[int, ...]:
     return tuple(np.flatnonzero((plan.delivered > 0) & ~present).tolist())
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, IndexArray
 from hushbid.disclosure.claim_names import Ask, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.releasing import message_form, number_forms
@@ -44,7 +44,7 @@ class AskKernel:
         variance = self.variance if rows.variance is None else rows.variance
         return tallied(found, losses, variance, self._forms(batch, good, losses > 0.0))
 
-    def _forms(self, batch: Batch, good: NDArray[np.intp], asked: NDArray[np.bool_]) -> list[bytes | None]:
+    def _forms(self, batch: Batch, good: IndexArray, asked: BoolArray) -> list[bytes | None]:
         if self.central:
             column = floats_of(batch.column(self.data), self.data)[good]
             return number_forms(column, asked & ~np.isnan(column))

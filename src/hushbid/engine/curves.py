@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from hushbid.arrays import FloatArray
+
 _DEGREE = 12
 _HALVINGS = 64
 _MOST_PIECES = 512

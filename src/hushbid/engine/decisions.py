@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.central import Optimum
+from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, Fields, pyarrow
 from hushbid.engine.curves import Curve
 from hushbid.engine.passes import GatherKernel
-from hushbid.engine.people import FloatArray, Keys, People, Rows, lookup_keys
+from hushbid.engine.people import People, Rows, lookup_keys
 
 PRICED: Fields = (("privacy_loss", "float64"), ("weight", "float64"), ("payment", "float64"))
 """The columns that pricing appends."""
@@ -54,7 +55,7 @@ class LookupKernel:
     salt: int
     """With which no two people who differ have the same key."""
 
-    keys: Keys
+    keys: HashArray
     """Ascending."""
 
     loss: FloatArray
@@ -93,7 +94,7 @@ class LookupKernel:
         loss[which], weight[which], payment[which] = self.loss[place], self.weight[place], self.payment[place]
         return loss, weight, payment
 
-    def found(self, batch: Batch, rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def found(self, batch: Batch, rows: Rows) -> tuple[IndexArray, IndexArray]:
         """Which good rows were priced on the driver, and where they stand there."""
         which = np.flatnonzero(rows.costs <= self.gather.cut)
         if not which.size or not self.keys.size:
@@ -200,7 +201,7 @@ def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:
     return columns
 
 
-def _evaluate(curves: tuple[Curve | None, ...], reports: FloatArray, groups: NDArray[np.int64] | None) -> FloatArray:
+def _evaluate(curves: tuple[Curve | None, ...], reports: FloatArray, groups: IntArray | None) -> FloatArray:
     found = np.zeros(reports.size)
     for code, curve in enumerate(curves):
         if curve is None:

@@ -22,12 +22,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.durable import STREAM, Write
 from hushbid.engine.ids import refusal, refused_kind
 from hushbid.errors import InputError, MissingExtra
 from hushbid.ids import id_texts
 
-FloatArray = NDArray[np.float64]
 Column = Sequence[Any] | NDArray[Any]
 Read = tuple[dict[str, Column], int, dict[str, str]]
 """Columns, how many rows they have, and what those hold that may not name people."""
@@ -53,13 +53,13 @@ class Table:
     rows: int
     """How many rows there are."""
 
-    numbered: NDArray[np.int64]
+    numbered: IntArray
     """The number of each row in the file."""
 
     refused: Mapping[str, str]
     """What columns hold that may not name people or groups: floats, dates and so on, of a Parquet file."""
 
-    def only(self, which: NDArray[np.bool_]) -> "Table":
+    def only(self, which: BoolArray) -> "Table":
         """Some of the rows; they keep their numbers in `numbered`."""
         rows: list[int] = np.flatnonzero(which).tolist()
         columns: dict[str, Column] = {
@@ -120,7 +120,7 @@ class Table:
             f" row {self.numbered[twin]}; {ROWS_NOTE})."
         )
 
-    def _rows(self, bad: NDArray[np.bool_]) -> str:
+    def _rows(self, bad: BoolArray) -> str:
         return rows_text(bad, self.numbered)
 
 
@@ -157,7 +157,7 @@ def table_writer(path: str | Path, columns: Mapping[str, Column]) -> Write:
     raise InputError(f"{path} must end in .csv or .parquet, or be - for standard output.")
 
 
-def rows_text(bad: NDArray[np.bool_], numbered: NDArray[np.int64] | None = None) -> str:
+def rows_text(bad: BoolArray, numbered: IntArray | None = None) -> str:
     """``row 3 does``, or ``rows 3, 5 and 12 more do``: subject and verb, for sentences that end in "not"."""
     rows = np.flatnonzero(bad) if numbered is None else numbered[bad]
     if rows.size == 1:
@@ -262,7 +262,7 @@ def _cells(text: io.TextIOBase, source: str, delimiter: str, width: int) -> list
     return cells
 
 
-def _parsed(column: Column) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _parsed(column: Column) -> tuple[FloatArray, BoolArray]:
     """Cells as numbers, NaN where there is none, and which of these hold something all the same."""
     if isinstance(column, np.ndarray):  # typed: missing is null or NaN, and a text is no number, as on every engine
         if column.dtype.kind in "fiu":

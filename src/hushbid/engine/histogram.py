@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation.central_from_sums import Levels
 from hushbid.allocation.exact import ExactSums
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from hushbid.arrays import FloatArray, IntArray
 
 OFFSET_BITS = 14
 COARSE = 46

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import HashArray
 from hushbid.engine.adapter import Batch, in_threads, pyarrow
 from hushbid.errors import InputError
 from hushbid.ids import ALLOWED
 
-Prints = NDArray[np.uint64]
 AT_ONCE = 1 << 27
 _LOOKED_AT = 1 << 20
 _BLOCK = 1 << 22
@@ -78,7 +77,7 @@ def _count(read: Callable[[], Iterable[Batch]], rows: int, part: int, parts: int
     return different - int(again.size) + len(texts)
 
 
-def _runs(prints: Prints) -> tuple[int, Prints]:
+def _runs(prints: HashArray) -> tuple[int, HashArray]:
     """How many different numbers there are in a sorted array, and which are there more than once."""
     different, again = min(prints.size, 1), []
     for start in range(1, prints.size, _BLOCK):
@@ -89,15 +88,15 @@ def _runs(prints: Prints) -> tuple[int, Prints]:
     return different, np.unique(np.concatenate(again)) if again else prints[:0]
 
 
-def _job(batch: Batch, part: int, parts: int) -> Callable[[], tuple[Prints, bool]]:
-    def job() -> tuple[Prints, bool]:
+def _job(batch: Batch, part: int, parts: int) -> Callable[[], tuple[HashArray, bool]]:
+    def job() -> tuple[HashArray, bool]:
         found, exact = fingerprints(batch.column(0).drop_null())
         return (found if parts == 1 else found[(found >> np.uint64(32)) % np.uint64(parts) == part]), exact
 
     return job
 
 
-def _look(batch: Batch, again: Prints) -> Callable[[], set[Any]]:
+def _look(batch: Batch, again: HashArray) -> Callable[[], set[Any]]:
     def job() -> set[Any]:
         column = batch.column(0).drop_null()
         hit = np.isin(fingerprints(column)[0], again)
@@ -106,7 +105,7 @@ def _look(batch: Batch, again: Prints) -> Callable[[], set[Any]]:
     return job
 
 
-def fingerprints(column: Any) -> tuple[Prints, bool]:
+def fingerprints(column: Any) -> tuple[HashArray, bool]:
     """A number for each value of an Arrow array without nulls, and whether different values surely differ in it."""
     pa = pyarrow()
     kind = column.type
@@ -121,14 +120,14 @@ def fingerprints(column: Any) -> tuple[Prints, bool]:
     return _of_texts(column.cast(pa.large_string() if not pa.types.is_binary(kind) else pa.large_binary())), False
 
 
-def _of_texts(column: Any) -> Prints:
+def _of_texts(column: Any) -> HashArray:
     """Eight bytes at a time, all rows together."""
     _, offsets, content = column.buffers()
     size = len(column)
     ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + size + 1]
     bytes_ = np.concatenate([np.frombuffer(content or b"", dtype=np.uint8)[: int(ends[-1])], np.zeros(8, np.uint8)])
     # every run of eight bytes as a number, overlapping, without copying
-    words: Prints = np.ndarray((bytes_.size - 7,), dtype="<u8", buffer=bytes_.data, strides=(1,))
+    words: HashArray = np.ndarray((bytes_.size - 7,), dtype="<u8", buffer=bytes_.data, strides=(1,))
     starts, lengths = ends[:-1], np.diff(ends)
     found = _mixed(lengths.astype(np.uint64))
     for done in range(0, int(lengths.max(initial=0)), 8):
@@ -142,10 +141,10 @@ def _of_texts(column: Any) -> Prints:
     return found
 
 
-def _mixed(values: Prints) -> Prints:
+def _mixed(values: HashArray) -> HashArray:
     """Scattered over all 64-bit numbers, one to one (the last steps of SplitMix64)."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    result: Prints = mixed ^ (mixed >> np.uint64(31))
+    result: HashArray = mixed ^ (mixed >> np.uint64(31))
     return result

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.exact import ExactSums
+from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch
 from hushbid.engine.histogram import COARSE, Histogram
-from hushbid.engine.people import PROBLEMS, FloatArray, Keys, People, Rows
+from hushbid.engine.people import PROBLEMS, People, Rows
 
 _SHOWN = 5
 _MANY = 1 << 18
@@ -244,7 +245,7 @@ class Window:
 
     below: ExactSums
     costs: FloatArray
-    people: NDArray[np.int64]
+    people: IntArray
     different: int = 0
     """How many costs there were when equal ones were last put together."""
 
@@ -338,9 +339,9 @@ class Gathered:
     most: int
     costs: FloatArray
     reports: FloatArray
-    groups: NDArray[np.int64]
+    groups: IntArray
     variance: FloatArray
-    ties: Keys
+    ties: HashArray
 
     @classmethod
     def nobody(cls, most: int) -> "Gathered":
@@ -397,7 +398,7 @@ class GatherKernel:
             ties=np.zeros(which.size, np.uint64) if ties is None else ties,
         )
 
-    def ties(self, batch: Batch, rows: Rows, which: NDArray[np.intp]) -> Keys | None:
+    def ties(self, batch: Batch, rows: Rows, which: IndexArray) -> HashArray | None:
         """The tie keys of some rows, if identity matters."""
         if not self.by_identity or self.people.id is None:
             return None
@@ -406,7 +407,7 @@ class GatherKernel:
         return self.people.tie_keys(batch.column(self.people.id).take(_indices(places)))
 
 
-def _indices(places: NDArray[np.intp]) -> object:
+def _indices(places: IndexArray) -> object:
     from hushbid.engine.adapter import pyarrow
 
     return pyarrow().array(places)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import IntArray
 from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
 from hushbid.engine.opening import is_url, open_engine
@@ -116,7 +116,7 @@ class PaidKernel:
         return ["payment_minor", "privacy_loss"] if self.has_losses else ["payment_minor"]
 
     def __call__(self, batch: Batch, start: int | None) -> Paid:
-        minor: NDArray[np.int64] = batch.column("payment_minor").to_numpy(zero_copy_only=False)
+        minor: IntArray = batch.column("payment_minor").to_numpy(zero_copy_only=False)
         bought = np.count_nonzero(batch.column("privacy_loss").to_numpy() > 0.0) if self.has_losses else 0
         return Paid(
             rows=minor.size,

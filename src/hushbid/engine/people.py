@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IntArray
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.errors import InputError
 from hushbid.ids import id_texts
 from hushbid.priors import Prior
 
-FloatArray = NDArray[np.float64]
-Keys = NDArray[np.uint64]
 PROBLEMS = (
     "missing or not a number",
     "negative",
@@ -30,13 +29,13 @@ class Rows:
 
     reports: FloatArray
     costs: FloatArray
-    groups: NDArray[np.int64] | None
+    groups: IntArray | None
     variance: FloatArray | None
     problem: NDArray[np.int8] | None
     """For every row of the batch, 0 or one more than the place in `PROBLEMS`; None if all are fine."""
 
     @property
-    def good(self) -> NDArray[np.bool_] | None:
+    def good(self) -> BoolArray | None:
         """Which rows of the batch the arrays are about; None for all."""
         return None if self.problem is None else self.problem == 0
 
@@ -88,7 +87,7 @@ class People:
             problem=problem,
         )
 
-    def tie_keys(self, ids: Any) -> Keys:
+    def tie_keys(self, ids: Any) -> HashArray:
         """A hash of each id (an Arrow array): the order among equals, which no report can influence."""
         names = id_texts(ids.to_pylist())
         if "" in names:
@@ -102,7 +101,7 @@ class People:
             " repeated."
         )
 
-    def _costs(self, reports: FloatArray, groups: NDArray[np.int64] | None) -> FloatArray:
+    def _costs(self, reports: FloatArray, groups: IntArray | None) -> FloatArray:
         priors = self.prior_list
         if groups is None:
             return np.asarray(priors[0].virtual_cost(reports)) + 0.0
@@ -113,16 +112,16 @@ class People:
                 costs[rows] = prior.virtual_cost(reports[rows])
         return costs + 0.0  # no negative zero: bit patterns order the costs
 
-    def _codes(self, column: Any) -> NDArray[np.int64]:
+    def _codes(self, column: Any) -> IntArray:
         known = {name: code for code, name in enumerate(self.priors)}
         encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
         labels = encoded.dictionary.cast("string").to_pylist()
         codes = np.array([*(known.get(label, -1) for label in labels), -1], dtype=np.int64)
-        places: NDArray[np.int64] = encoded.indices.cast("int64").fill_null(len(labels)).to_numpy(zero_copy_only=False)
+        places: IntArray = encoded.indices.cast("int64").fill_null(len(labels)).to_numpy(zero_copy_only=False)
         return codes[places]
 
     def _problems(
-        self, reports: FloatArray, groups: NDArray[np.int64] | None, variance: FloatArray | None
+        self, reports: FloatArray, groups: IntArray | None, variance: FloatArray | None
     ) -> NDArray[np.int8] | None:
         """What is wrong with each row: the first that applies."""
         lows = np.array([prior.smallest_report for prior in self.prior_list])
@@ -152,13 +151,13 @@ def _once(*names: str | None) -> list[str]:
 
 
 def lookup_keys(
-    reports: FloatArray, groups: NDArray[np.int64] | None, variance: FloatArray | None, ties: Keys | None, salt: int
-) -> Keys:
+    reports: FloatArray, groups: IntArray | None, variance: FloatArray | None, ties: HashArray | None, salt: int
+) -> HashArray:
     """A number for each person by which her decision is found again; ``salt`` gives others where two are equal."""
     odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
     odd += np.uint64(2 * salt)
     # odd factors permute 64-bit numbers: one column alone never collides; + 0.0 makes -0.0 and 0.0 one
-    keys: Keys = np.ascontiguousarray(reports + 0.0).view(np.uint64) * odd[0]
+    keys: HashArray = np.ascontiguousarray(reports + 0.0).view(np.uint64) * odd[0]
     if groups is not None:
         keys ^= (groups.astype(np.uint64) + np.uint64(1)) * odd[1]
     if variance is not None:

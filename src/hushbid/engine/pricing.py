@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import IntArray
 from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
@@ -147,7 +147,7 @@ class TallyKernel:
         return Tally(exact_total(steps.astype(np.int64)))
 
 
-def exact_total(integers: NDArray[np.int64]) -> int:
+def exact_total(integers: IntArray) -> int:
     """The sum of 64-bit integers, whatever its size: halves of 32 bits add up without overflow below 2**31 rows."""
     return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation.local import WORTHWHILE
+from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
-from hushbid.engine.people import Keys, lookup_keys
+from hushbid.engine.people import lookup_keys
 from hushbid.engine.run import Run
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Market, Outcome
@@ -69,7 +70,7 @@ def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most
     )
 
 
-def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Keys]:
+def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
     """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
     alike = (people.reports, people.groups, people.variance, people.ties)
     groups, variance = run.people.group is not None, run.people.variance is not None

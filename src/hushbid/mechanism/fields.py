@@ -4,12 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError, MarketError
-
-FloatArray = NDArray[np.float64]
 
 
 def as_number(value: Any, name: str) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.disclosure.promises import SMALLEST_LOSS, as_bounds
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
 from hushbid.estimation import best_weights
@@ -33,7 +34,6 @@ from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Grouped, Prior, prior_from_dict
 from hushbid.priors.arrays import to_floats
 
-FloatArray = NDArray[np.float64]
 OutsideOption = Literal["own_data", "estimate"]
 
 
@@ -383,7 +383,7 @@ class Market:
         best = best_weights(clipped, setting=self.setting, variance=self._unit_variance())
         return clipped, best.weights, float(best.mse)
 
-    def _groups(self, n: int) -> list[tuple[Prior, NDArray[np.intp]]]:
+    def _groups(self, n: int) -> list[tuple[Prior, IndexArray]]:
         if isinstance(self.prior, Grouped):
             return [(prior, rows) for _, prior, rows in self.prior.groups]
         return [(self.prior, np.arange(n))]
@@ -392,7 +392,7 @@ class Market:
         self,
         reports: FloatArray,
         costs: FloatArray,
-        bought: NDArray[np.intp],
+        bought: IndexArray,
         price: FloatArray,
         cap: float,
         tie_key: Sequence[Any] | NDArray[Any] | None,
@@ -466,7 +466,7 @@ class Market:
             errors[j] = self.capped(found.privacy_loss, found)[2] * self.width**2
         return errors
 
-    def _errors_without(self, rows: NDArray[np.intp], costs: FloatArray, error_weight: float) -> FloatArray:
+    def _errors_without(self, rows: IndexArray, costs: FloatArray, error_weight: float) -> FloatArray:
         """The error of the mechanism run without each of ``rows``; nothing changes without those it does not use."""
         weight = error_weight * self.width**2
         spread = self._unit_variance()

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation import Allocation
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import RecordError
 from hushbid.priors.numerals import at_most
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hushbid.mechanism.market import Market
     from hushbid.mechanism.schedule import Schedule
 
-FloatArray = NDArray[np.float64]
 FORMAT, VERSION = "hushbid outcome", 1
 
 
@@ -60,7 +59,7 @@ class Outcome:
     incentive_error: float
     """No misreport can gain more than this, in money: twice the largest possible error of a payment."""
 
-    tie_order: NDArray[np.intp] | None
+    tie_order: IndexArray | None
     """Everybody's place in the order in which people of equal virtual cost are bought from; None: as listed."""
 
     _optimum: Allocation | None = field(default=None, init=False, repr=False)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import best_weights
 from hushbid.mechanism.fields import as_count, as_number
@@ -27,7 +27,6 @@ from hushbid.priors import Grouped
 if TYPE_CHECKING:
     from hushbid.mechanism.market import Market
 
-FloatArray = NDArray[np.float64]
 Campaigns = Iterable[FloatArray]
 """The virtual costs of everybody, campaign by campaign."""
 

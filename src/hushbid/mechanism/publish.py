@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.errors import NothingDelivered
 from hushbid.mechanism.outcome import Outcome
@@ -45,7 +45,7 @@ def release(
     ).release
 
 
-def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> NDArray[np.float64]:
+def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> FloatArray:
     """Estimates from so many independent draws of the same noise, on made-up data only: two of them are not private."""
     return simulate_plan(plan_of(outcome), data, repetitions)
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.fields import as_count, as_row
 from hushbid.mechanism.outcome import Outcome
@@ -21,8 +22,6 @@ from hushbid.priors import Grouped, Prior
 
 if TYPE_CHECKING:
     from hushbid.mechanism.market import Market
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,7 +170,7 @@ def _curve(
     row: int,
     prior: Prior,
     z: FloatArray,
-    tie_order: NDArray[np.intp] | None = None,
+    tie_order: IndexArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Loss and payment of person ``row`` at reports ``z``, the others' virtual costs as in ``costs``."""
     rule = market.rule(costs, tie_key=tie_order)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.mechanism.fields import as_count
 from hushbid.mechanism.worst_case import worst_payment
@@ -16,7 +16,6 @@ from hushbid.priors import Grouped, Prior
 if TYPE_CHECKING:
     from hushbid.mechanism.market import Market
 
-FloatArray = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is to do."""
 

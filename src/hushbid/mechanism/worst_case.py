@@ -16,16 +16,15 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation import replies
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.payments import rents
 from hushbid.priors import Grouped, Prior
 
 if TYPE_CHECKING:
     from hushbid.mechanism.market import Market
 
-FloatArray = NDArray[np.float64]
 _LOCAL = 2.22
 """Local losses add up to at most this times ``V^{1/4}·√(A/ψ)``, unless there is one seller only."""
 
@@ -63,7 +62,7 @@ def sole_rent_diverges(prior: Prior) -> bool:
     return bool(growth.size and growth[-1] <= 3.0 + 1e-6)
 
 
-def _with_a_tail(market: "Market", groups: list[tuple[Prior, NDArray[np.intp]]], n: int) -> float:
+def _with_a_tail(market: "Market", groups: list[tuple[Prior, IndexArray]], n: int) -> float:
     """The second bound."""
     sole = [rows.size * _sole_payments(market, prior, n, np.asarray(prior.quantile(_LEVELS))) for prior, rows in groups]
     beyond = np.sum(sole, axis=0)
@@ -76,7 +75,7 @@ def _with_a_tail(market: "Market", groups: list[tuple[Prior, NDArray[np.intp]]],
     return min(bounds, default=math.inf)
 
 
-def _with_all_losses(market: "Market", groups: list[tuple[Prior, NDArray[np.intp]]], n: int) -> float:
+def _with_all_losses(market: "Market", groups: list[tuple[Prior, IndexArray]], n: int) -> float:
     """The third bound; each group may have all of the losses."""
     weight = market.error_weight(n) * market.width**2
     cheapest = min(float(prior.virtual_cost(prior.support[0])) for prior, _ in groups)
@@ -147,13 +146,13 @@ def _sole_payments(market: "Market", prior: Prior, n: int, reports: FloatArray) 
     return paid
 
 
-def _groups(prior: Prior | Grouped, n: int) -> list[tuple[Prior, NDArray[np.intp]]]:
+def _groups(prior: Prior | Grouped, n: int) -> list[tuple[Prior, IndexArray]]:
     if isinstance(prior, Grouped):
         return [(one, rows) for _, one, rows in prior.groups]
     return [(prior, np.arange(n))]
 
 
-def _costs(groups: list[tuple[Prior, NDArray[np.intp]]], n: int, level: float) -> FloatArray:
+def _costs(groups: list[tuple[Prior, IndexArray]], n: int, level: float) -> FloatArray:
     costs = np.empty(n)
     for prior, rows in groups:
         costs[rows] = prior.virtual_cost(prior.quantile(level))

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.baselines.protocol import FloatArray, RivalAllocation, RivalProblem, read_problem, score
+from hushbid.arrays import FloatArray
+from hushbid.baselines.protocol import RivalAllocation, RivalProblem, read_problem, score
 from hushbid.errors import InputError, MarketError
 
 __all__ = [

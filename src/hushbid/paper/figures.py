@@ -30,9 +30,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hushbid.arrays import FloatArray
 from hushbid.durable import Staging
 from hushbid.errors import InputError, MissingExtra
 
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FIGURES", "FORMATS", "PaperFigure", "make_figure", "picture", "write_figures"]
 
-FloatArray = NDArray[np.float64]
 Table = dict[str, FloatArray]
 
 FIGURES = {

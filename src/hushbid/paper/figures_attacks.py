@@ -8,11 +8,11 @@ care about the estimate. Reports stand at equally spaced quantiles unless drawn.
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Market
-from hushbid.paper.figures import BLACK, STYLES, FloatArray, PaperFigure, labelled, log_axes
+from hushbid.paper.figures import BLACK, STYLES, PaperFigure, labelled, log_axes
 from hushbid.payments import rents
 from hushbid.priors import Uniform
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["cap", "collusion", "group_surplus", "identities", "wrong_prior"]
 
-Rows = NDArray[np.intp]
 
 PRIOR = Uniform(1.0, 2.0)
 PEOPLE = 100
@@ -188,7 +187,7 @@ def identities(quick: bool = False) -> PaperFigure:
     )
 
 
-def group_surplus(market: Market, reports: FloatArray, rows: Rows, stated: FloatArray, cost: FloatArray) -> float:
+def group_surplus(market: Market, reports: FloatArray, rows: IndexArray, stated: FloatArray, cost: FloatArray) -> float:
     """What the people ``rows`` have together, payment less true cost, if they state ``stated``."""
     changed = reports.copy()
     changed[rows] = stated
@@ -210,7 +209,7 @@ def _best_collusion(market: Market, n: int, *, points: int) -> tuple[float, floa
     return honest.total_payment / honest.active, max(gains)
 
 
-def _joint_gain(market: Market, reports: FloatArray, rows: Rows, points: int) -> float:
+def _joint_gain(market: Market, reports: FloatArray, rows: IndexArray, points: int) -> float:
     """What the best joint report on a refined grid adds to the honest surplus of two people."""
     truth = reports[rows]
     honest = group_surplus(market, reports, rows, truth, truth)

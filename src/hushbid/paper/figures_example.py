@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hushbid.allocation import allocate
+from hushbid.arrays import FloatArray
 from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
 from hushbid.mechanism import Market
 from hushbid.paper.figures import (
@@ -19,7 +20,6 @@ from hushbid.paper.figures import (
     ORANGE,
     RED,
     STYLES,
-    FloatArray,
     Look,
     PaperFigure,
     labelled,

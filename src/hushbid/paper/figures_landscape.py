@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hushbid.arrays import FloatArray
 from hushbid.paper.algorithm_2 import stationary_losses
-from hushbid.paper.figures import BLACK, BLUE, GREEN, ORANGE, RED, FloatArray, Look, PaperFigure, labelled
+from hushbid.paper.figures import BLACK, BLUE, GREEN, ORANGE, RED, Look, PaperFigure, labelled
 from hushbid.priors import Uniform
 
 if TYPE_CHECKING:

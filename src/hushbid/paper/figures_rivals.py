@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hushbid.arrays import FloatArray
 from hushbid.baselines import FirstBest, FixedAccuracy, NearOptimal, PostedPrice, Rival, UniformLoss, compare
 from hushbid.mechanism import Market
-from hushbid.paper.figures import BLACK, GREEN, ORANGE, PINK, SKY, STYLES, FloatArray, Look, PaperFigure, labelled
+from hushbid.paper.figures import BLACK, GREEN, ORANGE, PINK, SKY, STYLES, Look, PaperFigure, labelled
 from hushbid.priors import Uniform
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hushbid.baselines.protocol import FloatArray
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, ReportError
 from hushbid.priors.arrays import to_floats
 
@@ -55,7 +55,7 @@ class ReportPrior(Protocol):
 class MeshPayments:
     """Payments by the mesh method, for the rows asked for, with what they cost to compute."""
 
-    rows: NDArray[np.intp]
+    rows: IndexArray
     """Whose payments these are."""
     payments: FloatArray
     """The payment of each of these rows, with the lower sum for the integral."""

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.payments.rule import ROUNDING, FloatArray, Rows, RuleWithPotential
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.payments.rule import ROUNDING, RuleWithPotential
 from hushbid.payments.virtual_cost_table import PSI_ERROR, Ladder
 
 _PEOPLE = 1024
@@ -21,9 +22,9 @@ _FINEST = 1e-8
 class _Parts:
     """Intervals of reports, one entry each: whose, between which nodes, and what the rule does at both ends."""
 
-    who: Rows
-    first: Rows
-    last: Rows
+    who: IndexArray
+    first: IndexArray
+    last: IndexArray
     z0: FloatArray
     z1: FloatArray
     x0: FloatArray
@@ -47,7 +48,7 @@ class Enclosures:
         self,
         rule: RuleWithPotential,
         ladder: Ladder,
-        rows: Rows,
+        rows: IndexArray,
         reports: FloatArray,
         costs: FloatArray,
     ) -> None:
@@ -62,11 +63,11 @@ class Enclosures:
         self.allowed = 1.5 * max(tolerance, _FINEST) * self._largest(start, besides)
         self._settle_all(start)
 
-    def too_wide(self) -> Rows:
+    def too_wide(self) -> IndexArray:
         """Those whose enclosure is wider than allowed."""
         return np.flatnonzero(self.sums[1] - self.sums[0] > self.allowed)
 
-    def narrowed(self, who: Rows, ladder: Ladder) -> bool:
+    def narrowed(self, who: IndexArray, ladder: Ladder) -> bool:
         """Enclose these people's rents once more, with another table; whether that was worth its while."""
         part = Enclosures(self.rule, ladder, self.rows[who], self.reports[who], self.costs[who])
         part.allowed = self.allowed
@@ -123,7 +124,9 @@ class Enclosures:
             parts = self._split(parts.take(split), pieces)
 
     @staticmethod
-    def _pieces(parts: _Parts, gap: FloatArray, slack: FloatArray, who: Rows, size: int, allowed: float) -> Rows:
+    def _pieces(
+        parts: _Parts, gap: FloatArray, slack: FloatArray, who: IndexArray, size: int, allowed: float
+    ) -> IndexArray:
         """Into how many pieces to split each of these intervals of people whose gap is too wide."""
         # Splitting in m divides a gap by m²; for the fewest pieces in all, m goes with its cube root.
         share = np.cbrt(np.minimum(gap, 1e300))
@@ -132,10 +135,10 @@ class Enclosures:
         # Every piece has the slack that the whole has: m² must not be bought with more than it saves.
         worth = np.divide(2.0 * gap, slack, out=np.full(gap.size, np.inf), where=slack > 0.0)
         pieces = np.minimum(pieces, np.floor(np.cbrt(worth)))
-        whole: Rows = np.minimum(np.minimum(pieces, _PIECES), parts.last - parts.first).astype(np.intp)
+        whole: IndexArray = np.minimum(np.minimum(pieces, _PIECES), parts.last - parts.first).astype(np.intp)
         return whole
 
-    def _at(self, who: Rows, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _at(self, who: IndexArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
         self.evaluations += who.size
         found = self.rule.at(self.rows[who], costs)
         return found.loss, found.value
@@ -153,7 +156,7 @@ class Enclosures:
         near = _Parts(who, own, node, self.reports, z, self.costs, x, e0, e1, v0, v1)
         return near.joined(_Parts(who, node, end, z, ladder.z[end], x, ladder.x[end], e1, e2, v1, v2))
 
-    def _split(self, parts: _Parts, pieces: Rows) -> _Parts:
+    def _split(self, parts: _Parts, pieces: IndexArray) -> _Parts:
         """Each interval cut at evenly spaced nodes into so many pieces."""
         # step 1: the inner nodes of every interval, one after the other
         inner = pieces - 1
@@ -220,7 +223,7 @@ class Enclosures:
         part: _Parts,
         dz: FloatArray,
         dx: FloatArray,
-        convex: NDArray[np.bool_],
+        convex: BoolArray,
         excess: FloatArray,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """What `_enclose` gives, where ε falls from a finite value and ψ is nearly convex or nearly concave."""
@@ -250,9 +253,7 @@ class Enclosures:
         return low, high, best, slack
 
 
-def _from_zero(
-    part: _Parts, convex: NDArray[np.bool_], excess: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _from_zero(part: _Parts, convex: BoolArray, excess: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Bounds and an estimate for intervals that start with an infinite loss, so with a report and a cost of zero.
 
     A virtual cost is never below the report: ``z ≤ x``. So by parts, twice, the integral ``ε₁z₁ + ∫z d(−ε)`` is at most

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 from hushbid.payments.bounds import Enclosures
-from hushbid.payments.rule import ROUNDING, FloatArray, Rents, Rows, RuleWithPotential
+from hushbid.payments.rule import ROUNDING, Rents, RuleWithPotential
 from hushbid.payments.virtual_cost_table import Ladder, tail_of
 from hushbid.priors import Prior
 
@@ -20,7 +21,7 @@ _FINER, _MOST_NODES = 3, 1 << 18
 def rents(
     rule: RuleWithPotential,
     prior: Prior,
-    rows: Rows,
+    rows: IndexArray,
     reports: FloatArray,
     *,
     cap: float = np.inf,
@@ -55,7 +56,7 @@ def rents(
     return _by_integration(rule, prior, rows, reports, cap, besides, tolerance)
 
 
-def _one_of_each(reports: FloatArray, alike: NDArray[Any] | None) -> tuple[Rows, Rows]:
+def _one_of_each(reports: FloatArray, alike: NDArray[Any] | None) -> tuple[IndexArray, IndexArray]:
     """One of all who have the same report and face the same rule, and who she is for everybody.
 
     Of many people a sample is asked first whether there are enough equals to be worth looking for.
@@ -75,7 +76,7 @@ def _one_of_each(reports: FloatArray, alike: NDArray[Any] | None) -> tuple[Rows,
 def _by_integration(
     rule: RuleWithPotential,
     prior: Prior,
-    rows: Rows,
+    rows: IndexArray,
     reports: FloatArray,
     cap: float,
     besides: FloatArray,
@@ -152,7 +153,7 @@ def _monotone(loss: FloatArray) -> FloatArray:
     return np.minimum.accumulate(loss)
 
 
-def _closed_form(rule: RuleWithPotential, rows: Rows, costs: FloatArray, top: float, slope: float) -> Rents:
+def _closed_form(rule: RuleWithPotential, rows: IndexArray, costs: FloatArray, top: float, slope: float) -> Rents:
     """ψ affine: the integral is a difference of two optimal values over the slope."""
     now, last = rule.at(rows, costs).value, rule.at(rows, np.full(rows.size, top)).value
     estimate = np.maximum(last - now, 0.0) / slope
@@ -163,7 +164,7 @@ def _closed_form(rule: RuleWithPotential, rows: Rows, costs: FloatArray, top: fl
 def _capped(
     rule: RuleWithPotential,
     prior: Prior,
-    rows: Rows,
+    rows: IndexArray,
     reports: FloatArray,
     cap: float,
     besides: FloatArray,
@@ -185,13 +186,13 @@ def _capped(
 
 
 def _crossing(
-    rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray, cap: float
+    rule: RuleWithPotential, prior: Prior, rows: IndexArray, reports: FloatArray, cap: float
 ) -> tuple[FloatArray, FloatArray, int]:
     """For each person two neighbouring reports: at the lower her loss is at least ``cap`` (or it is her own report),
     at the higher it is not (or it is the top of the support)."""
     top, evaluations = prior.support[1], 0
 
-    def clipped(who: Rows, z: FloatArray) -> NDArray[np.bool_]:
+    def clipped(who: IndexArray, z: FloatArray) -> BoolArray:
         nonlocal evaluations
         evaluations += who.size
         return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss >= cap
@@ -228,7 +229,7 @@ def _contiguous(steps: tuple[tuple[float, float, float], ...], top: float) -> bo
 def _finite_sum(
     rule: RuleWithPotential,
     steps: tuple[tuple[float, float, float], ...],
-    rows: Rows,
+    rows: IndexArray,
     reports: FloatArray,
     cap: float,
     alike: NDArray[Any] | None,

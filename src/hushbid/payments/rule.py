@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from hushbid.arrays import FloatArray, IndexArray
+
 ROUNDING = 16.0 * np.finfo(float).eps
 _LOSS_ROUNDING = {"central": 1e-12, "local": 1e-10}
 """Privacy losses are right to this relative error; in the local setting they come from a Newton step of 4e-6."""
@@ -28,7 +27,7 @@ class Replies(Protocol):
 class RuleWithPotential(Protocol):
     """A monotone rule in terms of the virtual cost, with its potential."""
 
-    def at(self, rows: Rows, costs: FloatArray, /) -> Replies:
+    def at(self, rows: IndexArray, costs: FloatArray, /) -> Replies:
         """What happens if person ``rows[j]`` had virtual cost ``costs[j]`` (``inf``: were not there)."""
         ...
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushbid.payments.rule import FloatArray, Rows, RuleWithPotential
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from hushbid.payments.rule import RuleWithPotential
 from hushbid.priors import Prior
 
 _NODES = 4096
@@ -40,11 +40,11 @@ class Ladder:
     falls: FloatArray
     """By how much it has fallen, the rises not counted."""
 
-    flats: NDArray[np.int64]
+    flats: IntArray
     """How many of those nodes are ends of cells where ψ is constant."""
 
     @classmethod
-    def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> "Ladder":
+    def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: IndexArray, reports: FloatArray) -> "Ladder":
         """From the smallest report to where nothing is bought from any of the people any more."""
         low, high = float(reports.min()), _end_of_buying(rule, prior, rows, reports)
         # even steps; geometric ones too if reports span orders of magnitude
@@ -97,7 +97,7 @@ class Ladder:
         rises, falls = np.cumsum(np.maximum(change, 0.0)), np.cumsum(np.maximum(-change, 0.0))
         return cls(z, x, slope, rises, falls, np.cumsum(end))
 
-    def shape(self, first: Rows, last: Rows) -> tuple[NDArray[np.bool_], FloatArray]:
+    def shape(self, first: IndexArray, last: IndexArray) -> tuple[BoolArray, FloatArray]:
         """Whether ψ is convex rather than concave from node ``first`` to ``last``, one cell to either side included.
 
         And by how much it is not, 1 at most: ``dz/dx`` is a monotone function times one from 1 to ``exp`` of that. One
@@ -146,7 +146,7 @@ def _without_noise(z: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray
     return z, x
 
 
-def tail_of(rule: RuleWithPotential, rows: Rows, ladder: "Ladder", top: float) -> FloatArray:
+def tail_of(rule: RuleWithPotential, rows: IndexArray, ladder: "Ladder", top: float) -> FloatArray:
     """At most how much is left beyond the ladder: something only for the one person who sells.
 
     Her loss goes with ``ψ^{-1/3}``, and ψ grows at least like the power of z that it grew with last.
@@ -164,14 +164,14 @@ def tail_of(rule: RuleWithPotential, rows: Rows, ladder: "Ladder", top: float) -
     return np.where(loss > 0.0, loss, 0.0) * min(length, np.finfo(float).max)
 
 
-def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: Rows, reports: FloatArray) -> float:
+def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: IndexArray, reports: FloatArray) -> float:
     """A report, not much too high, at which nothing is bought from anybody; at most the top of the support.
 
     The only seller is bought from at every report: then it is where her virtual cost is beyond all measure.
     """
     top, highest = prior.support[1], float(reports.max())
 
-    def bought(who: Rows, z: FloatArray) -> NDArray[np.bool_]:
+    def bought(who: IndexArray, z: FloatArray) -> BoolArray:
         """Whether anything is bought from any of these people at each of these reports, the same for all."""
         costs = np.asarray(prior.virtual_cost(z))
         sold = np.zeros(z.size, dtype=bool)

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray
 from hushbid.errors import InputError, PriorError, ReportError
-
-FloatArray = NDArray[np.float64]
 
 _BLOCK = 1 << 15
 _ROWS_SHOWN = 5
@@ -90,7 +89,7 @@ def interval_text(low: float, high: float) -> str:
     return f"[{low:.12g}, {high:.12g}]" if high < np.inf else f"[{low:.12g}, inf)"
 
 
-def rows_text(bad: NDArray[np.bool_]) -> str:
+def rows_text(bad: BoolArray) -> str:
     """``row 3``, or ``row 3 (and rows 7, 9 and 12 more)``: the rows where ``bad`` is true, never the values."""
     rows = np.unique(np.nonzero(np.atleast_1d(bad))[0])
     text = f"row {rows[0]}"

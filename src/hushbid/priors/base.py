@@ -16,10 +16,9 @@ from functools import cached_property
 from typing import Any, ClassVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray
 from hushbid.priors.arrays import (
-    FloatArray,
     Numbers,
     check_sampling,
     in_blocks,
@@ -255,7 +254,7 @@ class ContinuousPrior(Prior):
         table = self._ironed.table
         return np.where(x >= table.costs[-1], self.support[1], table.inverse(x))
 
-    def _split(self, c: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def _split(self, c: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Reports moved into the support where they are above it, and whether they were."""
         high = self.support[1]
         return np.minimum(c, _finite(high)), (c > high) | (c == np.inf)

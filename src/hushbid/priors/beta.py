@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from hushbid.priors.arrays import FloatArray, coarse, to_positive, to_support_high, to_support_low
+from hushbid.arrays import FloatArray
+from hushbid.priors.arrays import coarse, to_positive, to_support_high, to_support_low
 from hushbid.priors.parametric import ParametricPrior
 from hushbid.priors.special_functions import beta_log_density, beta_markup, beta_mass
 

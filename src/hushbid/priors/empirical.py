@@ -21,10 +21,10 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import FloatArray, Numbers, rows_text, to_floats
+from hushbid.priors.arrays import Numbers, rows_text, to_floats
 from hushbid.priors.base import Prior
 from hushbid.priors.ironing import FlatPart
 from hushbid.priors.numerals import number_text
@@ -152,7 +152,7 @@ class Empirical(Prior):
         return self._slopes(np.arange(self._values.size))
 
     @cached_property
-    def _block_ends(self) -> NDArray[np.intp]:
+    def _block_ends(self) -> IndexArray:
         """Indices of the values that end a block of equal ironed virtual cost.
 
         Blocks whose costs agree but for rounding are one: values in cents, say, are not exactly what was meant, and who
@@ -174,7 +174,7 @@ class Empirical(Prior):
     def _block_costs(self) -> FloatArray:
         return np.maximum.accumulate(self._slopes(self._block_ends))
 
-    def _slopes(self, ends: NDArray[np.intp]) -> FloatArray:
+    def _slopes(self, ends: IndexArray) -> FloatArray:
         return _slopes(self._values, self._weights, self._cumulative, ends)
 
     @cached_property
@@ -207,12 +207,12 @@ class Empirical(Prior):
         return np.where(place > 0, self._block_rights[place - 1], self._values[0])
 
 
-def _step(costs: FloatArray, place: NDArray[np.intp]) -> FloatArray:
+def _step(costs: FloatArray, place: IndexArray) -> FloatArray:
     """The cost of each step; infinite beyond the last."""
     return np.where(place < costs.size, costs[np.minimum(place, costs.size - 1)], np.inf)
 
 
-def _slopes(values: FloatArray, weights: FloatArray, cumulative: FloatArray, ends: NDArray[np.intp]) -> FloatArray:
+def _slopes(values: FloatArray, weights: FloatArray, cumulative: FloatArray, ends: IndexArray) -> FloatArray:
     """Slopes of the polygon through the origin and the points (W, W·v) at ``ends``."""
     # (W₂v₂ − W₁v₁)/(W₂ − W₁), written so that nothing cancels
     masses = np.add.reduceat(weights, np.concatenate([[0], ends[:-1] + 1]))
@@ -221,7 +221,7 @@ def _slopes(values: FloatArray, weights: FloatArray, cumulative: FloatArray, end
     return values[ends] + rises * (before / masses)
 
 
-def _minorant_vertices(values: FloatArray, weights: FloatArray, cumulative: FloatArray) -> NDArray[np.intp]:
+def _minorant_vertices(values: FloatArray, weights: FloatArray, cumulative: FloatArray) -> IndexArray:
     """Indices of the vertices of the greatest convex minorant of the points (W_j, W_j·v_j), the origin left out.
 
     Up to a few thousand values every comparison is exact. Beyond, floats pool first, and exact arithmetic settles the
@@ -241,7 +241,7 @@ def _minorant_vertices(values: FloatArray, weights: FloatArray, cumulative: Floa
     return _exact_vertices(_exact_integers(values), list(accumulate(_exact_integers(weights))), ends)
 
 
-def _exact_vertices(values: list[int], cumulative: list[int], candidates: NDArray[np.intp]) -> NDArray[np.intp]:
+def _exact_vertices(values: list[int], cumulative: list[int], candidates: IndexArray) -> IndexArray:
     """The monotone-chain scan for a lower convex hull in exact arithmetic; points on an edge are no vertices."""
     indices: list[int] = []
     hull: list[tuple[int, int]] = [(0, 0)]

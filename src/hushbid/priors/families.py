@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
+from hushbid.arrays import FloatArray
 from hushbid.priors.arrays import (
-    FloatArray,
     coarse,
     coarse_standard,
     to_finite,

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.priors import Beta, Empirical, Exponential, Gamma, LogNormal, Prior, TruncatedNormal, Uniform
 
-FloatArray = NDArray[np.float64]
 _FOLDS = 5
 _FEWEST = 10
 _NEWTON_STEPS = 100

@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from hushbid.priors.arrays import FloatArray, coarse, to_positive
+from hushbid.arrays import FloatArray
+from hushbid.priors.arrays import coarse, to_positive
 from hushbid.priors.parametric import ParametricPrior
 from hushbid.priors.special_functions import gamma_log_density, gamma_markup
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.priors.arrays import FloatArray
+from hushbid.arrays import FloatArray
 
 _LEVELS = np.concatenate(
     [

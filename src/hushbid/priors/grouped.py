@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import PriorError, ReportError
 from hushbid.priors.arrays import (
-    FloatArray,
     Numbers,
     check_sampling,
     no_nan,
@@ -62,7 +61,7 @@ class Grouped:
         return tuple(names[code] for code in self._codes.tolist())
 
     @property
-    def groups(self) -> tuple[tuple[str, Prior, NDArray[np.intp]], ...]:
+    def groups(self) -> tuple[tuple[str, Prior, IndexArray], ...]:
         """Name, prior and rows of every group that has people in it."""
         return tuple(group for group in self._groups if group[2].size)
 

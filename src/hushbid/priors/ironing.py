@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.priors.arrays import FloatArray
+from hushbid.arrays import FloatArray
 from hushbid.priors.grid import Curve
 from hushbid.priors.table import IncreasingTable
 

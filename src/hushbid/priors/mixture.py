@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import FloatArray, Numbers, rows_text, to_floats
+from hushbid.priors.arrays import Numbers, rows_text, to_floats
 from hushbid.priors.base import ContinuousPrior, Prior
 from hushbid.priors.numerals import number_text
 from hushbid.priors.root_finding import solve_quantile

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushbid.priors.arrays import FloatArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _MAX_STEPS = 200
 _LAST_STEP = 8.0
@@ -15,7 +14,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def solve_increasing(
-    function: Callable[[NDArray[np.intp], FloatArray], FloatArray],
+    function: Callable[[IndexArray, FloatArray], FloatArray],
     left: FloatArray,
     right: FloatArray,
     *,
@@ -28,7 +27,7 @@ def solve_increasing(
     comes back is then within two units in the last place of the jump, on its left. The method is Chandrupatla's
     (Advances in Engineering Software 28, 1997): inverse quadratic interpolation where it is trustworthy, else halving.
     """
-    rows: NDArray[np.intp] = np.arange(left.size)
+    rows: IndexArray = np.arange(left.size)
     answer = left.copy()
     # a is the latest point, b the other end of the bracket, c the point before the latest
     state = np.stack([left, right, right, at_left, at_right, at_right])
@@ -57,8 +56,8 @@ def solve_increasing(
 def _narrowed(
     state: FloatArray,
     fraction: FloatArray,
-    function: Callable[[NDArray[np.intp], FloatArray], FloatArray],
-    rows: NDArray[np.intp],
+    function: Callable[[IndexArray, FloatArray], FloatArray],
+    rows: IndexArray,
 ) -> FloatArray:
     """The bracket after evaluating the function ``fraction`` of the way from a to b."""
     a, b, _, fa, fb, _ = state
@@ -75,7 +74,7 @@ def _first_fraction(fa: FloatArray, fb: FloatArray) -> FloatArray:
 
 def _next_fraction(
     a: FloatArray, b: FloatArray, c: FloatArray, fa: FloatArray, fb: FloatArray, fc: FloatArray
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+) -> tuple[FloatArray, BoolArray]:
     """How far to go from a towards b, and whether interpolation says so (else halving does)."""
     xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
     # Chandrupatla's test: is the function nearly a parabola on its side?
@@ -104,7 +103,7 @@ def solve_quantile(
     They are sought on the logarithm of whichever tail is smaller, so they are accurate far in both tails.
     """
 
-    def excess(rows: NDArray[np.intp], c: FloatArray) -> FloatArray:
+    def excess(rows: IndexArray, c: FloatArray) -> FloatArray:
         level = q[rows]
         return np.where(level < 0.5, np.log(cdf(c)) - np.log(level), np.log1p(-level) - np.log(survival(c)))
 

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import FloatArray, to_finite, to_parameter, to_positive
+from hushbid.priors.arrays import to_finite, to_parameter, to_positive
 from hushbid.priors.base import ContinuousPrior
 from hushbid.priors.beta import Beta
 from hushbid.priors.families import Exponential, LogNormal, Uniform

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from scipy import special
 
-from hushbid.priors.arrays import FloatArray
+from hushbid.arrays import FloatArray
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushbid.priors.arrays import FloatArray
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.priors.root_finding import solve_increasing
 
 _STEP = 1e-12
@@ -60,7 +59,7 @@ class IncreasingTable:
             answer[open_rows] = self._solve(found[open_rows], x[open_rows])
         return answer
 
-    def _solve(self, cell: NDArray[np.intp], x: FloatArray) -> FloatArray:
+    def _solve(self, cell: IndexArray, x: FloatArray) -> FloatArray:
         below, above = self.costs[cell], self.costs[cell + 1]
         return solve_increasing(
             lambda rows, c: np.clip(self.function(c), below[rows], above[rows]) - x[rows],
@@ -71,5 +70,5 @@ class IncreasingTable:
         )
 
     @staticmethod
-    def _cell(edges: FloatArray, c: FloatArray) -> NDArray[np.intp]:
+    def _cell(edges: FloatArray, c: FloatArray) -> IndexArray:
         return np.clip(np.searchsorted(edges, c, side="right") - 1, 0, edges.size - 2)

@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import PriorError
 from hushbid.priors.arrays import (
-    FloatArray,
     coarse,
     coarse_standard,
     in_blocks,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hushbid.audit.suite import audits_of
 from hushbid.disclosure import Answer, Release, release_made_up, release_once
 from hushbid.documents import plain
 from hushbid.durable import Staging, refuse_existing
@@ -35,7 +36,7 @@ from hushbid.purchase.deciding import Purchase, counted, decide, record_of, reco
 from hushbid.purchase.people import AT_ONCE, Reading, read_data, read_people, rows_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.attacks import audits_of, lines_of
+from hushbid.report.audits import lines_of
 from hushbid.report.formats import at_most, estimate_figures, interval
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray
 from hushbid.engine.files import ROWS_NOTE, Column, Table, read_table
 from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
@@ -17,8 +17,6 @@ from hushbid.priors import Prior
 
 if TYPE_CHECKING:
     from hushbid.purchase.campaign_file import Kind
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +62,7 @@ class People:
     def __len__(self) -> int:
         return self.reports.size
 
-    def tie_keys(self, market: Market) -> NDArray[np.uint64] | None:
+    def tie_keys(self, market: Market) -> HashArray | None:
         """The order among equals, by a hash of ids: rows may be sorted by what they hold."""
         if not market.identity_decides:
             return None
@@ -117,7 +115,7 @@ def read_people(
     return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups, dropped=dropped)
 
 
-def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Mapping[str, Prior]) -> NDArray[np.bool_]:
+def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Mapping[str, Prior]) -> BoolArray:
     """Which rows hold a number of at least the smallest report, and a known group where there are groups."""
     smallest = {name: prior.smallest_report for name, prior in priors.items()}
     if group is None:
@@ -164,7 +162,7 @@ def read_data(file: str, people: People, *, id_column: str, value: str, kind: "K
     return Delivered(data=np.where(places >= 0, numbers[places], math.nan), strangers=strangers)
 
 
-def _places(found: Table, id_column: str, ids: list[str]) -> NDArray[np.intp]:
+def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
     """The row of each person in the table, −1 where she is not in it."""
     keys = found.keys(id_column)
     if keys == ids:

@@ -8,14 +8,12 @@ from person to person, averages over neighbouring reports take its place.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.mechanism import Menu, Outcome
 from hushbid.priors import Grouped, Prior
 from hushbid.report.model import Curve
 from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART, round_step
-
-FloatArray = NDArray[np.float64]
 
 _STEPS = 100
 _AVERAGES = 24
@@ -36,14 +34,14 @@ def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
     return tuple(curves[:_MOST_CURVES])
 
 
-def _groups(outcome: Outcome) -> list[tuple[str, Prior, NDArray[np.intp]]]:
+def _groups(outcome: Outcome) -> list[tuple[str, Prior, IndexArray]]:
     prior = outcome.market.prior
     if isinstance(prior, Grouped):
         return sorted(prior.groups, key=lambda group: -group[2].size)
     return [("", prior, np.arange(outcome.reports.size))]
 
 
-def _enough(outcome: Outcome, rows: NDArray[np.intp]) -> bool:
+def _enough(outcome: Outcome, rows: IndexArray) -> bool:
     losses = outcome.privacy_loss[rows]
     return int(np.count_nonzero(losses)) >= SMALLEST_CHART and _finite(
         losses, outcome.payments[rows], outcome.reports[rows]
@@ -54,7 +52,7 @@ def _finite(*arrays: FloatArray) -> bool:
     return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
-def _exact(outcome: Outcome, name: str, prior: Prior, rows: NDArray[np.intp]) -> Curve:
+def _exact(outcome: Outcome, name: str, prior: Prior, rows: IndexArray) -> Curve:
     """Straight lines through everybody's decision, read off at round reports and ending beyond the last purchase."""
     everybody, bought = outcome.reports[rows], outcome.privacy_loss[rows] > 0.0
     low, last = float(everybody.min()), float(everybody[bought].max())
@@ -71,7 +69,7 @@ def _exact(outcome: Outcome, name: str, prior: Prior, rows: NDArray[np.intp]) ->
     return _curve(name, grid, loss, rent, np.interp(grid, reports, rest), "exact")
 
 
-def _averages(outcome: Outcome, name: str, rows: NDArray[np.intp]) -> Curve:
+def _averages(outcome: Outcome, name: str, rows: IndexArray) -> Curve:
     order = rows[np.argsort(outcome.reports[rows], kind="stable")]
     parts = np.array_split(order, max(2, min(_AVERAGES, order.size // max(SMALLEST_CELL, 1))))
     columns = (outcome.reports, outcome.privacy_loss, outcome.information_rent, outcome.payments)

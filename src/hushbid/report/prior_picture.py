@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.money import Currency
 from hushbid.priors import Empirical, Prior
@@ -20,8 +21,6 @@ from hushbid.report.html import Child, element, plain, style_element
 from hushbid.report.page import stylesheet
 from hushbid.report.suppression import SMALLEST_CHART, Histogram, histogram
 from hushbid.report.svg import WIDE, Drawing, Point, Scale, axis_x, axis_y, box, dot, label, line, rule, text_width
-
-FloatArray = NDArray[np.float64]
 
 MOST_PRIORS = 7
 _STEPS = 240

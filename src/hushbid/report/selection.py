@@ -22,11 +22,9 @@ exist: then nothing of that kind can do it. sd(x) is the declared one; if the tr
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.report.model import SelectionFacts
-
-FloatArray = NDArray[np.float64]
 
 
 def selection_facts(weights: FloatArray, reports: FloatArray, *, variance: float, half_width: float) -> SelectionFacts:

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
 from hushbid.report.html import plain
-
-FloatArray = NDArray[np.float64]
 
 SMALLEST_CHART = 20
 """No chart, quantile or group is shown that fewer people are behind."""
@@ -91,7 +90,7 @@ class Labels:
     names: tuple[str, ...]
     """The groups."""
 
-    codes: NDArray[np.intp]
+    codes: IndexArray
     """For each person the place of her group among the names."""
 
 
@@ -187,7 +186,7 @@ def _missing(value: object) -> bool:
     return value is None or value != value or type(value).__name__ == "NAType"  # NaN is the value that is not itself
 
 
-def _pool(people: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _pool(people: IndexArray) -> BoolArray:
     """Which groups are pooled: all small ones, and large ones, the smallest first, until the pool is large enough."""
     pooled = people < SMALLEST_CHART
     if pooled.any():
@@ -198,7 +197,7 @@ def _pool(people: NDArray[np.intp]) -> NDArray[np.bool_]:
     return np.asarray(pooled)
 
 
-def _row(outcome: Outcome, name: str, inside: NDArray[np.bool_], total: float) -> GroupRow:
+def _row(outcome: Outcome, name: str, inside: BoolArray, total: float) -> GroupRow:
     people, loss = int(inside.sum()), outcome.privacy_loss[inside]
     return GroupRow(
         name=name,

@@ -4,17 +4,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Grouped, Prior
 from hushbid.record import Record, unit_variance
 from hushbid.verification.central_by_exclusion import CentralRule
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.quadrature import Rule
-
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +32,7 @@ class Facts:
     """``A``, for a range of width 1."""
 
     cap: float
-    order: Rows
+    order: IndexArray
     """Everybody's place in the order in which equals are bought from."""
 
     @classmethod
@@ -68,12 +65,12 @@ class Facts:
         return self.market.setting == "central"
 
     @property
-    def bought(self) -> NDArray[np.bool_]:
+    def bought(self) -> BoolArray:
         """Who is bought from."""
         return self.losses > 0.0
 
     @property
-    def groups(self) -> list[tuple[Prior, Rows]]:
+    def groups(self) -> list[tuple[Prior, IndexArray]]:
         """Priors, and whose each is."""
         prior = self.market.prior
         if isinstance(prior, Grouped):

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
 Long = NDArray[np.longdouble]
-Rows = NDArray[np.intp]
 
 _KAPPA = 1.5 * 4.0 ** (1.0 / 3.0)
 _ROUNDS = 120
@@ -64,13 +64,13 @@ class _Found:
 class _Pairs:
     """Who is taken out of the sums, and where she is put back; offsets from the smallest cost."""
 
-    first: NDArray[np.bool_]
+    first: BoolArray
     out: FloatArray
     out_mass: FloatArray
     into: FloatArray
     into_mass: FloatArray
 
-    def take(self, which: Rows) -> "_Pairs":
+    def take(self, which: IndexArray) -> "_Pairs":
         return _Pairs(*(getattr(self, name)[which] for name in self.__slots__))
 
 
@@ -78,7 +78,7 @@ class CentralRule:
     """The central optimum as a function of one person's cost, for costs no smaller than her own."""
 
     def __init__(
-        self, costs: FloatArray, variance: float | FloatArray, error_weight: float, order: Rows | None = None
+        self, costs: FloatArray, variance: float | FloatArray, error_weight: float, order: IndexArray | None = None
     ) -> None:
         n = costs.size
         # normal form: the smallest variance of those who can be bought from is the unit
@@ -108,7 +108,7 @@ class CentralRule:
         certain = np.flatnonzero((costs < math.inf) & (spread == 0.0))
         self._anchors = certain[np.lexsort((self._order[certain], self._cost[certain]))][:2]
 
-    def at(self, rows: Rows, costs: FloatArray) -> Answers:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         parts = [slice(start, start + _AT_ONCE) for start in range(0, rows.size, _AT_ONCE)]
         with np.errstate(all="ignore"):
@@ -142,7 +142,7 @@ class CentralRule:
 
     # -- one answer per pair -------------------------------------------------------------------------------------------
 
-    def _answers(self, rows: Rows, moved: FloatArray) -> Answers:
+    def _answers(self, rows: IndexArray, moved: FloatArray) -> Answers:
         if (rows == self._only).all():
             loss, mse, value = _alone(moved, self._each[rows])
             scale = self._error_weight * self._unit
@@ -161,7 +161,7 @@ class CentralRule:
             loss / math.sqrt(self._unit), found.mse * self._unit, found.value * (self._error_weight * self._unit)
         )
 
-    def _solve(self, rows: Rows, moved: FloatArray) -> _Found:
+    def _solve(self, rows: IndexArray, moved: FloatArray) -> _Found:
         """The best of the ordinary levels, no noise at all, and the anchor's curve."""
         kept = self._kept[rows]
         mass = self._mass[rows]

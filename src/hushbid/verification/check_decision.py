@@ -20,11 +20,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.priors import Empirical, Prior
 from hushbid.record import lower_bound
-from hushbid.verification.case import Facts, FloatArray, Rows, best_weights
+from hushbid.verification.case import Facts, best_weights
 from hushbid.verification.findings import Check, distance, judged, rows_text, skipped
 from hushbid.verification.local_by_count import LocalRule
 
@@ -246,7 +246,7 @@ def _local_conditions(facts: Facts) -> Check:
     )
 
 
-def _not_the_cheapest(facts: Facts, rows: Rows) -> list[str]:
+def _not_the_cheapest(facts: Facts, rows: IndexArray) -> list[str]:
     """Those bought from must come first by cost, and among equals in the order that does not look at reports."""
     dearest = max(zip(facts.costs[rows].tolist(), facts.order[rows].tolist(), strict=True))
     rest = np.flatnonzero(~facts.bought)
@@ -284,7 +284,7 @@ def _ties(facts: Facts) -> Check:
     )
 
 
-def _at_the_margin(facts: Facts) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _at_the_margin(facts: Facts) -> tuple[BoolArray, BoolArray]:
     """The dearest of those bought from, and those who are their equals and are not."""
     chosen = facts.bought & (facts.costs == facts.costs[facts.bought].max(initial=-math.inf))
     least = facts.variance[chosen].min(initial=math.inf)  # if people differ in it, identity decides without one only
@@ -353,7 +353,7 @@ def _virtual_costs_by_definition(facts: Facts) -> Check:
     )
 
 
-def _by_definition(prior: Prior, reports: FloatArray) -> tuple[FloatArray, np.typing.NDArray[np.bool_]]:
+def _by_definition(prior: Prior, reports: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Virtual costs from the distribution itself, and where that is accurate enough to be compared."""
     if isinstance(prior, Empirical):
         return _minorant_slopes(prior, reports), np.full(reports.size, prior.values.size <= _MOST_BY_DEFINITION)

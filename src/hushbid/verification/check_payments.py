@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hushbid.arrays import IndexArray
 from hushbid.money import rounded_up
 from hushbid.record import Record
-from hushbid.verification.case import Facts, Rows, best_weights
+from hushbid.verification.case import Facts, best_weights
 from hushbid.verification.check_decision import CLOSE
 from hushbid.verification.check_rents import (
     EXACT,
@@ -145,7 +146,7 @@ def _outside(facts: Facts, people: int) -> Check:
     )
 
 
-def _wrong_outside(facts: Facts, rows: Rows, weight: float, share: float) -> tuple[Rows, int]:
+def _wrong_outside(facts: Facts, rows: IndexArray, weight: float, share: float) -> tuple[IndexArray, int]:
     """Those of ``rows``, who have this user weight, whose error outside is wrong; and how many were compared."""
     width, outside = facts.market.width, facts.outcome.outside_error
     # without her nobody weighs the error for her
@@ -159,7 +160,7 @@ def _wrong_outside(facts: Facts, rows: Rows, weight: float, share: float) -> tup
     wrong = [idle[distance(outside[idle], mse * width**2) > CLOSE]]
     most = int(share * (PAIRS / effort_of(rule) if facts.cap == math.inf else _CELLS / facts.people))
 
-    def without(some: Rows) -> Integrals:
+    def without(some: IndexArray) -> Integrals:
         if facts.cap == math.inf:
             errors = rule.at(some, np.full(some.size, math.inf)).mse * width**2
         else:

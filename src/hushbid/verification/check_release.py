@@ -12,10 +12,10 @@ from dataclasses import asdict
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure import ErrorModel, Release
-from hushbid.verification.case import Facts, FloatArray, best_weights
+from hushbid.verification.case import Facts, best_weights
 from hushbid.verification.findings import Check, distance, judged, rows_text, skipped
 
 _EXACT = 1e-12
@@ -52,7 +52,7 @@ def _belongs(facts: Facts, release: Release) -> Check:
     return judged("release", problems, "The release was made for this outcome, in its setting and bounds")
 
 
-def _present(facts: Facts, release: Release) -> NDArray[np.bool_]:
+def _present(facts: Facts, release: Release) -> BoolArray:
     """Who delivered, and whose data were used: with an unlimited loss among them, only those (central)."""
     present = facts.bought.copy()
     rows = np.array(release.dropped_out, dtype=np.intp)
@@ -101,7 +101,7 @@ def _promises(facts: Facts, release: Release) -> Check:
     )
 
 
-def _count_problems(facts: Facts, release: Release, present: NDArray[np.bool_], share: float) -> list[str]:
+def _count_problems(facts: Facts, release: Release, present: BoolArray, share: float) -> list[str]:
     """What the release says of the checks that were made before the noise was drawn."""
     check, delivered = release.check, release.privacy_loss
     noiseless = facts.central and release.grid.weight_exponent is None
@@ -164,7 +164,7 @@ def _grid(facts: Facts, release: Release) -> Check:
     )
 
 
-def _integer_weights(facts: Facts, present: NDArray[np.bool_], exponent: int) -> NDArray[np.int64]:
+def _integer_weights(facts: Facts, present: BoolArray, exponent: int) -> IntArray:
     """``floor(ε·2**t)``; a power of two times a double is exact, unless it is too small to count."""
     with np.errstate(under="ignore"):
         scaled = np.ldexp(np.where(present, facts.losses, 0.0), exponent)
@@ -178,12 +178,12 @@ def _largest_exponent(losses: FloatArray) -> int:
     return min(_TOTAL_BITS - math.frexp(largest)[1] - math.frexp(total)[1], _LARGEST_EXPONENT)
 
 
-def _noiseless_weights(facts: Facts, present: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _noiseless_weights(facts: Facts, present: BoolArray) -> IntArray:
     shares, _ = best_weights(facts, np.where(present, math.inf, 0.0))
     return np.floor(np.ldexp(shares, _NOISELESS_BITS)).astype(np.int64)
 
 
-def _bits_of_messages(losses: FloatArray) -> NDArray[np.int64]:
+def _bits_of_messages(losses: FloatArray) -> IntArray:
     """32 bits, fewer for a loss so small that the noise would not fit in 64 bits otherwise."""
     _, exponents = np.frexp(np.where(losses == math.inf, 1.0, losses))
     return np.minimum(_MESSAGE_BITS, 53 + exponents.astype(np.int64))
@@ -219,7 +219,7 @@ def _planned_error(facts: Facts) -> dict[str, float]:
     return _error_numbers(facts, facts.losses / total, np.array([facts.market.width / total]), 0.0)
 
 
-def _scales(facts: Facts, weights: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+def _scales(facts: Facts, weights: FloatArray, rows: BoolArray) -> FloatArray:
     return facts.market.width * weights[rows] / facts.losses[rows]
 
 

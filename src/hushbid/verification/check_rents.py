@@ -12,10 +12,10 @@ import random
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.priors import Prior
-from hushbid.verification.case import Facts, FloatArray, Rows
+from hushbid.verification.case import Facts
 from hushbid.verification.curve_through_some import Computed, Screened, screen
 from hushbid.verification.findings import Check, distance, judged, rows_text
 from hushbid.verification.local_by_count import LocalRule
@@ -75,7 +75,7 @@ def effort_of(rule: Rule) -> float:
     return max(rule.count / _BOUGHT_AT_ONCE, 2.0) if isinstance(rule, LocalRule) else 1.0
 
 
-def by_variance(facts: Facts, rows: Rows, most: int) -> Iterator[tuple[Rows, bool]]:
+def by_variance(facts: Facts, rows: IndexArray, most: int) -> Iterator[tuple[IndexArray, bool]]:
     """People who share a variance, and whether their numbers lie on a curve.
 
     If there are many variances, everybody is computed: or, if those are more than ``most``, a random sample.
@@ -138,17 +138,17 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
         row = np.array([int(np.argmin(facts.costs))])
         here = float(rule.at(row, facts.costs[row]).value[0])
 
-        def by_value(rows: Rows) -> Integrals:
+        def by_value(rows: IndexArray) -> Integrals:
             rent = (rule.at(rows, np.full(rows.size, top)).value - here) / slope
             return Integrals(rent, _INTEGRATED * np.abs(rent) + EXACT * (here + largest))
 
         return by_value, 1.0
     enclosing = Enclosing(rule, prior, cap=facts.cap, floor=_FINEST * largest, accuracy=_ENCLOSED)
 
-    def integrated(rows: Rows) -> Integrals:
+    def integrated(rows: IndexArray) -> Integrals:
         return integrate(rule, prior, rows, reports[rows], cap=facts.cap, floor=EXACT * largest)
 
-    def enclosed(rows: Rows) -> Integrals:
+    def enclosed(rows: IndexArray) -> Integrals:
         found = enclosing.of(rows, reports[rows])
         # where the enclosure stays wide, quadrature
         wide = np.flatnonzero(~(found.error <= 1e-3 * np.abs(found.rent) + 10.0 * _FINEST * largest))
@@ -160,7 +160,7 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
     return (integrated, float(len(prior.flat_parts))) if is_step_function(prior) else (enclosed, float(_PER_PERSON))
 
 
-def _on_steps(facts: Facts, prior: Prior, rows: Rows, allowed: FloatArray, computed: Computed) -> Screened:
+def _on_steps(facts: Facts, prior: Prior, rows: IndexArray, allowed: FloatArray, computed: Computed) -> Screened:
     """One person of each step and variance is computed; the others have more or less of the same step."""
     outcome, ends = facts.outcome, np.array([right for _, right, _ in prior.flat_parts])
     step = np.minimum(ends.searchsorted(outcome.reports[rows], side="left"), ends.size - 1)
@@ -210,9 +210,9 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
     )
 
 
-def _some(rows: Rows, people: int) -> Rows:
+def _some(rows: IndexArray, people: int) -> IndexArray:
     """All of ``rows`` if they are few, otherwise a random sample drawn with the operating system's entropy."""
     if rows.size <= people:
         return rows
-    chosen: NDArray[np.intp] = np.array(random.SystemRandom().sample(rows.tolist(), people), dtype=np.intp)
+    chosen: IndexArray = np.array(random.SystemRandom().sample(rows.tolist(), people), dtype=np.intp)
     return np.sort(chosen)

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.verification.quadrature import Integrals
 
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
-Computed = Callable[[Rows], Integrals]
+Computed = Callable[[IndexArray], Integrals]
 """Numbers of some rows, and how far each may be off."""
 
 _FIRST = 17
@@ -29,7 +27,7 @@ _BLOCK = 256
 class Screened:
     """What a comparison found."""
 
-    wrong: Rows
+    wrong: IndexArray
     """Rows whose stated number is not the computed one."""
 
     computed: int
@@ -44,7 +42,7 @@ class Screened:
 
 
 def screen(
-    rows: Rows,
+    rows: IndexArray,
     place: FloatArray,
     stated: FloatArray,
     allowed: FloatArray,
@@ -97,7 +95,7 @@ def screen(
 class _Curve:
     """Numbers at some places, and cubic pieces between them."""
 
-    def __init__(self, place: FloatArray, known: Rows, found: Integrals, most: int) -> None:
+    def __init__(self, place: FloatArray, known: IndexArray, found: Integrals, most: int) -> None:
         self._place, self._most = place, most
         self.known = np.zeros(place.size, dtype=bool)
         self._value, self._error = np.zeros(place.size), np.zeros(place.size)
@@ -109,7 +107,7 @@ class _Curve:
     def count(self) -> int:
         return int(np.count_nonzero(self.known))
 
-    def _add(self, which: Rows, found: Integrals) -> None:
+    def _add(self, which: IndexArray, found: Integrals) -> None:
         self.known[which] = True
         self._value[which], self._error[which] = found.rent, found.error
 
@@ -144,7 +142,7 @@ class _Curve:
             error[unknown] = np.minimum(self._missed[left], ends) + self._error[left] + self._error[right]
         return value, error
 
-    def _cubic(self, nodes: Rows, at: Rows) -> FloatArray:
+    def _cubic(self, nodes: IndexArray, at: IndexArray) -> FloatArray:
         """Through the two known places to either side; of equal places only one counts."""
         spots, first = np.unique(self._place[nodes], return_index=True)
         values, x = self._value[nodes][first], self._place[at]

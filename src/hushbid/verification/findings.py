@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
+
 Status = Literal["ok", "failed", "skipped"]
 Kind = Literal["record", "receipt", "log"]
 Figure = float | int | str
@@ -113,7 +115,7 @@ def rows_text(bad: NDArray[Any]) -> str:
     return f"row{'s' if total > 1 else ''} {', '.join(rows)}{more}"
 
 
-def distance(found: Any, expected: Any, floor: Any = 0.0) -> NDArray[np.float64]:
+def distance(found: Any, expected: Any, floor: Any = 0.0) -> FloatArray:
     """How far numbers are from the expected ones, relative to those or to a larger ``floor``; 0 if they are equal."""
     left, right = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

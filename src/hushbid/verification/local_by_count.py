@@ -13,13 +13,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.verification.central_by_exclusion import Answers
-
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
-Counts = NDArray[np.intp]
 
 _STEEPEST = 3.0 * math.sqrt(3.0) / (8.0 * math.sqrt(2.0))
 _MOST = 7.35
@@ -48,7 +44,9 @@ class Balances:
 class LocalRule:
     """The local optimum as a function of one person's cost, for costs no smaller than her own."""
 
-    def __init__(self, costs: FloatArray, variance: float, error_weight: float, order: Rows | None = None) -> None:
+    def __init__(
+        self, costs: FloatArray, variance: float, error_weight: float, order: IndexArray | None = None
+    ) -> None:
         self._unit, self._error_weight = variance, error_weight
         self._scale = error_weight * variance**1.5
         self._order = np.arange(costs.size) if order is None else order
@@ -80,7 +78,7 @@ class LocalRule:
         """How many people are bought from as things are."""
         return self._guess
 
-    def at(self, rows: Rows, costs: FloatArray) -> Answers:
+    def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         _, best = self._best(rows, self._finite_ones(costs))
         return Answers(
@@ -121,7 +119,7 @@ class LocalRule:
 
     # -- how many ------------------------------------------------------------------------------------------------------
 
-    def _best(self, rows: Rows, moved: FloatArray) -> tuple[Counts, Balances]:
+    def _best(self, rows: IndexArray, moved: FloatArray) -> tuple[IndexArray, Balances]:
         """Walk from the present number of people to the best one; ``J_k`` is convex in ``k``."""
         here = np.zeros(rows.size, dtype=np.intp)
         known = (rows >= 0) & (self._cost[rows] < math.inf)
@@ -144,7 +142,7 @@ class LocalRule:
                 best.own[todo] = found.own[which]
         return here, best
 
-    def _balances(self, rows: Rows, moved: FloatArray, counts: Counts) -> Balances:
+    def _balances(self, rows: IndexArray, moved: FloatArray, counts: IndexArray) -> Balances:
         value, price, own = np.full(rows.size, math.inf), np.full(rows.size, math.inf), np.zeros(rows.size)
         alone = np.flatnonzero(counts == 1)
         value[alone], price[alone], own[alone] = self._alone(rows[alone], moved[alone])
@@ -155,7 +153,7 @@ class LocalRule:
             value[part], price[part], own[part] = self._several(rows[part], moved[part], counts[part])
         return Balances(value, price, own)
 
-    def _rank(self, rows: Rows, moved: FloatArray) -> Counts:
+    def _rank(self, rows: IndexArray, moved: FloatArray) -> IndexArray:
         """How many others come before the moved person: the cheaper, and equals that precede her."""
         rank = self._ranked.searchsorted(moved, side="left")
         end = self._ranked.searchsorted(moved, side="right")
@@ -164,7 +162,7 @@ class LocalRule:
         taken_out = np.where(rows >= 0, self._place[rows], self._finite)
         return np.asarray(rank - (taken_out < rank))
 
-    def _alone(self, rows: Rows, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _alone(self, rows: IndexArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         cheapest = np.append(self._sorted[:2], [math.inf, math.inf])
         out = np.where(rows >= 0, self._place[rows], self._finite)
         cost = np.minimum(np.where(out == 0, cheapest[1], cheapest[0]), moved / self._scale)
@@ -176,7 +174,9 @@ class LocalRule:
         mine = (self._rank(rows, moved) == 0) & (moved < math.inf)
         return value, error * error, np.where(mine, y, 0.0)
 
-    def _several(self, rows: Rows, moved: FloatArray, counts: Counts) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _several(
+        self, rows: IndexArray, moved: FloatArray, counts: IndexArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The price at which the cheapest ``counts`` supply ``Λ = P^{-1/2}``; safeguarded Newton steps in ``log P``."""
         active = self._rank(rows, moved) < counts
         # one row per pair: the cheapest others, and herself in the last column

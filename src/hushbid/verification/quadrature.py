@@ -19,11 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.priors import Prior
 from hushbid.verification.central_by_exclusion import Answers
-
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 _INNER, _WEIGHTS = (np.asarray(part, dtype=np.float64) for part in np.polynomial.legendre.leggauss(8))
 _NODES = np.array([-1.0, *_INNER, 1.0])
@@ -47,7 +45,7 @@ _SMALL = 1e-12
 class Rule(Protocol):
     """The optimum as a function of one person's cost."""
 
-    def at(self, rows: Rows, costs: FloatArray) -> Answers: ...
+    def at(self, rows: IndexArray, costs: FloatArray) -> Answers: ...
 
     def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]: ...
 
@@ -60,7 +58,9 @@ class Integrals:
     error: FloatArray
 
 
-def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap: float, floor: float) -> Integrals:
+def integrate(
+    rule: Rule, prior: Prior, rows: IndexArray, reports: FloatArray, *, cap: float, floor: float
+) -> Integrals:
     """The rents of people ``rows``, bought from at ``reports``, who share ``prior``; an error of ``floor`` is fine."""
     if rows.size == 0:
         return Integrals(np.zeros(0), np.zeros(0))
@@ -70,7 +70,7 @@ def integrate(rule: Rule, prior: Prior, rows: Rows, reports: FloatArray, *, cap:
         ends = np.array([right for _, right, _ in steps])
         return _sum_of_steps(rule, ends, np.array([level for *_, level in steps]), rows, reports, cap)
 
-    def loss(who: Rows, z: FloatArray) -> FloatArray:
+    def loss(who: IndexArray, z: FloatArray) -> FloatArray:
         return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss
 
     # up to where nothing is bought; with a cap, from where it ceases to clip
@@ -100,7 +100,7 @@ def is_step_function(prior: Prior) -> bool:
 
 
 def _sum_of_steps(
-    rule: Rule, ends: FloatArray, levels: FloatArray, rows: Rows, reports: FloatArray, cap: float
+    rule: Rule, ends: FloatArray, levels: FloatArray, rows: IndexArray, reports: FloatArray, cap: float
 ) -> Integrals:
     """ψ a step function: each step's loss times its length, up to the first at which nothing is bought."""
     own = np.minimum(ends.searchsorted(reports, side="left"), ends.size - 1)
@@ -117,7 +117,7 @@ def _sum_of_steps(
     return Integrals(rent, 1e-12 * rent)
 
 
-def _last_report(holds: Callable[[Rows, FloatArray], NDArray[np.bool_]], reports: FloatArray, top: float) -> FloatArray:
+def _last_report(holds: Callable[[IndexArray, FloatArray], BoolArray], reports: FloatArray, top: float) -> FloatArray:
     """The report up to which something holds that holds at first: doubling, then cutting up."""
     if reports.size == 0:
         return reports.copy()
@@ -155,7 +155,7 @@ def _last_report(holds: Callable[[Rows, FloatArray], NDArray[np.bool_]], reports
 class _Parts:
     """Intervals, one entry each: whose, where, in which stretch, and their Gauss sums."""
 
-    who: Rows
+    who: IndexArray
     left: FloatArray
     right: FloatArray
     start: FloatArray
@@ -182,7 +182,7 @@ class _Quadrature:
 
     def __init__(
         self,
-        loss: Callable[[Rows, FloatArray], FloatArray],
+        loss: Callable[[IndexArray, FloatArray], FloatArray],
         first: FloatArray,
         last: FloatArray,
         breaks: FloatArray,
@@ -219,7 +219,7 @@ class _Quadrature:
             parts = _Parts(*(np.concatenate([getattr(x, name) for x in (sides, rest)]) for name in _Parts.__slots__))
         return Integrals(rent, error)
 
-    def _beside_jumps(self, parts: _Parts) -> tuple[NDArray[np.bool_], _Parts, FloatArray]:
+    def _beside_jumps(self, parts: _Parts) -> tuple[BoolArray, _Parts, FloatArray]:
         """In which intervals there is a jump, what lies to either side of it, and how much is lost in between."""
         left, right, high, low = parts.left, parts.right, parts.first, parts.last
         inner = np.linspace(0.0, 1.0, _PIECES + 1)[None, 1:-1]
@@ -273,7 +273,7 @@ class _Quadrature:
         return self._measured(np.array(who, dtype=np.intp), zero, one, start, length)
 
     def _measured(
-        self, who: Rows, left: FloatArray, right: FloatArray, start: FloatArray, length: FloatArray
+        self, who: IndexArray, left: FloatArray, right: FloatArray, start: FloatArray, length: FloatArray
     ) -> _Parts:
         """Gauss sums over intervals of the cube root of the distance from the start of the stretch."""
         half = 0.5 * (right - left)

@@ -14,13 +14,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.priors import Prior
 from hushbid.verification.quadrature import Integrals, Rule
-
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 _CELLS = 8
 _PLACES = 8
@@ -38,7 +35,7 @@ _BEYOND = 1.25
 class _Cells:
     """Intervals of reports, one entry each."""
 
-    who: Rows
+    who: IndexArray
     z0: FloatArray
     z1: FloatArray
     x0: FloatArray
@@ -48,7 +45,7 @@ class _Cells:
     v0: FloatArray
     v1: FloatArray
 
-    def take(self, which: NDArray[np.bool_]) -> "_Cells":
+    def take(self, which: BoolArray) -> "_Cells":
         return _Cells(*(getattr(self, name)[which] for name in self.__slots__))
 
     def joined(self, other: "_Cells") -> "_Cells":
@@ -64,7 +61,7 @@ class Enclosing:
         self._flats = np.array(flats, dtype=float).reshape(-1, 3)
         self.evaluations = 0
 
-    def of(self, rows: Rows, reports: FloatArray) -> Integrals:
+    def of(self, rows: IndexArray, reports: FloatArray) -> Integrals:
         """The rents of ``rows``, bought from at ``reports``, and how far each may be off."""
         size = rows.size
         cells, lost = self._start(rows, reports)
@@ -83,13 +80,13 @@ class Enclosing:
             cells = self._halved(cells.take(~done), rows)
         return Integrals(rent, np.where(np.isnan(error), math.inf, error))
 
-    def _at(self, rows: Rows, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _at(self, rows: IndexArray, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         cost = np.asarray(self._prior.virtual_cost(z))
         found = self._rule.at(rows, cost)
         self.evaluations += rows.size
         return cost, found.loss, found.value
 
-    def _start(self, rows: Rows, reports: FloatArray) -> tuple[_Cells, NDArray[np.bool_]]:
+    def _start(self, rows: IndexArray, reports: FloatArray) -> tuple[_Cells, BoolArray]:
         """Eight cells each, up to a report at which nothing is bought from her; whose such report was not found."""
         top = self._prior.support[1]
         # further and further until nothing is bought
@@ -120,13 +117,13 @@ class Enclosing:
         columns = (column[inside + k] for column in (z, x, e, v) for k in (0, 1))
         return _Cells(whose[inside], *columns), lost
 
-    def _halved(self, cells: _Cells, rows: Rows) -> _Cells:
+    def _halved(self, cells: _Cells, rows: IndexArray) -> _Cells:
         z = 0.5 * (cells.z0 + cells.z1)
         x, e, v = self._at(rows[cells.who], z)
         left = _Cells(cells.who, cells.z0, z, cells.x0, x, cells.e0, e, cells.v0, v)
         return left.joined(_Cells(cells.who, z, cells.z1, x, cells.x1, e, cells.e1, v, cells.v1))
 
-    def _measured(self, cells: _Cells, rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _measured(self, cells: _Cells, rows: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Each cell's part of the integral, how far it may be off, and what of that no halving mends."""
         first, last = np.minimum(cells.e0, self._cap), np.minimum(cells.e1, self._cap)
         dz, dx = cells.z1 - cells.z0, cells.x1 - cells.x0
@@ -162,7 +159,7 @@ class Enclosing:
             bound = drop * spread * dx / 3.0 + blur
         return area, np.where(np.isnan(bound) | ~np.isfinite(area), math.inf, bound), blur
 
-    def _on_flats(self, cells: _Cells, rows: Rows, area: FloatArray, doubt: FloatArray) -> None:
+    def _on_flats(self, cells: _Cells, rows: IndexArray, area: FloatArray, doubt: FloatArray) -> None:
         """Where the virtual cost is constant the loss is: that at the level."""
         if self._flats.size == 0:
             return

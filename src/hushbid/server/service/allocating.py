@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
+from hushbid.arrays import FloatArray
 from hushbid.disclosure.claims import drawn_once
 from hushbid.errors import CampaignError, Conflict
 from hushbid.record import Record
@@ -27,7 +27,6 @@ from hushbid.server.store import campaigns, events, jobs, ledger, participants
 from hushbid.server.store.rows import new_id
 from hushbid.server.store.transaction import Transaction
 
-FloatArray = NDArray[np.float64]
 _AT_ONCE = 1000
 _STEPS = ("reading reports", "deciding", "storing decisions", "telling everybody")
 RESTORED = "The database was restored from a backup made before the campaign's decision, which stands elsewhere."

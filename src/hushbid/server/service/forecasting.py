@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.worst_case import worst_payment
@@ -21,7 +21,6 @@ from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import MenuView, Preview, Spending
 from hushbid.server.store.rows import plain_text
 
-FloatArray = NDArray[np.float64]
 _LEAST, _MOST = 20, 200
 _SECONDS = 4.0
 _POINTS = 33
