@@ -26,8 +26,8 @@ LAYERS = (
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors", "ids"),
     ("money",),
-    ("documents", "durable"),
-    ("arrays", "wording"),
+    ("documents",),
+    ("arrays", "durable", "wording"),
     ("errors",),
 )
 
