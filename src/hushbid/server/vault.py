@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hushbid.errors import CampaignError, Conflict
-from hushbid.server.home import sync_folder, write_durably
+from hushbid.server.installation import sync_folder, write_durably
 
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 _NAME = re.compile(r"[a-z0-9]{1,64}")

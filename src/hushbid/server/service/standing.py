@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hushbid.errors import CampaignError
 from hushbid.server.domain.entities import Campaign
 from hushbid.server.domain.states import CampaignState
-from hushbid.server.home import Home, write_durably
+from hushbid.server.installation import Home, write_durably
 
 _DECISION, _RELEASE, _SUFFIX = "decision-", "release-", ".json"
 _WITHDRAWN = "withdrawn-"
