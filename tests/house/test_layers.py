@@ -18,6 +18,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("server",),
+    ("purchase",),
     ("client", "report", "paper"),
     ("engine", "audit", "baselines", "verification"),
     ("record", "receipts"),
@@ -25,8 +26,8 @@ LAYERS = (
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors", "ids"),
     ("money",),
-    ("documents", "durable"),
-    ("arrays",),
+    ("documents",),
+    ("arrays", "durable", "wording"),
     ("errors",),
 )
 
