@@ -25,8 +25,8 @@ LAYERS = (
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors", "ids"),
     ("money",),
-    ("documents", "durable"),
-    ("arrays",),
+    ("documents",),
+    ("arrays", "durable"),
     ("errors",),
 )
 

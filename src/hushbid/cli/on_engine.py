@@ -102,26 +102,16 @@ class Decided:
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         from hushbid.money import with_rounding
-        from hushbid.report.formats import at_most
 
-        summary, currency = self.priced.summary, self.currency
-        return {
-            "setting": self.priced.market.setting,
-            "people": summary.people,
-            "dropped_rows": summary.dropped,
-            "bought_from": summary.active,
-            "largest_privacy_loss": at_most(summary.largest_privacy_loss),
-            "standard_error": summary.mse**0.5,
-            "currency": currency.code,
-            "decimals": currency.decimals,
-            "total_payment_minor": self.paid.total_minor,
-            "people_who_pay": self.paid.paying,
-            "incentive_error": with_rounding(summary.incentive_error, currency),
-            "objective": summary.objective,
-            "lower_bound": summary.lower_bound,
-            "cap_cost": summary.cap_cost,
-            "passes": summary.passes,
-        }
+        summary = self.priced.summary
+        shown = summary.facts(
+            dropped=summary.dropped,
+            currency=self.currency,
+            total_minor=self.paid.total_minor,
+            paying=self.paid.paying,
+            incentive_error=with_rounding(summary.incentive_error, self.currency),
+        )
+        return {**shown, "passes": summary.passes}
 
     def text(self) -> str:
         """What was decided, in sentences."""
