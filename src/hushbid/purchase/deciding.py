@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.cli.people import People, rows_of
 from hushbid.disclosure import Release
 from hushbid.durable import Write
 from hushbid.engine.files import Column
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market, Outcome, Simulation
 from hushbid.money import Currency, Money
+from hushbid.purchase.people import People, rows_of
 from hushbid.record import Record
 from hushbid.report.formats import at_most
 
