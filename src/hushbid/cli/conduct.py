@@ -31,13 +31,13 @@ from hushbid.cli.people import read_data, read_people, rows_of
 from hushbid.cli.purchase import Purchase, counted, decide, record_of, record_writer, refuse_above_ceiling
 from hushbid.disclosure import Answer, Release, release_made_up, release_once
 from hushbid.durable import Staging, refuse_existing
-from hushbid.engine.files import Column, table_writer
 from hushbid.errors import MissingExtra
 from hushbid.mechanism.publish import plan_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.report.audits import lines_of
 from hushbid.report.formats import at_most, estimate_figures, interval
+from hushbid.tables import Column, table_writer
 
 if TYPE_CHECKING:
     from hushbid.engine import TableRelease

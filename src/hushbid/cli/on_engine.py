@@ -116,7 +116,7 @@ class Decided:
             "decimals": currency.decimals,
             "total_payment_minor": self.paid.total_minor,
             "people_who_pay": self.paid.paying,
-            "incentive_error": with_rounding(summary.incentive_error, currency),
+            "incentive_error": with_rounding(summary.incentive_error, currency.decimals),
             "objective": summary.objective,
             "lower_bound": summary.lower_bound,
             "cap_cost": summary.cap_cost,
@@ -280,8 +280,8 @@ def _priced(
     step: Step,
 ) -> tuple["Priced", dict[str, Any]]:
     from hushbid.engine import price
-    from hushbid.engine.files import ROWS_NOTE
     from hushbid.errors import ReportError
+    from hushbid.tables import ROWS_NOTE
 
     try:
         priced = price(

@@ -50,7 +50,7 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
         return
     purchase = _purchase(options, how, reports, given)
     if out == STREAM and not as_json:
-        from hushbid.engine.files import table_writer
+        from hushbid.tables import table_writer
 
         write_file(STREAM, table_writer(STREAM, purchase.columns()), force=False)
     tell(purchase.facts(), purchase.text(), as_json=as_json, err=out == STREAM)
@@ -59,7 +59,7 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
 def _purchase(options: MarketOptions, how: EngineOptions, reports: str, given: dict[str, Any]) -> Any:
     from hushbid.cli.people import read_people, rows_of
     from hushbid.cli.purchase import decide, record_of, record_writer, refuse_above_ceiling
-    from hushbid.engine.files import table_writer
+    from hushbid.tables import table_writer
 
     source, currency = options.prior_source(), options.currency()
     with Steps(3) as step, Staging(force=given["force"]) as files:
