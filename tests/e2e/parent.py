@@ -18,7 +18,7 @@ from hushbid.cli import COMMANDS, main
 
 HEAVY = (
     *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report", "hushbid.paper.figures"),
-    *("hushbid.cli.conduct", "hushbid.priors.fitting", "hushbid.cli.purchase"),
+    *("hushbid.purchase.buying", "hushbid.priors.fitting", "hushbid.purchase.deciding"),
     *("opendp.prelude", "pyarrow.parquet", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats"),
 )
 LONGEST = 300

@@ -18,6 +18,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("server",),
+    ("purchase",),
     ("client", "report", "paper"),
     ("engine", "audit", "baselines", "verification"),
     ("record", "receipts"),
@@ -27,7 +28,7 @@ LAYERS = (
     ("tables",),
     ("money",),
     ("documents", "ids"),
-    ("arrays", "durable"),
+    ("arrays", "durable", "wording"),
     ("errors",),
 )
 

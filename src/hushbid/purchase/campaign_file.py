@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hushbid.cli.fields import Problems, Section, is_number
 from hushbid.disclosure.claim_names import LAST_WAVE
 from hushbid.disclosure.promises import as_bounds
 from hushbid.durable import STREAM
@@ -17,6 +16,7 @@ from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.priors.pilot import PriorSource, prior_source
+from hushbid.purchase.toml_sections import Problems, Section, is_number
 from hushbid.tables import columns_of
 
 _RESULTS = (
