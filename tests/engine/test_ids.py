@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.allocation import tie_keys
-from hushbid.cli.people import read_people
 from hushbid.disclosure.claim_names import person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
@@ -20,6 +19,7 @@ from hushbid.errors import InputError
 from hushbid.ids import id_texts
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
+from hushbid.purchase.people import read_people
 
 RNG = np.random.default_rng(40)
 DRAWN = RNG.integers(0, 3000, 3000)

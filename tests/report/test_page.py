@@ -510,9 +510,7 @@ def test_the_page_asks_for_nothing_and_its_policy_forbids_asking(report: Report)
     rules = policy(stylesheet("theme.css", "page.css", "chart.css"))
     assert rules.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in rules
-    assert "<" not in stylesheet(
-        "theme.css", "page.css", "chart.css"
-    )  # CSS is not escaped
+    assert "<" not in stylesheet("theme.css", "page.css", "chart.css")  # CSS is not escaped
     assert len(page.encode()) < 200_000
 
 
