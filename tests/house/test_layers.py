@@ -23,10 +23,10 @@ LAYERS = (
     ("record", "receipts"),
     ("mechanism",),
     ("allocation", "payments", "disclosure"),
-    ("estimation", "priors", "ids"),
+    ("estimation", "priors"),
     ("money",),
-    ("documents", "durable"),
-    ("arrays",),
+    ("documents",),
+    ("arrays", "durable"),
     ("errors",),
 )
 

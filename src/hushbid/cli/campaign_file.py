@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from hushbid.arrays import as_bounds
 from hushbid.cli.fields import Problems, Section, is_number
 from hushbid.disclosure.claim_names import LAST_WAVE
-from hushbid.disclosure.promises import as_bounds
 from hushbid.durable import STREAM
 from hushbid.engine.files import columns_of
 from hushbid.errors import HushbidError, InputError

@@ -74,13 +74,13 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
 
 def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", str, tuple[str, ...], Path | None]:
     """The estimate, what was asked, what is stamped, and the record that was written."""
+    from hushbid.arrays import id_texts
     from hushbid.cli.campaign_file import Kind
     from hushbid.cli.once import asked_by, refuse_unsaid_late, store_beside
     from hushbid.cli.people import People, read_data, rows_of
     from hushbid.cli.purchase import record_writer
     from hushbid.disclosure import Answer
     from hushbid.errors import InputError
-    from hushbid.ids import id_texts
     from hushbid.record import read
 
     out = given["out"] or path.with_name(f"{path.name.removesuffix('.json')}.released.json")

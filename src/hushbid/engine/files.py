@@ -22,11 +22,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray
+from hushbid.arrays import BoolArray, FloatArray, IntArray, id_texts, rows_text
 from hushbid.durable import STREAM, Write
 from hushbid.engine.ids import refusal, refused_kind
 from hushbid.errors import InputError, MissingExtra
-from hushbid.ids import id_texts
 
 Column = Sequence[Any] | NDArray[Any]
 Read = tuple[dict[str, Column], int, dict[str, str]]
@@ -36,7 +35,6 @@ ROWS_NOTE = "rows count from 0, after the header"
 _PARQUET_MAGIC = b"PAR1"
 _PARQUET_NAMES = (".parquet", ".pq")
 _DELIMITERS = ",;\t"
-_ROWS_SHOWN = 5
 _LONGEST_CELL = 1 << 20
 
 
@@ -121,7 +119,7 @@ class Table:
         )
 
     def _rows(self, bad: BoolArray) -> str:
-        return rows_text(bad, self.numbered)
+        return rows_text(bad, "does", numbered=self.numbered)
 
 
 def read_table(path: str | Path, *, needed: Sequence[str], optional: Sequence[str] = ()) -> Table:
@@ -155,16 +153,6 @@ def table_writer(path: str | Path, columns: Mapping[str, Column]) -> Write:
         _parquet()  # say early that it is missing
         return lambda file: _write_parquet(file, columns)
     raise InputError(f"{path} must end in .csv or .parquet, or be - for standard output.")
-
-
-def rows_text(bad: BoolArray, numbered: IntArray | None = None) -> str:
-    """``row 3 does``, or ``rows 3, 5 and 12 more do``: subject and verb, for sentences that end in "not"."""
-    rows = np.flatnonzero(bad) if numbered is None else numbered[bad]
-    if rows.size == 1:
-        return f"row {rows[0]} does"
-    shown = ", ".join(str(row) for row in rows[:_ROWS_SHOWN])
-    more = f" and {rows.size - _ROWS_SHOWN} more" if rows.size > _ROWS_SHOWN else ""
-    return f"rows {shown}{more} do"
 
 
 # -- opening -----------------------------------------------------------------------------------------------------------
@@ -256,7 +244,7 @@ def _cells(text: io.TextIOBase, source: str, delimiter: str, width: int) -> list
     ragged = np.array([len(row) != width for row in cells], dtype=bool)
     if ragged.any():
         raise InputError(
-            f"{source}: every row must have {width} cells, as the header has, but {rows_text(ragged)} not"
+            f"{source}: every row must have {width} cells, as the header has, but {rows_text(ragged, 'does')} not"
             f" ({ROWS_NOTE})."
         )
     return cells

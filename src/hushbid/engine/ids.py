@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import HashArray
+from hushbid.arrays import ID_KINDS, HashArray
 from hushbid.engine.adapter import Batch, in_threads, pyarrow
 from hushbid.errors import InputError
-from hushbid.ids import ALLOWED
 
 AT_ONCE = 1 << 27
 _LOOKED_AT = 1 << 20
@@ -46,7 +45,7 @@ def refused_kind(kind: Any) -> str | None:
 
 def refusal(column: str, held: str, source: str = "") -> InputError:
     """What is said of a column that may not name people or groups."""
-    return InputError(f"{f'{source}: c' if source else 'C'}olumn {column!r} must hold {ALLOWED}, not {held}.")
+    return InputError(f"{f'{source}: c' if source else 'C'}olumn {column!r} must hold {ID_KINDS}, not {held}.")
 
 
 def count_distinct(read: Callable[[], Iterable[Batch]], rows: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.arrays import IntArray
+from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
@@ -23,7 +24,6 @@ from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, so
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market
-from hushbid.mechanism.fields import refuse_unreleasable
 from hushbid.priors import Grouped, Prior
 
 GATHER = 1 << 15
