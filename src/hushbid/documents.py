@@ -10,15 +10,14 @@ import gzip
 import hashlib
 import json
 import math
-import os
 import re
-import secrets
 import zlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from hushbid.durable import write_whole
 from hushbid.errors import RecordError
 
 _LEVEL = 4  # of compression: digits hardly shrink further, but take much longer
@@ -30,6 +29,21 @@ def canonical(content: Mapping[str, Any]) -> bytes:
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
     except (TypeError, ValueError) as problem:
         raise RecordError(f"A record must hold plain finite values only: {problem}.") from None
+
+
+def plain(value: Any) -> Any:
+    """A value of a result as JSON knows it: no NumPy numbers, infinities as texts, NaN as null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def content_hash(content: Mapping[str, Any]) -> str:
@@ -67,7 +81,7 @@ def parsed(text: bytes) -> dict[str, Any]:
     return found
 
 
-def read_bytes(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
     """A file's content, decompressed if its name ends in ``.gz``."""
     try:
         content = path.read_bytes()
@@ -78,41 +92,16 @@ def read_bytes(path: Path) -> bytes:
         raise RecordError(f"{path} cannot be read: {problem.strerror or type(problem).__name__}.") from None
 
 
-def write_bytes(path: Path, content: bytes, *, overwrite: bool) -> None:
-    """Write a file that is complete or not there at all, readable by its owner only; compressed for ``.gz``.
-
-    The content goes to a hidden file beside it first, is made durable, and then gets its name in one step.
-    """
+def write_content(path: Path, content: bytes, *, overwrite: bool) -> None:
+    """Write a file that is complete or not there at all, readable by its owner only; compressed for ``.gz``."""
     if path.suffix == ".gz":
         content = gzip.compress(content, compresslevel=_LEVEL, mtime=0)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            if overwrite:
-                draft.replace(path)
-            else:
-                os.link(draft, path)  # unlike a rename, fails if the file exists
-        finally:
-            draft.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        write_whole(path, content, replace=overwrite)
     except FileExistsError:
         raise RecordError(f"{path} exists already; pass overwrite=True to replace it.") from None
     except OSError as problem:
         raise RecordError(f"{path} cannot be written: {problem.strerror}.") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the folder's list of names survive a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Files that appear complete or not at all, several of them together.
+"""Files that are complete or not there at all, one or several together, and locks.
+
+`write_whole` writes one file: hidden, made durable, named in one step. `Staging` writes several together, for a command
+that somebody may interrupt:
 
 Every file is first written under a temporary name in its own folder and made durable. Only when all are there do they
 get their names, in the order in which they were added; a stop signal waits for that short moment. Whatever goes wrong
@@ -11,8 +14,10 @@ What a library writes by path, a file or a folder, is made in a hidden folder be
 A process that is killed cannot tidy up: its hidden folder stays until somebody makes the same thing again.
 """
 
+import errno
 import filecmp
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -25,7 +30,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import BinaryIO, NamedTuple
 
-from hushbid.errors import InputError
+from hushbid.errors import HushbidError, InputError
 
 try:
     import fcntl
@@ -38,6 +43,87 @@ STREAM = "-"
 Write = Callable[[BinaryIO], object]
 _ROOM, _LOCK = ".tmp", ".lock"
 _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+# -- one file ----------------------------------------------------------------------------------------------------------
+
+
+def write_whole(path: Path, content: bytes, *, replace: bool = False) -> None:
+    """Write a file that is complete and durable or not there at all, for its owner's eyes only.
+
+    A file that is there stays, and is a ``FileExistsError``, unless it is to be replaced.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        create(draft, content)
+        sync(draft)
+        if replace:
+            draft.replace(path)
+        else:
+            os.link(draft, path)  # unlike a rename, fails if the file exists
+        sync(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def create(path: Path, content: bytes) -> None:
+    """Make a file that is not there yet, for its owner's eyes only; it is durable after `sync`, with its folder."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        while content:
+            content = content[os.write(descriptor, content) :]
+    finally:
+        os.close(descriptor)
+
+
+def sync(path: Path) -> None:
+    """Make a file's content, or a folder's list of names, survive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# -- locks -------------------------------------------------------------------------------------------------------------
+
+
+def require_locks(what: str, error: type[HushbidError]) -> None:
+    """Refuse to go on where files cannot be locked."""
+    if fcntl is None:
+        raise error(f"{what} needs POSIX file locks, which this system does not have.")
+
+
+def open_lock(path: Path) -> int:
+    """Open a file to lock, made for its owner only if it is not there; it stays when the lock goes."""
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def lock(descriptor: int, *, wait: bool) -> bool:
+    """Lock an open file until it is closed; whether we got it. The dead hold none, and nobody where there are none."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        if wait:
+            raise
+        return False
+    return True
+
+
+@contextmanager
+def locked(descriptor: int) -> Iterator[None]:
+    """Hold the lock of an open file, after whoever has it, and close the file in the end."""
+    try:
+        if not lock(descriptor, wait=True):
+            raise OSError(errno.ENOLCK, "this system has no file locks")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+# -- several files together --------------------------------------------------------------------------------------------
 
 
 class _Waiting(NamedTuple):
@@ -102,7 +188,7 @@ class Staging:
             # what a library wrote is private and durable before it gets its name
             for one in [*(made.rglob("*") if made.is_dir() else ()), made]:
                 one.chmod(0o700 if one.is_dir() else 0o600)
-                _sync(one)
+                _sync_if_possible(one)
         self._waiting.append(_Waiting(made, final))
         return made
 
@@ -121,7 +207,7 @@ class Staging:
                 with _telling_what_failed(waiting.final):
                     self._give_name(waiting)
             for folder in {one.final.parent for one in changed}:
-                _sync(folder)
+                _sync_if_possible(folder)
 
     def _give_name(self, waiting: _Waiting) -> None:
         if waiting.temporary.is_dir() or (self.force and waiting.final.is_dir()):
@@ -143,8 +229,8 @@ class _Room:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        _locked(self._lock)
+        self._lock = open_lock(folder / _LOCK)
+        lock(self._lock, wait=False)
 
     @classmethod
     def beside(cls, final: Path) -> "_Room":
@@ -153,7 +239,7 @@ class _Room:
         for one in final.parent.iterdir():
             if one.name.startswith(start) and one.name.endswith(_ROOM) and (one / _LOCK).is_file():
                 descriptor = os.open(one / _LOCK, os.O_RDWR)
-                if _locked(descriptor):
+                if lock(descriptor, wait=False):
                     shutil.rmtree(one, ignore_errors=True)
                 os.close(descriptor)
         return cls(Path(tempfile.mkdtemp(dir=final.parent, prefix=start, suffix=_ROOM)))
@@ -162,17 +248,6 @@ class _Room:
         """Remove it and all that is in it."""
         shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
-
-
-def _locked(descriptor: int) -> bool:
-    """Whether we got the lock; nobody gets one where there are none."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def write_file(path: str | Path, write: Write, *, force: bool, private: bool = True) -> None:
@@ -269,14 +344,9 @@ def _stops_held_back() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _sync(path: Path) -> None:
-    """Make a file's content or a folder's list of names durable."""
+def _sync_if_possible(path: Path) -> None:
     with suppress(OSError):  # some file systems cannot
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(path)
 
 
 def _umask() -> int:

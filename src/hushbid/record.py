@@ -30,7 +30,7 @@ import numpy as np
 from hushbid.allocation.certificate import central_lower_bound, local_lower_bound
 from hushbid.arrays import FloatArray
 from hushbid.disclosure import Release
-from hushbid.documents import Fields, canonical, content_hash, hash_of, parsed, read_bytes, with_hash, write_bytes
+from hushbid.documents import Fields, canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism.publish import outcome_key
@@ -170,7 +170,7 @@ class Record:
         An existing file is replaced only with ``overwrite``.
         """
         place = Path(path)
-        write_bytes(place, self.to_bytes(), overwrite=overwrite)
+        write_content(place, self.to_bytes(), overwrite=overwrite)
         return place
 
     def to_bytes(self) -> bytes:
@@ -182,7 +182,7 @@ class Record:
     @classmethod
     def read(cls, path: str | Path) -> "Record":
         """Read a record from a file."""
-        return cls.from_dict(parsed(read_bytes(Path(path))))
+        return cls.from_dict(parsed(read_content(Path(path))))
 
     def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log
         released = "released" if self.release is not None else "not released"

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hushbid.cli.people import read_data, read_people
 from hushbid.durable import Staging, write_file
 from hushbid.engine.files import Table, columns_of, read_table, table_writer
 from hushbid.engine.people import floats_of
 from hushbid.errors import DataError, InputError, MissingExtra, ReportError
+from hushbid.purchase.people import read_data, read_people
 
 
 def saved(path: Path, content: str | bytes) -> Path:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from hushbid import durable
 from hushbid.disclosure import ReleasePlan, claims, privatize, release_plan
 from hushbid.errors import ReleaseError
 
@@ -49,14 +50,14 @@ print(release.estimate, draws, flush=True)
 
 DEATHS = {
     "after the claim, before the noise": "before_draw = die",
-    "after the noise, before a byte is written": "claims._write = die",
+    "after the noise, before a byte is written": "claims.create = die",
     "in the middle of writing": """
 def torn(path, content):
     real_write(path, content[: len(content) // 2])
     die()
-real_write, claims._write = claims._write, torn
+real_write, claims.create = claims.create, torn
 """,
-    "after writing, before it is durable": "claims._sync = lambda path: die() if path.suffix == '.draft' else None",
+    "after writing, before it is durable": "claims.sync = lambda path: die() if path.suffix == '.draft' else None",
     "after the draft, before the final name": "os.link = die",
     "after the final name, before the draft is gone": """
 def link_and_die(*arguments):
@@ -251,6 +252,6 @@ def test_a_failed_link_is_reported_and_the_draft_is_used_next_time(
 
 
 def test_systems_without_locks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "fcntl", None)
+    monkeypatch.setattr(durable, "fcntl", None)
     with pytest.raises(ReleaseError, match="POSIX file locks"):
         claims.drawn_once(tmp_path, "name", lambda: {"estimate": 1.0})

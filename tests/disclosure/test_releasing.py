@@ -371,7 +371,7 @@ def test_a_drawing_that_could_not_be_stored_may_only_be_completed_where_its_draf
         raise OSError(28, "No space left on device")
 
     plan = plan_of([1.0])
-    for step in ("_write", "_sync"):  # before and after the draft is complete
+    for step in ("create", "sync"):  # before and after the draft is complete
         with monkeypatch.context() as broken:
             broken.setattr(claims, step, full)
             with pytest.raises(ReleaseError, match="No space left"):

@@ -12,7 +12,6 @@ import pytest
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import id_texts
-from hushbid.cli.people import read_people
 from hushbid.disclosure.claim_names import person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
@@ -20,6 +19,7 @@ from hushbid.engine.asking import asked_of
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
+from hushbid.purchase.people import read_people
 
 RNG = np.random.default_rng(40)
 DRAWN = RNG.integers(0, 3000, 3000)

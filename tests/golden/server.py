@@ -14,17 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 from unittest import mock
 
 from httpx import ASGITransport, AsyncClient
 
 from tests.golden.runs import HERE, fixed, hushbid, report_text
-
-SERVICE = "hushbid.campaign.service:Service"
-APPLICATION = "hushbid.campaign.http:create_app"
-"""What starts a server in this process."""
 
 FOLDER = HERE / "server"
 SETTINGS = {
@@ -58,11 +53,14 @@ _NAME = re.compile(r"\b[a-z]?[0-9a-f]{20,}\b")
 
 def play(folder: Path) -> dict[str, bytes]:
     """Conduct the campaign in a new installation, and give what people can download, by name."""
-    with fixed(), _counted_secrets(), resolve_name(SERVICE).at(folder / "home") as service:
+    from hushbid.server.api import create_app  # what starts a server in this process, loaded only for that
+    from hushbid.server.service import Service
+
+    with fixed(), _counted_secrets(), Service.at(folder / "home") as service:
         added = hushbid("users", "add", "ann", "--generate", "--home", str(folder / "home"))
         token = hushbid("users", "token", "ann", "--home", str(folder / "home"), "--json")
         assert added.exit_code == token.exit_code == 0, added.output + token.output
-        app = resolve_name(APPLICATION)(service, https=False)
+        app = create_app(service, https=False)
         return asyncio.run(_conducted(app, json.loads(token.stdout)["token"]))
 
 

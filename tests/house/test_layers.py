@@ -18,6 +18,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("server",),
+    ("purchase",),
     ("client", "report", "paper"),
     ("engine", "audit", "baselines", "verification"),
     ("record", "receipts"),
@@ -26,7 +27,7 @@ LAYERS = (
     ("estimation", "priors"),
     ("money",),
     ("documents",),
-    ("arrays", "durable"),
+    ("arrays", "durable", "wording"),
     ("errors",),
 )
 

@@ -78,9 +78,9 @@ def bought(n: int = N, *, seed: int = 1, **settings: Any) -> Outcome:
 def released(outcome: Outcome) -> Release:
     """A release with a made-up estimate: what is drawn does not matter to a page."""
     from hushbid.disclosure import Grid, PromiseCheck
-    from hushbid.report.build import _planned_error
+    from hushbid.report.material import planned_error
 
-    error = _planned_error(outcome)
+    error = planned_error(outcome)
     assert error is not None
     n = outcome.reports.size
     return Release(

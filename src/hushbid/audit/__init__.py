@@ -1,13 +1,20 @@
 """Attacks on the library's own claims, for anybody to run: on incentives, privacy and accuracy.
 
 Every check reports what it found, how many samples it took and what it could have found. "Not rejected" is never
-"proved".
+"proved". In reading order:
+
+- `incentives`: does anybody gain by a misreport, or lose by joining?
+- `privacy`: does the output betray more than was promised?
+- `accuracy`: are error and interval as stated?
+- `attacks`: what several people, or one under several names, could gain together, which nothing promises against.
+- `suite`: which of the first three to run on a decided campaign, in sizes that fit it.
 """
 
 from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
 from hushbid.audit.attacks import Collusion, SeveralIdentities, collusion, several_identities
 from hushbid.audit.incentives import IncentiveReport, check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
+from hushbid.audit.suite import audits_of
 
 __all__ = [
     "AccuracyCheck",
@@ -15,6 +22,7 @@ __all__ = [
     "IncentiveReport",
     "PrivacyAudit",
     "SeveralIdentities",
+    "audits_of",
     "check_accuracy",
     "check_incentives",
     "check_privacy",

@@ -29,7 +29,8 @@ def command(
     promised, and for errors larger than stated, on made-up data only. What it finds is proof; that it finds nothing is
     not, so the power to find a planted fault is told too. The exit status is 1 if a fault was found.
     """
-    from hushbid.report.attacks import audits_of, lines_of
+    from hushbid.audit.suite import audits_of
+    from hushbid.report.audits import lines_of
 
     chosen = checks or CHECKS
     with Steps(1 + len(chosen)) as step:

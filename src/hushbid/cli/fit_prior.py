@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.common import OneFile, Steps, table, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.market_options import read_bounds
+from hushbid.cli.options import read_bounds
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical")

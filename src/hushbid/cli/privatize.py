@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from hushbid.cli.common import command as make_command
-from hushbid.cli.market_options import read_bounds
+from hushbid.cli.options import read_bounds
 from hushbid.durable import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
 

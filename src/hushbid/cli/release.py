@@ -52,9 +52,9 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     input. The estimate is kept in the account's store, under what is asked of whom, and asking again gives the same
     one. A record that holds it is written to RECORD's name with .released.json at its end.
     """
-    from hushbid.cli.conduct import estimate_facts, estimate_text
-    from hushbid.cli.once import BEFORE, MADE_UP
-    from hushbid.cli.purchase import counted
+    from hushbid.purchase.asking import BEFORE, MADE_UP
+    from hushbid.purchase.buying import estimate_facts, estimate_text
+    from hushbid.purchase.deciding import counted
 
     answer, question, stamps, path = _release(record, data, given)
     text = estimate_text(answer.release, given["level"], question)
@@ -75,12 +75,12 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
 def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", str, tuple[str, ...], Path | None]:
     """The estimate, what was asked, what is stamped, and the record that was written."""
     from hushbid.arrays import id_texts
-    from hushbid.cli.campaign_file import Kind
-    from hushbid.cli.once import asked_by, refuse_unsaid_late, store_beside
-    from hushbid.cli.people import People, read_data, rows_of
-    from hushbid.cli.purchase import record_writer
     from hushbid.disclosure import Answer
     from hushbid.errors import InputError
+    from hushbid.purchase.asking import asked_by, refuse_unsaid_late, store_beside
+    from hushbid.purchase.campaign_file import Kind
+    from hushbid.purchase.deciding import record_writer
+    from hushbid.purchase.people import People, read_data, rows_of
     from hushbid.record import read
 
     out = given["out"] or path.with_name(f"{path.name.removesuffix('.json')}.released.json")
@@ -118,10 +118,10 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", st
 
 def _answer(record: "Record", data: Any, claims: Path, given: dict[str, Any]) -> tuple["Answer", list[str]]:
     """The estimate, and what is stamped because of it."""
-    from hushbid.cli.once import MADE_UP, wave_stamps
-    from hushbid.cli.purchase import counted
     from hushbid.disclosure import release_made_up, release_once
     from hushbid.mechanism.publish import plan_of
+    from hushbid.purchase.asking import MADE_UP, wave_stamps
+    from hushbid.purchase.deciding import counted
 
     plan, simulated, accepted = plan_of(record.outcome), given["simulated_values"], given["accept_infinite_loss"]
     if MADE_UP in record.stamps:

@@ -28,6 +28,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from hushbid.disclosure import PrivatizedValue, privatize
+from hushbid.durable import write_whole
 from hushbid.errors import ReleaseError
 
 Bounds = tuple[float, float]
@@ -123,24 +124,7 @@ class MessageFolder:
     def _write(self, path: Path, text: str, *, first: bool = False) -> None:
         """Write a file durably, whole or not at all; ``first`` leaves one that is there."""
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = self.path / f".{path.name}.{secrets.token_hex(8)}"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            if first:
-                os.link(draft, path)  # fails if the name is taken
-            else:
-                draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_whole(path, text.encode("ascii"), replace=not first)
 
     def terms(self, place: str) -> Terms | None:
         """The terms in the file; damaged ones are refused, never guessed."""

@@ -28,13 +28,13 @@ from hushbid.disclosure.claim_names import Ask
 from hushbid.disclosure.claims import (
     drawing_of,
     drawn_once,
-    locked,
+    locked_file,
     make_folder,
     stored,
     usable,
     was_drawn,
-    write_first,
 )
+from hushbid.durable import write_whole
 from hushbid.errors import AlreadyReleased, ReleaseError
 
 VARIABLE = "HUSHBID_CLAIMS"
@@ -194,7 +194,7 @@ def settle(folder: Path, ask: Ask, draw: Callable[[str], Mapping[str, Any]]) -> 
     refuse_old_claims(folder)
     with usable(folder):
         make_folder(folder)
-        with locked(folder / _LOCK):
+        with locked_file(folder / _LOCK):
             return _settle(folder, _key(folder), ask, draw)
 
 
@@ -311,9 +311,9 @@ def _mark_data(folder: Path, ours: Marks) -> None:
             raise _same_data()
         mark.unlink()  # whoever left it died before anything was drawn
     if name != ours.name:
-        write_first(mark, ours.name.encode())
+        write_whole(mark, ours.name.encode())
     if not alike.exists():
-        write_first(alike, b"")
+        write_whole(alike, b"")
 
 
 def _waves(folder: Path, ours: Marks) -> int:
@@ -340,7 +340,7 @@ def _key(folder: Path) -> bytes:
                 f"{folder} holds claims but has lost {_KEY}, without which nobody can tell what they are about: nothing"
                 " is drawn. Put the key back."
             ) from None
-        write_first(path, secrets.token_bytes(_KEY_BYTES))
+        write_whole(path, secrets.token_bytes(_KEY_BYTES))
         key = path.read_bytes()
     if len(key) != _KEY_BYTES:
         raise ReleaseError(f"{path} is damaged: it must hold {_KEY_BYTES} bytes. Nothing is drawn without it.")

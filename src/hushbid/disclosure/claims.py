@@ -22,12 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hushbid.durable import create, locked, open_lock, require_locks, sync
 from hushbid.errors import AlreadyReleased, ReleaseError
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
 
 _TAIL = b"}\n"
 _DRAWN = b"drawn\n"
@@ -73,24 +69,14 @@ def make_folder(folder: Path) -> None:
         if folder.exists():
             raise NotADirectoryError(errno.ENOTDIR, "it is a file")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _sync(folder.parent)
-
-
-def write_first(path: Path, content: bytes) -> None:
-    """A file that appears complete and durable, and is never replaced. Whoever calls holds a lock."""
-    draft = path.with_name(f"{path.name}.new")
-    draft.unlink(missing_ok=True)  # of somebody who died
-    _write(draft, content)
-    _sync(draft)
-    os.link(draft, path)
-    _sync(path.parent)
-    draft.unlink()
+        sync(folder.parent)
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked_file(path: Path) -> Iterator[None]:
     """Hold the lock of a file, which stays; waits for whoever holds it, and the dead hold none."""
-    with _held(os.open(path, os.O_RDWR | os.O_CREAT, 0o600)):
+    require_locks("A claims folder", ReleaseError)
+    with locked(open_lock(path)):
         yield
 
 
@@ -122,24 +108,9 @@ def _stored(folder: Path, name: str) -> dict[str, Any] | None:
 
 @contextmanager
 def _claimed(folder: Path, name: str) -> Iterator[None]:
-    _refuse_without_locks()
-    with _held(_take_claim(folder, folder / f"{name}.claim")):
+    require_locks("A claims folder", ReleaseError)
+    with locked(_take_claim(folder, folder / f"{name}.claim")):  # waits for a live claimant; a dead one holds no lock
         yield
-
-
-@contextmanager
-def _held(descriptor: int) -> Iterator[None]:
-    try:
-        _refuse_without_locks()
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits for a live claimant; a dead one holds no lock
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _refuse_without_locks() -> None:
-    if fcntl is None:
-        raise ReleaseError("A claims folder needs POSIX file locks, which this system does not have.")
 
 
 def _take_claim(folder: Path, path: Path) -> int:
@@ -148,7 +119,7 @@ def _take_claim(folder: Path, path: Path) -> int:
     except FileExistsError:
         return os.open(path, os.O_RDWR)
     os.fsync(descriptor)  # the claim is durable before anything is drawn
-    _sync(folder)
+    sync(folder)
     return descriptor
 
 
@@ -160,15 +131,15 @@ def _store(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> No
         if _says_drawn(folder, name):
             raise _gone(folder, name)
         draft.unlink(missing_ok=True)
-        _write(draft, _sealed(draw()))
+        create(draft, _sealed(draw()))
     # step 2: durable, content and name
-    _sync(draft)
-    _sync(folder)
+    sync(draft)
+    sync(folder)
     # step 3: from here on a missing file is refused, never drawn again
     _say_drawn(folder, name)
     # step 4: its name, in one step
     os.link(draft, final)  # unlike a rename, fails if the final file exists
-    _sync(folder)
+    sync(folder)
     draft.unlink()
 
 
@@ -192,24 +163,6 @@ def _gone(folder: Path, name: str) -> AlreadyReleased:
         f"{folder / name}.json was stored and is gone. Somebody may have seen what it held, so nothing is drawn in its"
         " place: put the file back."
     )
-
-
-def _write(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        while content:
-            content = content[os.write(descriptor, content) :]
-    finally:
-        os.close(descriptor)
-
-
-def _sync(path: Path) -> None:
-    """Make a file's content, or a folder's list of names, survive a loss of power."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _sealed(drawing: Mapping[str, Any]) -> bytes:

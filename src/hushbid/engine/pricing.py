@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from hushbid.engine.run import Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
-from hushbid.mechanism import Market
+from hushbid.mechanism import Figures, Market
 from hushbid.priors import Grouped, Prior
 
 GATHER = 1 << 15
@@ -31,55 +31,20 @@ GATHER = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What was decided, in figures about the whole population."""
-
-    people: int
-    """How many rows were priced."""
+class Summary(Figures):
+    """What was decided, in figures about the whole population, and how the engine found it."""
 
     dropped: int
-    """How many rows were left out because they could not be."""
-
-    active: int
-    """From how many something is bought."""
-
-    mse: float
-    """Mean squared error of the estimate, in squared data units; infinite if nothing was bought."""
-
-    objective: float
-    """``error weight · mse + Σ virtual cost · privacy loss``, in money."""
-
-    lower_bound: float
-    """No decision has a smaller objective before any cap, in money."""
-
-    cap_cost: float
-    """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
-
-    largest_privacy_loss: float
-    """Nobody's privacy loss is larger."""
-
-    total_privacy_loss: float
-    """All privacy losses together."""
-
-    squared_weights: float
-    """The sum of the squares of all weights."""
+    """How many rows were left out because they could not be priced."""
 
     schedule_error: float
     """How far payments may be from exact ones because they are read off a curve, in money: 0 if they are not."""
-
-    incentive_error: float
-    """No misreport can gain more than this, in money: twice the largest error of a payment."""
 
     method: Literal["gathered", "summed", "nobody"]
     """Whether those who matter were priced one by one on the driver, or by sums and curves."""
 
     passes: int
     """How often the rows were read to decide; pricing reads them once more."""
-
-    @property
-    def gap(self) -> float:
-        """How far the objective may be from the optimum, relative to it."""
-        return (self.objective - self.lower_bound) / self.objective if 0.0 < self.objective < math.inf else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -232,7 +197,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     if census.histogram.people == 0:
         nobody = price_nobody(run, market)
-        return nobody.kernel, _summary_of_nobody(census)
+        return nobody.kernel, _summary_of_nobody(market, census)
     if market.setting == "local":  # local: the cheapest few √n
         cut, most = cheapest_few(market, census)
         return _gathered(run, market, census, cut, most)
@@ -252,6 +217,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
             highest = float(best.optimum.weights(np.zeros(1), 1.0)[0]) * best.loss_per_weight
             refuse_unreleasable(min(cap, highest))
             return solved.kernel, Summary(
+                setting=market.setting,
                 people=census.people,
                 dropped=census.bad,
                 active=int(best.optimum.mass),
@@ -281,26 +247,14 @@ def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -
     priced = price_cheapest(run, market, census, cut, most=most)
     outcome = priced.outcome
     assert outcome is not None
-    return priced.kernel, Summary(
-        people=census.people,
-        dropped=census.bad,
-        active=outcome.active,
-        mse=outcome.mse,
-        objective=outcome.objective,
-        lower_bound=outcome.lower_bound,
-        cap_cost=outcome.cap_cost,
-        largest_privacy_loss=float(outcome.privacy_loss.max()),
-        total_privacy_loss=math.fsum(outcome.privacy_loss),
-        squared_weights=math.fsum(outcome.weights**2),
-        schedule_error=0.0,
-        incentive_error=outcome.incentive_error,
-        method="gathered",
-        passes=run.passes,
-    )
+    # the few stand for everybody: only their number is not the population's
+    found = {**asdict(outcome.figures()), "people": census.people}
+    return priced.kernel, Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
 
 
-def _summary_of_nobody(census: Census) -> Summary:
+def _summary_of_nobody(market: Market, census: Census) -> Summary:
     return Summary(
+        setting=market.setting,
         people=census.people,
         dropped=census.bad,
         active=0,

@@ -3,6 +3,7 @@
 The core below works on a data range of width 1; this is where data units are converted.
 """
 
+from hushbid.mechanism.figures import Figures
 from hushbid.mechanism.market import Market, buyer_weight_for
 from hushbid.mechanism.outcome import Outcome
 from hushbid.mechanism.planning import Plan
@@ -12,6 +13,7 @@ from hushbid.mechanism.simulation import Estimate, Simulation
 
 __all__ = [
     "Estimate",
+    "Figures",
     "Market",
     "Menu",
     "Outcome",

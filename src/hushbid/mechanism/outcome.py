@@ -10,6 +10,7 @@ import numpy as np
 from hushbid.allocation import Allocation
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import RecordError
+from hushbid.mechanism.figures import Figures
 from hushbid.priors.numerals import at_most
 
 if TYPE_CHECKING:
@@ -120,6 +121,22 @@ class Outcome:
         """No truthful decision has an objective below this, in money (see `Allocation.lower_bound`)."""
         optimum = self.allocation
         return math.inf if optimum is None else optimum.lower_bound
+
+    def figures(self) -> Figures:
+        """What the decision comes to for everybody together, with its certificate."""
+        return Figures(
+            setting=self.market.setting,
+            people=self.reports.size,
+            active=self.active,
+            mse=self.mse,
+            objective=self.objective,
+            lower_bound=self.lower_bound,
+            cap_cost=self.cap_cost,
+            largest_privacy_loss=float(self.privacy_loss.max()),
+            total_privacy_loss=math.fsum(self.privacy_loss),
+            squared_weights=math.fsum(self.weights**2),
+            incentive_error=self.incentive_error,
+        )
 
     def columns(self) -> dict[str, FloatArray]:
         """Everybody's numbers as plain arrays by name, in the order of the reports."""

@@ -10,20 +10,15 @@ A secret is written before the list names it and removed once its successor is l
 list whose newest key can sign. Give copies of ``keys.json`` away; never the rest.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hushbid.documents import canonical, parsed, read_bytes, write_bytes
+from hushbid.documents import canonical, parsed, read_content, write_content
+from hushbid.durable import locked, open_lock, require_locks
 from hushbid.errors import RecordError
 from hushbid.receipts.keys import KeyList, SigningKey, first_list, rotated
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
 
 LIST = "keys.json"
 
@@ -52,7 +47,7 @@ class KeyFolder:
         """The public list."""
         if not self.exists:
             raise RecordError(f"{self.path} has no signing key; 'hushbid keys create' makes one.")
-        return KeyList.from_dict(parsed(read_bytes(self.path / LIST)))
+        return KeyList.from_dict(parsed(read_content(self.path / LIST)))
 
     def current(self) -> SigningKey:
         """The key in use."""
@@ -82,27 +77,23 @@ class KeyFolder:
         return self.path / f"{number}.pem"
 
     def _read_secret(self, number: int) -> SigningKey:
-        return SigningKey.from_pem(read_bytes(self._secret(number)))
+        return SigningKey.from_pem(read_content(self._secret(number)))
 
     def _write_secret(self, number: int, key: SigningKey) -> None:
         # A file of that number is left from a crash before its key was listed: nothing was ever signed with it.
-        write_bytes(self._secret(number), key.to_pem(), overwrite=True)
+        write_content(self._secret(number), key.to_pem(), overwrite=True)
 
     def _write_list(self, listed: KeyList) -> KeyList:
-        write_bytes(self.path / LIST, canonical(listed.to_dict()) + b"\n", overwrite=True)
+        write_content(self.path / LIST, canonical(listed.to_dict()) + b"\n", overwrite=True)
         return listed
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        if fcntl is None:
-            raise RecordError("Making a key needs POSIX file locks, which this system does not have.")
+        require_locks("Making a key", RecordError)
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = open_lock(self.path / "lock")
         except OSError as problem:
             raise RecordError(f"{self.path} cannot be used for keys: {problem.strerror}.") from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with locked(descriptor):
             yield
-        finally:
-            os.close(descriptor)

@@ -13,8 +13,10 @@ from typing import Any
 from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
+from hushbid.mechanism import Outcome
 from hushbid.report.formats import NBSP, at_least, at_most, level_text, number, percent
 from hushbid.report.html import plain
+from hushbid.report.material import noise_share, planned_error
 from hushbid.report.model import AuditLine, Verdict
 
 ENOUGH_POWER = 0.8
@@ -31,6 +33,11 @@ def audit_lines(audits: Iterable[object], *, noise_share: float, people: int | N
     """One line per audit result; failures first. ``people``, if known, is how many reported."""
     lines = [_line(audit, noise_share, people) for audit in audits]
     return tuple(sorted(lines, key=lambda line: ("failed", "weak", "clear").index(line.verdict)))
+
+
+def lines_of(audits: Iterable[object], outcome: Outcome) -> tuple[AuditLine, ...]:
+    """Audits of an outcome in words, failures first."""
+    return audit_lines(audits, noise_share=noise_share(planned_error(outcome)), people=outcome.reports.size)
 
 
 def _line(audit: Any, noise_share: float, people: int | None) -> AuditLine:

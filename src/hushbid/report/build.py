@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid import __version__
-from hushbid.disclosure import ErrorModel, Release, ReleasePlan, central, local
+from hushbid.disclosure import ErrorModel, Release
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, Menu, Outcome
 from hushbid.money import Currency, Money
@@ -20,6 +20,7 @@ from hushbid.report.caps import cap_curve
 from hushbid.report.curves import curves_of
 from hushbid.report.formats import at_most
 from hushbid.report.html import plain
+from hushbid.report.material import noise_share, planned_error
 from hushbid.report.model import (
     CapFacts,
     ComparisonFacts,
@@ -87,7 +88,7 @@ def build_report(
         raise InputError(f"level must lie strictly between 0 and 1, got {level}.")
     market, people = outcome.market, outcome.reports.size
     money = Currency.of(currency) if isinstance(currency, str) else currency
-    error = release.error if release is not None else _planned_error(outcome)
+    error = release.error if release is not None else planned_error(outcome)
     estimate = _estimate(outcome, release, error, level)
     return Report(
         campaign_name=plain(campaign_name) or "A campaign",
@@ -121,31 +122,15 @@ def build_report(
     )
 
 
-def _planned_error(outcome: Outcome) -> ErrorModel | None:
-    """How far off the estimate of this outcome would be, if everybody delivers; None if nothing was bought."""
-    if outcome.active == 0:
-        return None
-    market = outcome.market
-    plan = ReleasePlan.of(
-        outcome.privacy_loss,
-        setting=market.setting,
-        bounds=market.bounds,
-        variance=market.stated_variance,
-        key="report",
-    )
-    return central.planned_error(plan) if market.setting == "central" else local.planned_error(plan)
-
-
 def _estimate(outcome: Outcome, release: Release | None, error: ErrorModel | None, level: float) -> EstimateFacts:
     bands: tuple[tuple[float, float], ...] = ()
     if error is None:
-        half_width, deviation, noise = math.inf, math.inf, 0.0
+        half_width, deviation = math.inf, math.inf
     else:
         half_width = coarse(error.half_width(level), outcome.active)
         deviation = coarse(math.sqrt(error.mse), outcome.active)
         if not too_few(outcome.active):
             bands = tuple((band, error.half_width(band)) for band in _BANDS if band < level)
-        noise = 1.0 - error.sampling_variance / error.mse if 0.0 < error.mse < math.inf else 0.0
     missing = 0 if release is None else len(release.dropped_out)
     return EstimateFacts(
         value=None if release is None else release.estimate,
@@ -154,7 +139,7 @@ def _estimate(outcome: Outcome, release: Release | None, error: ErrorModel | Non
         half_width=half_width,
         bands=bands,
         standard_error=deviation,
-        noise_share=min(max(noise, 0.0), 1.0),
+        noise_share=noise_share(error),
         dropped_out=None if 0 < missing < SMALLEST_CHART else missing,
     )
 
@@ -281,7 +266,7 @@ def _cap(outcome: Outcome, level: float) -> CapFacts:
 
 
 def _setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
-    error = _planned_error(outcome)
+    error = planned_error(outcome)
     return SettingFacts(
         name=name,
         bought_from=outcome.active,

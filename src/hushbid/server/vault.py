@@ -18,8 +18,8 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from hushbid.durable import sync, write_whole
 from hushbid.errors import CampaignError, Conflict
-from hushbid.server.home import sync_folder, write_durably
 
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 _NAME = re.compile(r"[a-z0-9]{1,64}")
@@ -39,7 +39,7 @@ class Vault:
             if self._mark(campaign).exists():
                 raise Conflict(f"The key of campaign {campaign} was destroyed: it is over, and takes no more values.")
             if not self._path(campaign).exists():
-                write_durably(self._path(campaign), secrets.token_bytes(_KEY_BYTES))  # before any value is sealed
+                write_whole(self._path(campaign), secrets.token_bytes(_KEY_BYTES))  # before any value is sealed
 
     def seal(self, campaign: str, participant: str, value: bytes) -> bytes:
         """A value that only this campaign's key opens, for this participant only."""
@@ -71,7 +71,7 @@ class Vault:
             self._known.pop(campaign, None)
             # the mark first: after a crash in between the key counts as destroyed
             if not self._mark(campaign).exists():
-                write_durably(self._mark(campaign), b"")
+                write_whole(self._mark(campaign), b"")
             path = self._path(campaign)
             if path.exists():
                 # overwritten before its name goes, for what that is worth
@@ -82,7 +82,7 @@ class Vault:
                 finally:
                     os.close(descriptor)
                 path.unlink()
-                sync_folder(self._folder)
+                sync(self._folder)
 
     def _cipher(self, campaign: str) -> AESGCM:
         with self._lock:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid import record
-from hushbid.documents import parsed, read_bytes
+from hushbid.documents import parsed, read_content
 from hushbid.errors import RecordError
 from hushbid.receipts import keys, log, receipt
 from hushbid.receipts.keys import KeyList
@@ -17,7 +17,7 @@ Document = Record | Receipt | KeyList | list[Event]
 
 def read_document(path: str | Path) -> Document:
     """A record, a receipt, a list of keys, or the events of a log; decompressed if the name ends in ``.gz``."""
-    return document_of(read_bytes(Path(path)), str(path))
+    return document_of(read_content(Path(path)), str(path))
 
 
 def document_of(text: bytes, name: str) -> Document:

@@ -60,7 +60,8 @@ def attacked(service: Service, who: Principal, view: CampaignView) -> tuple[Atta
 
     Smaller than what ``hushbid audit`` does with the record by default: other people wait for this server, too.
     """
-    from hushbid.report.attacks import audits_of, lines_of  # loads what computes
+    from hushbid.audit.suite import audits_of
+    from hushbid.report.audits import lines_of  # loads what computes
 
     outcome = _record(service, who, view).outcome
     return tuple(

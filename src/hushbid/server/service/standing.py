@@ -7,10 +7,11 @@ decision or a second estimate; so is one that lacks what the database says was d
 
 from collections.abc import Iterable
 
+from hushbid.durable import write_whole
 from hushbid.errors import CampaignError
 from hushbid.server.domain.entities import Campaign
 from hushbid.server.domain.states import CampaignState
-from hushbid.server.home import Home, write_durably
+from hushbid.server.installation import Home
 
 _DECISION, _RELEASE, _SUFFIX = "decision-", "release-", ".json"
 _WITHDRAWN = "withdrawn-"
@@ -36,7 +37,7 @@ def mark_standing(home: Home, name: str) -> None:
     """Note beside the keys that a decision or a release stands; before anybody sees any of it."""
     mark = home.data_keys / f"{name}{_MARK}"
     if not mark.exists():
-        write_durably(mark, b"")
+        write_whole(mark, b"")
 
 
 def require_standing(home: Home, name: str) -> None:
@@ -78,7 +79,7 @@ def mark_withdrawn(home: Home, participant_id: str) -> None:
     """Note durably that somebody withdrew."""
     mark = home.claims / f"{_WITHDRAWN}{participant_id}"
     if not mark.exists():
-        write_durably(mark, b"")
+        write_whole(mark, b"")
 
 
 def all_withdrawn(home: Home) -> set[str]:

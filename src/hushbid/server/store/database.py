@@ -14,12 +14,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
+from hushbid.durable import lock, open_lock, require_locks
 from hushbid.errors import CampaignError, InputError
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
 
 _ADVISORY_LOCK = 0x68757368626964  # "hushbid"
 _BUSY_SECONDS = 30
@@ -140,24 +136,21 @@ class Database:
 
 def lock_file(path: Path, taken: str) -> int:
     """Lock a file until the descriptor is closed; the sentence ``taken`` if somebody else has it."""
-    if fcntl is None:
-        raise CampaignError("The server needs POSIX file locks, which this system does not have.")
+    require_locks("The server", CampaignError)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_lock(path)
     except OSError as problem:
         raise CampaignError(f"{path} cannot be used: {problem.strerror}.") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not lock(descriptor, wait=False):
         os.close(descriptor)
-        raise CampaignError(taken) from None
+        raise CampaignError(taken)
     return descriptor
 
 
 def _create_private(path: Path) -> None:
     """Create the file for its owner's eyes only, if it is not there; SQLite's other files take after it."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(open_lock(path))
     except OSError as problem:
         raise CampaignError(f"{path} cannot be used: {problem.strerror}.") from None
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hushbid.arrays import as_bounds
-from hushbid.cli.fields import Problems, Section, is_number
 from hushbid.disclosure.claim_names import LAST_WAVE
 from hushbid.durable import STREAM
 from hushbid.engine.files import columns_of
@@ -18,6 +17,7 @@ from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.priors.pilot import PriorSource, prior_source
+from hushbid.purchase.toml_sections import Problems, Section, is_number
 
 _RESULTS = (
     *("decisions.csv", "decisions.parquet", "payments.csv", "payments.parquet", "estimate.json", "report.html"),

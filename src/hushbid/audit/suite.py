@@ -1,20 +1,20 @@
 """Which attacks to run on a decided campaign, in sizes that fit its number of people."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.audit import check_accuracy, check_incentives, check_privacy
-from hushbid.disclosure import ReleasePlan, central, local
+from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
+from hushbid.audit.incentives import IncentiveReport, check_incentives
+from hushbid.audit.privacy import PrivacyAudit, check_privacy
+from hushbid.disclosure import ReleasePlan
 from hushbid.errors import MissingExtra
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Empirical, Grouped
-from hushbid.report.audits import audit_lines
-from hushbid.report.model import AuditLine
 
 CHECKS = ("incentives", "privacy", "accuracy")
 _CELLS = 10_000_000
@@ -33,7 +33,7 @@ def audits_of(
     among: int | None = None,
     seed: int = _SEED,
     progress: Callable[[int, int], None] | None = None,
-) -> Iterator[Any]:
+) -> Iterator[IncentiveReport | PrivacyAudit | AccuracyCheck]:
     """The results of the checks asked for. Simulations use made-up data only, never anybody's.
 
     Misreports are tried for ``tested`` people in a market of ``among`` of those who reported: trying one means to run
@@ -47,7 +47,7 @@ def audits_of(
     if "incentives" in checks:
         part, reports = _some(outcome, among, rng)
         yield check_incentives(part, reports, people=tested, points=_POINTS, rng=rng, progress=progress)
-    plan = _plan_of_buyers(outcome)
+    plan = _promises(outcome)
     if plan is None:
         return
     try:
@@ -59,11 +59,6 @@ def audits_of(
             yield check_accuracy(plan, rng=rng, repetitions=repetitions)
     except MissingExtra:
         return
-
-
-def lines_of(audits: Iterable[Any], outcome: Outcome) -> tuple[AuditLine, ...]:
-    """The results in words, failures first."""
-    return audit_lines(audits, noise_share=noise_share(outcome), people=outcome.reports.size)
 
 
 def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Market, FloatArray]:
@@ -81,16 +76,7 @@ def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Marke
     return replace(market, **changes), outcome.reports[rows]
 
 
-def noise_share(outcome: Outcome) -> float:
-    """The part of the squared error that is noise added for privacy."""
-    plan = _plan_of_buyers(outcome)
-    if plan is None:
-        return 0.0
-    error = central.planned_error(plan) if plan.setting == "central" else local.planned_error(plan)
-    return 1.0 - error.sampling_variance / error.mse
-
-
-def _plan_of_buyers(outcome: Outcome) -> ReleasePlan | None:
+def _promises(outcome: Outcome) -> ReleasePlan | None:
     """The promises to those who are bought from; None if one of them is unlimited, so that there is no noise."""
     bought = outcome.privacy_loss > 0.0
     losses = outcome.privacy_loss[bought]

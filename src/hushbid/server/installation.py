@@ -15,11 +15,11 @@ bring a destroyed key back nor permit a second release.
 """
 
 import math
-import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from hushbid.durable import sync, write_whole
 from hushbid.errors import CampaignError
 from hushbid.receipts.key_folder import KeyFolder
 
@@ -59,7 +59,7 @@ class Home:
             self.signing.create()
         for file in (self._identity, self._name):
             if not file.exists():
-                write_durably(file, secrets.token_hex(_KEY_BYTES).encode())
+                write_whole(file, secrets.token_hex(_KEY_BYTES).encode())
 
     @property
     def _name(self) -> Path:
@@ -118,12 +118,9 @@ class Home:
         """Let a limit hold from now on, also for a server that is started without saying it, or with an old backup."""
         if cap is None:
             self._cap.unlink(missing_ok=True)
-            sync_folder(self.path)
+            sync(self.path)
             return
-        draft = self._cap.with_name(f".{self._cap.name}.{secrets.token_hex(8)}")
-        write_durably(draft, repr(float(cap)).encode())
-        draft.replace(self._cap)
-        sync_folder(self.path)
+        write_whole(self._cap, repr(float(cap)).encode(), replace=True)
 
     @property
     def _cap(self) -> Path:
@@ -137,27 +134,3 @@ class Home:
         if len(content) != _KEY_BYTES:
             raise CampaignError(f"{path} is damaged, and must not be made anew: restore it.")
         return content
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Create a file for its owner's eyes only that survives a loss of power; it appears complete or not at all."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)  # unlike a rename, fails if the file exists
-    finally:
-        draft.unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a folder's list of names survive a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

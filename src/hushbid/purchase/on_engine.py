@@ -9,85 +9,21 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-import click
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hushbid.cli.campaign_file import Campaign
-    from hushbid.cli.market_options import MarketOptions
     from hushbid.engine import Priced
     from hushbid.engine.payouts import Paid
     from hushbid.engine.releasing import TableAnswer
     from hushbid.mechanism import Market
     from hushbid.money import Currency
     from hushbid.priors.pilot import PriorSource
+    from hushbid.purchase.campaign_file import Campaign
+    from hushbid.purchase.people import Reading
 
 Step = Callable[[str], object]
 PASSES = 7
 """Steps of the progress bar: three to decide, one each for ids, pilot, writing and counting."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineOptions:
-    """How a population is read, as the command line states it."""
-
-    engine: str
-    spark_master: str | None
-    on_bad_rows: Literal["fail", "drop"]
-    check_ids: Literal["exact", "off"]
-
-    def chosen(self, reports: str) -> str:
-        """The engine for a file; ``"memory"`` if it is none."""
-        from hushbid.engine.large import choose
-
-        if self.spark_master is not None and self.engine not in ("auto", "spark"):
-            raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {self.engine}.")
-        return choose(reports, self.engine, master=self.spark_master)
-
-    def refuse_address(self, out: str, engine: str) -> None:
-        """Only Spark writes to other file systems than this machine's."""
-        from hushbid.engine.opening import is_url
-
-        if is_url(out) and not engine.startswith("spark"):
-            raise click.UsageError(f"--out {out} is an address: it needs --engine spark.")
-
-
-def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, which gets them as one argument ``how``."""
-
-    def wrapped(**values: Any) -> Any:
-        taken = {name: values.pop(name) for name in EngineOptions.__slots__}
-        return function(how=EngineOptions(**taken), **values)
-
-    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
-    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
-    for option in (
-        click.option(
-            "--check-ids",
-            type=click.Choice(["exact", "off"]),
-            default="exact",
-            show_default=True,
-            help="Make sure that nobody is there twice.",
-        ),
-        click.option(
-            "--on-bad-rows",
-            type=click.Choice(["fail", "drop"]),
-            default="fail",
-            show_default=True,
-            help="What to do about reports that cannot be priced: stop, naming them, or leave them out.",
-        ),
-        click.option("--spark-master", metavar="URL", help="Start Spark there: local[4], spark://host:7077, yarn, ..."),
-        click.option(
-            "--engine",
-            type=click.Choice(["auto", "memory", "polars", "duckdb", "spark"]),
-            default="auto",
-            show_default=True,
-            help="What reads the reports: memory for small files, otherwise in batches; auto goes by size.",
-        ),
-    ):
-        wrapped = option(wrapped)
-    return wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,30 +38,20 @@ class Decided:
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         from hushbid.money import with_rounding
-        from hushbid.report.formats import at_most
 
-        summary, currency = self.priced.summary, self.currency
-        return {
-            "setting": self.priced.market.setting,
-            "people": summary.people,
-            "dropped_rows": summary.dropped,
-            "bought_from": summary.active,
-            "largest_privacy_loss": at_most(summary.largest_privacy_loss),
-            "standard_error": summary.mse**0.5,
-            "currency": currency.code,
-            "decimals": currency.decimals,
-            "total_payment_minor": self.paid.total_minor,
-            "people_who_pay": self.paid.paying,
-            "incentive_error": with_rounding(summary.incentive_error, currency),
-            "objective": summary.objective,
-            "lower_bound": summary.lower_bound,
-            "cap_cost": summary.cap_cost,
-            "passes": summary.passes,
-        }
+        summary = self.priced.summary
+        shown = summary.facts(
+            dropped=summary.dropped,
+            currency=self.currency,
+            total_minor=self.paid.total_minor,
+            paying=self.paid.paying,
+            incentive_error=with_rounding(summary.incentive_error, self.currency),
+        )
+        return {**shown, "passes": summary.passes}
 
     def text(self) -> str:
         """What was decided, in sentences."""
-        from hushbid.cli.purchase import decided_text
+        from hushbid.purchase.deciding import decided_text
 
         return decided_text(self.facts(), self.currency)
 
@@ -134,32 +60,35 @@ class Decided:
 
 
 def price_on_engine(
-    options: "MarketOptions", how: EngineOptions, engine: str, reports: str, given: dict[str, Any], step: Step
+    reports: str,
+    market: "Market",
+    source: "PriorSource",
+    currency: "Currency",
+    reading: "Reading",
+    *,
+    columns: Mapping[str, str | None],
+    out: str,
+    ceiling: float | None,
+    accept_overlap: bool,
+    force: bool,
+    step: Step,
 ) -> Decided:
     """Decide and write: what ``price`` does when it does not read everything at once."""
     from hushbid.engine.opening import is_url, refuse_existing_address
 
-    out = given["out"]
-    if given["record"] is not None:
-        raise click.UsageError("--record keeps everybody's figures in memory: it needs --engine memory.")
-    if not out.lower().endswith(".parquet"):
-        raise click.UsageError("On an engine decisions are written to --out FILE.parquet (with Spark, a folder).")
-    source, currency = options.prior_source(), options.currency()
-    market = options.market(source.prior_for([]) if source.is_grouped else source.prior_for(None))
-    columns = {"report": given["sensitivity_column"], "id": given["id_column"], "group": given["group_column"]}
-    if is_url(out) and not given["force"]:
-        refuse_existing_address(out, engine)
-    priced, origin = _priced(reports, market, source, how, engine, columns, given["accept_pilot_overlap"], step)
+    if is_url(out) and not force:
+        refuse_existing_address(out, reading.engine)
+    priced, origin = _priced(reports, market, source, reading, columns, accept_overlap, step)
 
     def check(paid: "Paid") -> None:
-        _refuse_above_ceiling(paid, currency, given["ceiling"])
+        _refuse_above_ceiling(paid, currency, ceiling)
 
     if is_url(out):
-        paid = _write_to_url(out, priced, currency, step, check, force=given["force"])
+        paid = _write_to_url(out, priced, currency, step, check, force=force)
     else:
         from hushbid.durable import Staging
 
-        with Staging(force=given["force"]) as files:
+        with Staging(force=force) as files:
             paid = _write_decisions(files, Path(out), priced, currency, step)
             check(paid)
     return Decided(priced=priced, paid=paid, currency=currency, origin=origin)
@@ -179,7 +108,7 @@ class EngineResults:
 
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
-        from hushbid.cli.once import stamps_of
+        from hushbid.purchase.asking import stamps_of
 
         facts: dict[str, Any] = {"campaign": self.campaign.name, **self.decided.facts()}
         if self.answer is not None:
@@ -192,8 +121,8 @@ class EngineResults:
 
     def text(self) -> str:
         """For people."""
-        from hushbid.cli.conduct import interval_text
-        from hushbid.cli.once import BEFORE, stamps_of
+        from hushbid.purchase.asking import BEFORE, stamps_of
+        from hushbid.purchase.buying import interval_text
 
         lines = [self.decided.text()]
         answer, campaign = self.answer, self.campaign
@@ -214,13 +143,11 @@ class EngineResults:
         return "\n".join(lines)
 
 
-def conduct_on_engine(
-    campaign: "Campaign", how: EngineOptions, engine: str, *, force: bool, step: Step
-) -> EngineResults:
+def conduct_on_engine(campaign: "Campaign", reading: "Reading", *, force: bool, step: Step) -> EngineResults:
     """Run a campaign: what ``run`` does when it does not read everything at once."""
-    from hushbid.cli.once import table_answer
     from hushbid.durable import Staging, refuse_existing
     from hushbid.engine.payouts import checked, due
+    from hushbid.purchase.asking import table_answer
 
     source, data = campaign.reports, campaign.data
     _refuse_other_table(campaign)
@@ -229,9 +156,7 @@ def conduct_on_engine(
         refuse_existing([summary])
     columns = {"report": source.sensitivity, "id": source.id, "group": source.group}
     market = campaign.market_for([] if campaign.prior.is_grouped else None)
-    priced, origin = _priced(
-        source.file, market, campaign.prior, how, engine, columns, campaign.accept_pilot_overlap, step
-    )
+    priced, origin = _priced(source.file, market, campaign.prior, reading, columns, campaign.accept_pilot_overlap, step)
     answer = None
     paths = [campaign.folder / "decisions.parquet"]
     with Staging(force=force) as files:
@@ -273,9 +198,8 @@ def _priced(
     reports: str,
     market: "Market",
     source: "PriorSource",
-    how: EngineOptions,
-    engine: str,
-    columns: dict[str, Any],
+    reading: "Reading",
+    columns: Mapping[str, Any],
     accept_overlap: bool,
     step: Step,
 ) -> tuple["Priced", dict[str, Any]]:
@@ -288,9 +212,9 @@ def _priced(
             reports,
             market,
             **columns,
-            engine=engine,
-            on_bad_rows=how.on_bad_rows,
-            check_ids=how.check_ids,
+            engine=reading.engine,
+            on_bad_rows=reading.on_bad_rows,
+            check_ids=reading.check_ids,
             progress=lambda told: step(told.what),
         )
     except ReportError as problem:
@@ -305,7 +229,7 @@ def _priced(
 
 def _overlaps(priced: "Priced", source: "PriorSource") -> list[int | None]:
     """How many people were in each pilot."""
-    from hushbid.cli.pilot_pass import Overlaps, OverlapsKernel
+    from hushbid.engine.overlaps import Overlaps, OverlapsKernel
     from hushbid.errors import InputError
 
     id = priced._kernel.people.id
@@ -356,8 +280,8 @@ def _refuse_above_ceiling(paid: "Paid", currency: "Currency", ceiling: float | N
 
 
 def _estimate_facts(campaign: "Campaign", answer: "TableAnswer") -> dict[str, Any]:
-    from hushbid.cli.conduct import estimate_and_error, public_part
-    from hushbid.cli.once import estimate_origin
+    from hushbid.purchase.asking import estimate_origin
+    from hushbid.purchase.buying import estimate_and_error, public_part
 
     release = answer.release
     return {
@@ -372,7 +296,7 @@ def _summary(campaign: "Campaign", decided: Decided, answer: "TableAnswer | None
     """What stands in the place of a record, of which it holds the figures that are not about one person."""
     from importlib.metadata import version
 
-    from hushbid.cli.once import stamps_of
+    from hushbid.purchase.asking import stamps_of
 
     return {
         "format": "hushbid summary",
@@ -390,7 +314,7 @@ def _summary(campaign: "Campaign", decided: Decided, answer: "TableAnswer | None
 
 
 def _json_writer(values: Mapping[str, Any]) -> Callable[[Any], object]:
-    from hushbid.cli.common import plain
+    from hushbid.documents import plain
 
     content = json.dumps(plain(values), indent=2) + "\n"
     return lambda file: file.write(content.encode())

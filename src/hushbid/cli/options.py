@@ -1,25 +1,32 @@
-"""Options that describe a market, for the commands that work without a campaign file."""
+"""Options that several commands share: of a market, of how people are read, and of a server's installation."""
 
 import math
 import re
+import secrets
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from hushbid.errors import InputError
 
 if TYPE_CHECKING:
     from hushbid.mechanism import Market
     from hushbid.money import Currency
     from hushbid.priors.pilot import PriorSource
+    from hushbid.purchase.people import Reading
 
+HOME = "hushbid-server"
+_PASSWORD_BYTES = 15
 _GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 
 def read_bounds(ctx: click.Context, option: click.Parameter, value: str) -> tuple[float, float]:
     """Two numbers with a comma between them, the smaller first."""
     from hushbid.arrays import as_bounds
-    from hushbid.errors import InputError
 
     try:
         low, high = (float(part) for part in value.split(","))
@@ -77,7 +84,6 @@ class MarketOptions:
 
     def market(self, prior: Any, *, setting: str | None = None) -> "Market":
         """The market with this prior."""
-        from hushbid.errors import InputError
         from hushbid.mechanism import Market
 
         if self.user_weight > 0 and not self.people_may_owe_money:
@@ -201,3 +207,102 @@ def _options(setting: bool) -> list[Callable[..., Any]]:
         click.option("--currency", metavar="CODE", help="What prices are in: EUR, JPY, KWD, ..."),
     ]
     return options if setting else [one for place, one in enumerate(options) if place != 1]
+
+
+# -- how people are read -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """How a population is read, as the command line states it."""
+
+    engine: str
+    spark_master: str | None
+    on_bad_rows: Literal["fail", "drop"]
+    check_ids: Literal["exact", "off"]
+
+    def chosen(self, reports: str) -> "Reading":
+        """How a file is read: by which engine, ``"memory"`` if by none."""
+        from hushbid.engine.large import choose
+        from hushbid.purchase.people import Reading
+
+        if self.spark_master is not None and self.engine not in ("auto", "spark"):
+            raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {self.engine}.")
+        engine = choose(reports, self.engine, master=self.spark_master)
+        return Reading(engine=engine, on_bad_rows=self.on_bad_rows, check_ids=self.check_ids)
+
+
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command, which gets them as one argument ``how``."""
+
+    def wrapped(**values: Any) -> Any:
+        taken = {name: values.pop(name) for name in EngineOptions.__slots__}
+        return function(how=EngineOptions(**taken), **values)
+
+    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
+    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        click.option(
+            "--check-ids",
+            type=click.Choice(["exact", "off"]),
+            default="exact",
+            show_default=True,
+            help="Make sure that nobody is there twice.",
+        ),
+        click.option(
+            "--on-bad-rows",
+            type=click.Choice(["fail", "drop"]),
+            default="fail",
+            show_default=True,
+            help="What to do about reports that cannot be priced: stop, naming them, or leave them out.",
+        ),
+        click.option("--spark-master", metavar="URL", help="Start Spark there: local[4], spark://host:7077, yarn, ..."),
+        click.option(
+            "--engine",
+            type=click.Choice(["auto", "memory", "polars", "duckdb", "spark"]),
+            default="auto",
+            show_default=True,
+            help="What reads the reports: memory for small files, otherwise in batches; auto goes by size.",
+        ),
+    ):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+# -- a server ----------------------------------------------------------------------------------------------------------
+
+
+def installation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say which installation is meant."""
+    function = click.option(
+        "--database",
+        envvar="HUSHBID_DATABASE",
+        metavar="URL",
+        help="PostgreSQL by its address, postgresql://USER@HOST/NAME, also from HUSHBID_DATABASE.  [default: SQLite]",
+    )(function)
+    return click.option(
+        "--home",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=HOME,
+        show_default=True,
+        help="The server's folder.",
+    )(function)
+
+
+def refuse_nowhere(home: Path) -> None:
+    """Refuse to look for something in a folder that holds no server; one would be made by looking."""
+    if not home.is_dir() or not any(home.iterdir()):
+        raise InputError(f"{home} holds no server: --home names its folder, and hushbid serve makes one.")
+
+
+def new_password() -> str:
+    """A password that nobody chose: 120 random bits."""
+    return secrets.token_urlsafe(_PASSWORD_BYTES)
+
+
+def asked_password() -> str:
+    """A password from the keyboard, or the first line of what is piped in."""
+    if sys.stdin.isatty():
+        found: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        return found
+    return sys.stdin.readline().rstrip("\r\n")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.cli.people import People, rows_of
 from hushbid.disclosure import Release
 from hushbid.durable import Write
 from hushbid.engine.files import Column
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market, Outcome, Simulation
 from hushbid.money import Currency, Money
+from hushbid.purchase.people import People, rows_of
 from hushbid.record import Record
 from hushbid.report.formats import at_most
 
@@ -55,23 +55,13 @@ class Purchase:
 
     def facts(self) -> dict[str, Any]:
         """What was decided, without anything that belongs to one person."""
-        outcome, market = self.outcome, self.outcome.market
-        return {
-            "setting": market.setting,
-            "people": len(self.people),
-            "dropped_rows": self.people.dropped,
-            "bought_from": outcome.active,
-            "largest_privacy_loss": at_most(float(outcome.privacy_loss.max())),
-            "standard_error": math.sqrt(outcome.mse),
-            "currency": self.currency.code,
-            "decimals": self.currency.decimals,
-            "total_payment_minor": self.money.total,
-            "people_who_pay": int((self.money.payments < 0).sum()),
-            "incentive_error": self.money.incentive_error,
-            "objective": outcome.objective,
-            "lower_bound": outcome.lower_bound,
-            "cap_cost": outcome.cap_cost,
-        }
+        return self.outcome.figures().facts(
+            dropped=self.people.dropped,
+            currency=self.currency,
+            total_minor=self.money.total,
+            paying=int((self.money.payments < 0).sum()),
+            incentive_error=self.money.incentive_error,
+        )
 
     def text(self) -> str:
         """What was decided, in sentences."""

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.cli.campaign_file import read_campaign
-from hushbid.cli.fields import line_numbers
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Grouped, Uniform
+from hushbid.purchase.campaign_file import read_campaign
+from hushbid.purchase.toml_sections import line_numbers
 
 GOOD = """\
 name = "Sleep"

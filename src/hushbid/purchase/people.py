@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,25 @@ from hushbid.mechanism import Market
 from hushbid.priors import Prior
 
 if TYPE_CHECKING:
-    from hushbid.cli.campaign_file import Kind
+    from hushbid.purchase.campaign_file import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a population is read."""
+
+    engine: str = "memory"
+    """``"memory"`` reads everything at once; else what `hushbid.engine.price` calls an engine."""
+
+    on_bad_rows: Literal["fail", "drop"] = "fail"
+    """What becomes of reports that cannot be priced: stop, naming them, or leave them out."""
+
+    check_ids: Literal["exact", "off"] = "exact"
+    """Whether to make sure that nobody is there twice."""
+
+
+AT_ONCE = Reading()
+"""Everything is read at once and must be in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -67,24 +85,31 @@ def read_people(
     id_column: str,
     sensitivity: str,
     group: str | None,
-    ids_needed: bool = True,
-    check_ids: bool = True,
     priors: Mapping[str, Prior] | None = None,
+    reading: Reading = AT_ONCE,
+    ids_needed: bool = True,
 ) -> People:
     """Reports from a file. Every problem names rows, never what stands in them.
 
-    With ``priors`` (by group, or one under any name), rows that these cannot price are left out and counted instead.
+    Rows that the ``priors`` (by group, or one under any name) cannot price are left out and counted if ``reading`` says
+    so.
     """
     needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group is not None else [])]
     found = read_table(file, needed=needed, optional=[id_column])
     dropped = 0
-    if priors is not None:
-        good = _can_be_priced(found, sensitivity, group, priors)
+    if reading.on_bad_rows == "drop":
+        good = _can_be_priced(found, sensitivity, group, priors or {})
         found, dropped = found.only(good), int(np.count_nonzero(~good))
         if found.rows == 0:
             raise ReportError(f"{found.source}: no row can be priced.")
     reports = found.numbers(sensitivity, error=ReportError)
-    ids = None if id_column not in found else found.keys(id_column) if check_ids else found.ids(id_column)
+    ids = (
+        None
+        if id_column not in found
+        else found.keys(id_column)
+        if reading.check_ids == "exact"
+        else found.ids(id_column)
+    )
     groups = None if group is None else _groups(found, group)
     shown = found.columns[id_column] if ids is not None else found.numbered
     return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups, dropped=dropped)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushbid.cli.people import People
-from hushbid.cli.purchase import decide
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import DECIMALS, NO_CURRENCY, Currency, with_rounding
 from hushbid.priors import Uniform
+from hushbid.purchase.deciding import decide
+from hushbid.purchase.people import People
 from hushbid.report import build_report
 
 

@@ -15,9 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hushbid.cli.campaign_file import Campaign
-from hushbid.cli.common import plain
-from hushbid.cli.once import (
+from hushbid.audit.suite import audits_of
+from hushbid.disclosure import Answer, Release, release_made_up, release_once
+from hushbid.documents import plain
+from hushbid.durable import Staging, refuse_existing
+from hushbid.engine.files import Column, table_writer
+from hushbid.errors import MissingExtra
+from hushbid.mechanism.publish import plan_of
+from hushbid.purchase.asking import (
     BEFORE,
     MADE_UP_NOTICE,
     asked_notes,
@@ -26,16 +31,12 @@ from hushbid.cli.once import (
     stamps_of,
     store_beside,
 )
-from hushbid.cli.people import read_data, read_people, rows_of
-from hushbid.cli.purchase import Purchase, counted, decide, record_of, record_writer, refuse_above_ceiling
-from hushbid.disclosure import Answer, Release, release_made_up, release_once
-from hushbid.durable import Staging, refuse_existing
-from hushbid.engine.files import Column, table_writer
-from hushbid.errors import MissingExtra
-from hushbid.mechanism.publish import plan_of
+from hushbid.purchase.campaign_file import Campaign
+from hushbid.purchase.deciding import Purchase, counted, decide, record_of, record_writer, refuse_above_ceiling
+from hushbid.purchase.people import AT_ONCE, Reading, read_data, read_people, rows_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.attacks import audits_of, lines_of
+from hushbid.report.audits import lines_of
 from hushbid.report.formats import at_most, estimate_figures, interval
 
 if TYPE_CHECKING:
@@ -123,8 +124,7 @@ def conduct(
     audit: bool,
     step: Callable[[str], object],
     estimate_needed: bool = True,
-    drop_bad_rows: bool = False,
-    check_ids: bool = True,
+    reading: Reading = AT_ONCE,
 ) -> Results:
     """Run a campaign."""
     final = campaign.folder / ("record.json" if campaign.data else "outcome.json")
@@ -137,8 +137,8 @@ def conduct(
         id_column=source.id,
         sensitivity=source.sensitivity,
         group=source.group,
-        check_ids=check_ids,
-        priors=campaign.prior.priors if drop_bad_rows else None,
+        reading=reading,
+        priors=campaign.prior.priors,
     )
     origin = campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
     step("deciding")

@@ -11,10 +11,10 @@ from hushbid.disclosure.claim_store import account, refuse_old_claims
 from hushbid.errors import InputError
 
 if TYPE_CHECKING:
-    from hushbid.cli.campaign_file import Campaign
     from hushbid.disclosure import Answer
     from hushbid.engine import Priced
     from hushbid.engine.releasing import TableAnswer
+    from hushbid.purchase.campaign_file import Campaign
     from hushbid.record import Record
 
 MADE_UP = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
