@@ -27,7 +27,7 @@ LAYERS = (
     ("estimation", "priors"),
     ("tables",),
     ("money",),
-    ("documents", "ids"),
+    ("documents",),
     ("arrays", "durable", "wording"),
     ("errors",),
 )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.arrays import IntArray
+from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
@@ -21,10 +22,9 @@ from hushbid.engine.run import Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
-from hushbid.ids import refusal, refused_kind
 from hushbid.mechanism import Figures, Market
-from hushbid.mechanism.fields import refuse_unreleasable
 from hushbid.priors import Grouped, Prior
+from hushbid.tables import refusal, refused_kind
 
 GATHER = 1 << 15
 """Up to so many people are priced on the driver one by one; more by sums and curves."""
