@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hushbid import Empirical, Grouped, Market, Outcome, Uniform
 from hushbid.errors import InputError
 from hushbid.report.assumptions import assumptions_of, prior_words
-from hushbid.report.formats import at_most, interval, number, percent
 from hushbid.report.html import Markup, element, join, plain, style_element
 from hushbid.report.selection import selection_facts
 from hushbid.report.suppression import (
@@ -25,6 +24,7 @@ from hushbid.report.suppression import (
     histogram,
     quantiles,
 )
+from hushbid.wording import at_most, interval, number, percent
 
 HOSTILE = "<script>alert('x')</script> \" & ' \u202e\x00"
 

@@ -14,10 +14,10 @@ from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
-from hushbid.report.formats import NBSP, at_least, at_most, level_text, number, percent
 from hushbid.report.html import plain
 from hushbid.report.material import noise_share, planned_error
 from hushbid.report.model import AuditLine, Verdict
+from hushbid.wording import NBSP, at_least, at_most, level_text, number, percent
 
 ENOUGH_POWER = 0.8
 """An audit that would miss a planted fault more often than one time in five is called weak."""

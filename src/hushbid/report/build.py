@@ -18,7 +18,6 @@ from hushbid.report.assumptions import assumptions_of, prior_words
 from hushbid.report.audits import audit_lines
 from hushbid.report.caps import cap_curve
 from hushbid.report.curves import curves_of
-from hushbid.report.formats import at_most
 from hushbid.report.html import plain
 from hushbid.report.material import noise_share, planned_error
 from hushbid.report.model import (
@@ -46,6 +45,7 @@ from hushbid.report.suppression import (
     quantiles,
     too_few,
 )
+from hushbid.wording import at_most
 
 Groups = Sequence[object] | NDArray[np.generic]
 _BANDS = (0.5, 0.8)

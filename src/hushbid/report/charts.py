@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from hushbid.money import Currency
-from hushbid.report.formats import currency_words, interval, number, percent, with_unit
+from hushbid.money import Currency, currency_words
 from hushbid.report.html import Child, Markup, element
 from hushbid.report.model import Curve, EstimateFacts
 from hushbid.report.suppression import Histogram
@@ -23,6 +22,7 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
+from hushbid.wording import interval, number, percent, with_unit
 
 _ZOOM_BELOW = 0.12
 Part = tuple[str, float, str, str]

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
-from hushbid.money import Currency
-from hushbid.report.formats import currency_words, money, number, percent
+from hushbid.money import Currency, currency_words, money
 from hushbid.report.html import Child
 from hushbid.report.model import AuditLine, CapFacts, RivalFacts, SelectionFacts, SettingFacts
 from hushbid.report.suppression import GroupRow
@@ -25,6 +24,7 @@ from hushbid.report.svg import (
     shortened,
     text_width,
 )
+from hushbid.wording import number, percent
 
 _LONGEST_BAR = 4.0
 """A rival who pays more than so many times as much gets a broken bar, or the others would be too short to compare."""

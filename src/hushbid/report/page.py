@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from importlib.resources import files
 
-from hushbid.report.formats import NBSP, count, interval, level_text, money, number, people, percent, with_unit
+from hushbid.money import money
 from hushbid.report.html import Markup, element, join, style_element
 from hushbid.report.model import Report
 from hushbid.report.sections import (
@@ -31,6 +31,7 @@ from hushbid.report.sections_settled import (
     no_estimate_ever,
     settled_sentence,
 )
+from hushbid.wording import NBSP, count, interval, level_text, number, people, percent, with_unit
 
 SECTIONS: tuple[tuple[str, str, Callable[[Report], Markup]], ...] = (
     ("estimate", "The estimate", estimate_section),

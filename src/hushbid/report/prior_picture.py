@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
-from hushbid.money import Currency
+from hushbid.money import Currency, currency_words
 from hushbid.priors import Empirical, Prior
-from hushbid.report.formats import currency_words, number
 from hushbid.report.html import Child, element, plain, style_element
 from hushbid.report.page import stylesheet
 from hushbid.report.suppression import SMALLEST_CHART, Histogram, histogram
 from hushbid.report.svg import WIDE, Drawing, Point, Scale, axis_x, axis_y, box, dot, label, line, rule, text_width
+from hushbid.wording import number
 
 MOST_PRIORS = 7
 _STEPS = 240

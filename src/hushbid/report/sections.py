@@ -2,6 +2,7 @@
 
 import math
 
+from hushbid.money import money, money_at_most
 from hushbid.report.charts import (
     Part,
     curve_legend,
@@ -12,7 +13,12 @@ from hushbid.report.charts import (
     payment_chart,
     schedule_chart,
 )
-from hushbid.report.formats import (
+from hushbid.report.html import Child, Markup, element, join
+from hushbid.report.model import CostParts, Curve, Report
+from hushbid.report.sections_settled import everybody_delivered, no_estimate_ever, settled_sentence
+from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.svg import Table, figure, plain_table
+from hushbid.wording import (
     NBSP,
     at_most,
     count,
@@ -21,18 +27,11 @@ from hushbid.report.formats import (
     fixed,
     interval,
     level_text,
-    money,
-    money_at_most,
     number,
     people,
     percent,
     with_unit,
 )
-from hushbid.report.html import Child, Markup, element, join
-from hushbid.report.model import CostParts, Curve, Report
-from hushbid.report.sections_settled import everybody_delivered, no_estimate_ever, settled_sentence
-from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART
-from hushbid.report.svg import Table, figure, plain_table
 
 _TABLE_ROWS = 13
 

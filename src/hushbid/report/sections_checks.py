@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from hushbid import __version__
+from hushbid.money import money
 from hushbid.report.charts_compare import Measure, audit_chart, cap_chart, settings_chart
-from hushbid.report.formats import NBSP, at_most, count, level_text, money, number, people, percent, with_unit
 from hushbid.report.html import Markup, element, join
 from hushbid.report.model import AuditLine, Report, SettingFacts
 from hushbid.report.sections import bold, paragraph, withheld
 from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART, too_few
 from hushbid.report.svg import Table, figure, plain_table
+from hushbid.wording import NBSP, at_most, count, level_text, number, people, percent, with_unit
 
 _VERDICTS = {"failed": "Failed", "clear": "No fault found", "weak": "No fault found, weak test"}
 _SIGNS = {"failed": "✕", "clear": "✓", "weak": "!"}

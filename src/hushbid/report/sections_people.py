@@ -2,13 +2,13 @@
 
 from hushbid.report.charts import Part, legend
 from hushbid.report.charts_compare import groups_chart, selection_chart
-from hushbid.report.formats import NBSP, count, number, people, percent, with_unit
 from hushbid.report.html import Child, Markup, join
 from hushbid.report.model import Report, SelectionFacts
 from hushbid.report.sections import bold, paragraph, withheld
 from hushbid.report.sections_settled import delivered_words, everybody_delivered
 from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART
 from hushbid.report.svg import Table, figure, numbers, plain_table, scrolling
+from hushbid.wording import NBSP, count, number, people, percent, with_unit
 
 
 def groups_section(report: Report) -> Markup:

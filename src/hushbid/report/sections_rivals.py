@@ -2,12 +2,13 @@
 
 import math
 
+from hushbid.money import money
 from hushbid.report.charts_compare import rivals_chart
-from hushbid.report.formats import money, number, percent, with_unit
 from hushbid.report.html import Child, Markup, element, join
 from hushbid.report.model import Report, RivalFacts
 from hushbid.report.sections import bold, paragraph, withheld
 from hushbid.report.svg import Table, figure
+from hushbid.wording import number, percent, with_unit
 
 _OUT_OF_REACH = "out of reach"
 

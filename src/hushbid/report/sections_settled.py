@@ -1,8 +1,9 @@
 """What a report says about who delivered and what is owed."""
 
-from hushbid.report.formats import count, money, people
+from hushbid.money import money
 from hushbid.report.model import Report
 from hushbid.report.suppression import SMALLEST_CHART
+from hushbid.wording import count, people
 
 _PAID = {
     "nothing": "Nothing of what is owed has been marked as paid.",

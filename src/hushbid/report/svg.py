@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hushbid.report.formats import number
 from hushbid.report.html import Child, Markup, element
 from hushbid.report.suppression import round_step
+from hushbid.wording import number
 
 WIDE, NARROW = 704.0, 344.0
 _LETTER = 7.1
