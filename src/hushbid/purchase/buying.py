@@ -36,7 +36,7 @@ from hushbid.purchase.deciding import Purchase, decide, record_of, record_writer
 from hushbid.purchase.people import AT_ONCE, Reading, read_data, read_people, rows_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.audits import lines_of
+from hushbid.report.sections.audits import lines_of
 from hushbid.tables import Column, table_writer
 from hushbid.wording import at_most, estimate_figures, interval
 
