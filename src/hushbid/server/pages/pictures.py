@@ -8,8 +8,8 @@ from markupsafe import Markup
 from hushbid.report.html import Child, element
 from hushbid.report.svg import Drawing, Scale, axis_x, axis_y, box, dot, line, margin_for, picture, round_scale, rule
 from hushbid.server.domain.views import MenuView
+from hushbid.server.pages.numbers import Writing, sureness
 from hushbid.server.pages.texts import Texts
-from hushbid.server.pages.writing import Writing, sureness
 
 _DOT, _GAP = 5.0, 15.0
 _BAR = 600.0
