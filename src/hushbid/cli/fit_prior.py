@@ -62,11 +62,12 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
 def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
     import numpy as np
 
-    from hushbid.engine.files import ROWS_NOTE, read_table, rows_text
+    from hushbid.arrays import rows_text
     from hushbid.errors import InputError, ReportError
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
     from hushbid.report.prior_picture import prior_picture
+    from hushbid.tables import ROWS_NOTE, read_table
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
         step("reading the pilot")
@@ -77,8 +78,8 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
         bad = ~((values >= 0.0) & np.isfinite(values))
         if bad.any():
             raise ReportError(
-                f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad)} not hold"
-                f" one ({ROWS_NOTE})."
+                f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
+                f" hold one ({ROWS_NOTE})."
             )
         step("fitting")
         fits = fit_priors(values, bounds=given["bounds"])

@@ -74,9 +74,9 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
 
 def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", str, tuple[str, ...], Path | None]:
     """The estimate, what was asked, what is stamped, and the record that was written."""
+    from hushbid.arrays import id_texts
     from hushbid.disclosure import Answer
     from hushbid.errors import InputError
-    from hushbid.ids import id_texts
     from hushbid.purchase.asking import asked_by, refuse_unsaid_late, store_beside
     from hushbid.purchase.campaign_file import Kind
     from hushbid.purchase.deciding import record_writer

@@ -19,7 +19,6 @@ from hushbid.audit.suite import audits_of
 from hushbid.disclosure import Answer, Release, release_made_up, release_once
 from hushbid.documents import plain
 from hushbid.durable import Staging, refuse_existing
-from hushbid.engine.files import Column, table_writer
 from hushbid.errors import MissingExtra
 from hushbid.mechanism.publish import plan_of
 from hushbid.purchase.asking import (
@@ -36,8 +35,9 @@ from hushbid.purchase.deciding import Purchase, counted, decide, record_of, reco
 from hushbid.purchase.people import AT_ONCE, Reading, read_data, read_people, rows_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.audits import lines_of
 from hushbid.report.formats import at_most, estimate_figures, interval
+from hushbid.report.sections.audits import lines_of
+from hushbid.tables import Column, table_writer
 
 if TYPE_CHECKING:
     from hushbid.engine import TableRelease

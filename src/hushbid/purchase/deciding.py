@@ -10,13 +10,13 @@ import numpy as np
 
 from hushbid.disclosure import Release
 from hushbid.durable import Write
-from hushbid.engine.files import Column
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market, Outcome, Simulation
 from hushbid.money import Currency, Money
 from hushbid.purchase.people import People, rows_of
 from hushbid.record import Record
 from hushbid.report.formats import at_most
+from hushbid.tables import Column
 
 _SIMULATED_REPORTS = 2_000_000
 _FORECAST_TOLERANCE = 1e-3

@@ -14,21 +14,19 @@ page that was opened with one link can therefore not be sent with another.
 import base64
 import hashlib
 import hmac
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request, Response
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import NotAllowed
+from hushbid.report.rendering import environment
 from hushbid.server.api.auth import cookie_session
 from hushbid.server.api.state import Shell, shell_of
 from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX, NoEntry
@@ -38,7 +36,6 @@ from hushbid.server.pages.static_files import address
 from hushbid.server.pages.texts import Texts, languages, negotiated
 from hushbid.server.service import Service
 
-HTML = "text/html"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script';"
@@ -49,9 +46,6 @@ LANGUAGE_COOKIE, SECRET_COOKIE, BROWSER_COOKIE = "hushbid-language", "hushbid-pa
 _YEAR = 365 * 24 * 3600
 _MOST_FIELDS = 2_000
 _LONGEST_TOKEN = 200
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
 
 
 class LogInFirst(Exception):
@@ -106,7 +100,7 @@ class Visit:
     def page(self, template: str, *, status: int = 200, here: str | None = None, **values: Any) -> Response:
         """A page. ``here`` is where it can be read again, if not at the address that was asked for."""
         shown = (
-            environment()
+            environment("hushbid.server.pages")
             .get_template(template)
             .render(
                 t=self.texts,
@@ -119,7 +113,7 @@ class Visit:
                 **values,
             )
         )
-        return self.finished(Response(shown, status_code=status, media_type=HTML))
+        return self.finished(Response(shown, status_code=status, media_type="text/html"))
 
     def go(self, path: str) -> Response:
         """Send the browser to another page, so that reloading it repeats nothing."""
@@ -305,26 +299,3 @@ def _made_of(shell: Shell, purpose: str, secret: str) -> str:
 def _form_key(service: Service) -> bytes:
     """The key of forms' tokens; it outlives a restart, so that a page that was open can still be sent."""
     return hmac.new(service.home.identity_key(), b"hushbid forms", hashlib.sha256).digest()
-
-
-# -- templates ---------------------------------------------------------------------------------------------------------
-
-
-@cache
-def environment() -> Environment:
-    """Where templates are found and how they are filled in."""
-    return Environment(
-        loader=PackageLoader("hushbid.server.pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=shown,
-    )
-
-
-def shown(value: object) -> object:
-    """A value as it may be shown: without control characters and those that reorder text."""
-    if value is None:
-        return ""
-    return _INVISIBLE.sub("", value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,16 +1,43 @@
 """Every assumption that the numbers of a report rest on, in words, and what follows where one does not hold."""
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Grouped, Prior
 from hushbid.report.formats import at_most, number
-from hushbid.report.model import Assumption
+from hushbid.report.material import Material
+
+ANCHOR, TITLE = "assumptions", "Assumptions"
 
 _LONGEST_PRIOR = 60
 _MOST_PRIORS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something the numbers rest on."""
+
+    title: str
+    """In a few words."""
+
+    text: str
+    """In full."""
+
+    if_wrong: str
+    """What follows if it does not hold."""
+
+
+def facts_of(material: Material) -> tuple[Assumption, ...]:
+    """What has to be believed about this campaign."""
+    return assumptions_of(
+        material.outcome.market,
+        people=material.outcome.reports.size,
+        prior_from_participants=material.prior_from_participants,
+        account_kept=material.settlement is not None,
+    )
 
 
 def prior_words(prior: Prior | Grouped) -> str:
