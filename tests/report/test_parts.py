@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from hushbid import Empirical, Grouped, Market, Outcome, Uniform
 from hushbid.errors import InputError
-from hushbid.report.formats import at_most, interval, number, percent
 from hushbid.report.rendering import environment, plain
 from hushbid.report.sections.assumptions import assumptions_of, prior_words
 from hushbid.report.sections.selection import selection_facts
@@ -27,6 +26,7 @@ from hushbid.report.suppression import (
     quantiles,
 )
 from hushbid.report.svg import mark
+from hushbid.wording import at_most, interval, number, percent
 
 HOSTILE = "<script>alert('x')</script> \" & ' \u202e\x00"
 

@@ -11,10 +11,8 @@ from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
 from hushbid.allocation.local import solve_local
 from hushbid.allocation.local_replies import LocalReplies
-from hushbid.allocation.problem import as_keys, as_problem
+from hushbid.allocation.problem import Allocation, as_keys, as_problem, tie_keys
 from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
-from hushbid.allocation.solution import Allocation
-from hushbid.allocation.ties import tie_keys
 from hushbid.arrays import IndexArray
 from hushbid.errors import InputError
 

@@ -1,14 +1,14 @@
 """``hushbid fit-prior``: from a pilot's sensitivities to a prior for other people's."""
 
-import re
 from typing import Any
 
 import click
 
-from hushbid.cli.common import OneFile, Steps, table, tell
+from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
+from hushbid.wording import four_digits, table
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical")
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -127,11 +127,6 @@ def _virtual_costs(prior: Any) -> list[dict[str, float]]:
     return rows
 
 
-def _short(text: str) -> str:
-    """A prior's text with four digits, to be read; the file keeps all of them."""
-    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
-
-
 def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
     compared: list[tuple[str, ...]] = [("family", "held-out distance", "AIC", "needs ironing")]
     for fit in fits:
@@ -143,7 +138,7 @@ def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
         for row in result["virtual_cost"]
     ]
     named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"]
-    shown = "the pilot's own values" if named is None else _short(named)
+    shown = "the pilot's own values" if named is None else four_digits(named)
     lines = [
         f"{result['people']:,} people; how far each prior lies from data it was not fitted to, closest first:",
         table(compared),

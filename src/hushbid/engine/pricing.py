@@ -17,8 +17,7 @@ from hushbid.engine.decisions import PRICED, Decider, LookupKernel
 from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
-from hushbid.engine.people import PROBLEMS, People
-from hushbid.engine.run import Progress, Run
+from hushbid.engine.people import PROBLEMS, People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError

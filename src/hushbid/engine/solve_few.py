@@ -14,8 +14,7 @@ from hushbid.allocation.local import WORTHWHILE
 from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
-from hushbid.engine.people import lookup_keys
-from hushbid.engine.run import Run
+from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Grouped

@@ -25,14 +25,12 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from hushbid.errors import PriorError
-from hushbid.priors.base import Prior
+from hushbid.priors.base import ParametricPrior, Prior
 from hushbid.priors.beta import Beta
 from hushbid.priors.empirical import Empirical
-from hushbid.priors.families import Exponential, LogNormal, Uniform
-from hushbid.priors.gamma import Gamma
+from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
 from hushbid.priors.grouped import Grouped
 from hushbid.priors.mixture import Mixture
-from hushbid.priors.parametric import ParametricPrior
 from hushbid.priors.scipy_prior import ScipyPrior, scipy_prior
 from hushbid.priors.truncated_normal import TruncatedNormal
 

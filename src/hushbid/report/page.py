@@ -6,7 +6,8 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hushbid.report import formats
+from hushbid import wording
+from hushbid.money import money, money_at_most
 from hushbid.report.build import SECTIONS, Report
 from hushbid.report.rendering import environment, stylesheet
 from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _FILTERS = (
-    *(formats.at_most, formats.count, formats.factor_at_most, formats.level_text, formats.money),
-    *(formats.money_at_most, formats.number, formats.people, formats.percent, formats.with_unit),
+    *(wording.at_most, wording.count, wording.factor_at_most, wording.level_text, money),
+    *(money_at_most, wording.number, wording.people, wording.percent, wording.with_unit),
 )
 
 
@@ -39,7 +40,7 @@ def _page() -> "Template":
     templates.filters.update({write.__name__: write for write in _FILTERS})
     templates.tests["finite"] = math.isfinite
     templates.globals.update(
-        few=FEW, smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=formats.interval
+        few=FEW, smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=wording.interval
     )
     sections = [(name, section.__name__.rpartition(".")[2], section) for name, section in SECTIONS.items()]
     return templates.get_template("page.html", globals={"sections": sections})

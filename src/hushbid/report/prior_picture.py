@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
-from hushbid.money import Currency
+from hushbid.money import Currency, currency_words
 from hushbid.priors import Empirical, Prior
-from hushbid.report.formats import currency_words, number
 from hushbid.report.rendering import plain, stylesheet
 from hushbid.report.suppression import SMALLEST_CHART, Histogram, histogram
 from hushbid.report.svg import (
@@ -35,6 +34,7 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
+from hushbid.wording import number
 
 MOST_PRIORS = 7
 _STEPS = 240

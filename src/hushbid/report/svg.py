@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from hushbid.report.formats import number, percent
 from hushbid.report.rendering import shown
 from hushbid.report.suppression import round_step
+from hushbid.wording import number, percent
 
 WIDE, NARROW = 704.0, 344.0
 _LETTER = 7.1

@@ -1,14 +1,13 @@
 """Every assumption that the numbers of a report rest on, in words, and what follows where one does not hold."""
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Grouped, Prior
-from hushbid.report.formats import at_most, number
 from hushbid.report.material import Material
+from hushbid.wording import at_most, four_digits, number
 
 ANCHOR, TITLE = "assumptions", "Assumptions"
 
@@ -48,7 +47,7 @@ def prior_words(prior: Prior | Grouped) -> str:
         return "one per group (" + "; ".join(parts) + (f"; and {more} more" if more > 0 else "") + ")"
     if isinstance(prior, Empirical):
         return f"the distribution of a sample with {prior.values.size:,} distinct values"
-    text = re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda digits: f"{float(digits[0]):.4g}", prior.to_text())
+    text = four_digits(prior.to_text())
     short = len(text) <= _LONGEST_PRIOR and "empirical" not in text
     return text if short else f"a {prior.family} distribution, stated in full in the record"
 

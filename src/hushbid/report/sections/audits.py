@@ -15,10 +15,10 @@ from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
-from hushbid.report.formats import NBSP, at_least, at_most, level_text, number, percent
 from hushbid.report.material import Material, noise_share, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
+from hushbid.wording import NBSP, at_least, at_most, level_text, number, percent
 
 ANCHOR, TITLE = "audits", "Audits"
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency
-from hushbid.report.formats import currency_words, money, number, with_unit
+from hushbid.money import Currency, currency_words, money
 from hushbid.report.material import Material
 from hushbid.report.sections import settings
 from hushbid.report.suppression import SMALLEST_CHART, too_few
@@ -33,6 +32,7 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
+from hushbid.wording import number, with_unit
 
 ANCHOR, TITLE = "cap", "What a cap costs"
 

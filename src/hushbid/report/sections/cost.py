@@ -12,11 +12,11 @@ from typing import Literal
 import numpy as np
 
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency, Money
-from hushbid.report.formats import money, percent
+from hushbid.money import Currency, Money, money
 from hushbid.report.material import Material, Settlement
 from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART, too_few
 from hushbid.report.svg import Chart, Part, Table, divided_bar
+from hushbid.wording import percent
 
 ANCHOR, TITLE = "cost", "What it cost, and why"
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from hushbid.report.formats import decimals_for, fixed, interval, level_text, number, percent, with_unit
 from hushbid.report.material import Material, noise_share
 from hushbid.report.suppression import SMALLEST_CHART, coarse, too_few
 from hushbid.report.svg import (
@@ -24,6 +23,7 @@ from hushbid.report.svg import (
     label,
     rule,
 )
+from hushbid.wording import decimals_for, fixed, interval, level_text, number, percent, with_unit
 
 ANCHOR, TITLE = "estimate", "The estimate"
 _BANDS = (0.5, 0.8)

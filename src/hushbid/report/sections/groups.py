@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from hushbid.priors import Grouped
-from hushbid.report.formats import count, number, percent
 from hushbid.report.material import Material
 from hushbid.report.suppression import GroupRow, as_labels, group_rows
 from hushbid.report.svg import (
@@ -19,6 +18,7 @@ from hushbid.report.svg import (
     shortened,
     text_width,
 )
+from hushbid.wording import count, number, percent
 
 ANCHOR, TITLE = "people", "Who was bought from"
 

@@ -7,7 +7,6 @@ from markupsafe import Markup
 
 from hushbid.disclosure import Release
 from hushbid.mechanism import Outcome
-from hushbid.report.formats import NBSP, at_most, count, factor_at_most, number, people, percent
 from hushbid.report.material import Material
 from hushbid.report.sections import schedule
 from hushbid.report.suppression import SMALLEST_CHART, Histogram, coarse, histogram, quantiles, too_few
@@ -26,6 +25,7 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
+from hushbid.wording import NBSP, at_most, count, factor_at_most, number, people, percent
 
 ANCHOR, TITLE = "privacy", "Who gave up how much privacy"
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)

@@ -9,11 +9,11 @@ from markupsafe import Markup
 from hushbid.baselines import ComparisonRow, compare
 from hushbid.errors import HushbidError
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency
-from hushbid.report.formats import money, number, percent, with_unit
+from hushbid.money import Currency, money
 from hushbid.report.material import Material
 from hushbid.report.suppression import SMALLEST_CHART
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, rule, text_width
+from hushbid.wording import number, percent, with_unit
 
 ANCHOR, TITLE = "rivals", "Other ways to buy"
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.mechanism import Menu, Outcome
-from hushbid.money import Currency
+from hushbid.money import Currency, currency_words
 from hushbid.priors import Grouped, Prior
-from hushbid.report.formats import currency_words, number
 from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART, round_step
 from hushbid.report.svg import (
     NARROW,
@@ -32,6 +31,7 @@ from hushbid.report.svg import (
     margin_for,
     round_scale,
 )
+from hushbid.wording import number
 
 _STEPS = 100
 _AVERAGES = 24

@@ -26,7 +26,6 @@ import numpy as np
 from markupsafe import Markup
 
 from hushbid.arrays import FloatArray
-from hushbid.report.formats import count, number, with_unit
 from hushbid.report.material import Material
 from hushbid.report.suppression import too_few
 from hushbid.report.svg import (
@@ -46,6 +45,7 @@ from hushbid.report.svg import (
     round_scale,
     rule,
 )
+from hushbid.wording import count, number, with_unit
 
 ANCHOR, TITLE = "selection", "Could prices mislead?"
 

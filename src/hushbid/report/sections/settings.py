@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, Outcome
-from hushbid.money import Currency
-from hushbid.report.formats import NBSP, at_most, count, level_text, money, number, people, with_unit
+from hushbid.money import Currency, money
 from hushbid.report.material import Material, planned_error
 from hushbid.report.suppression import SMALLEST_CELL, too_few
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, text_width
+from hushbid.wording import NBSP, at_most, count, level_text, number, people, with_unit
 
 ANCHOR, TITLE = "settings", "Central against local"
 _FEW_EITHER_WAY = (
