@@ -32,6 +32,9 @@ LAYERS = (
     ("errors",),
 )
 
+# The server's own packages, likewise; its other modules start, feed or play what these make, and only stand beside them.
+SERVER = ("pages", "api", "service", "store", "domain")
+
 # Who may import what from outside. The standard library, NumPy and SciPy are everybody's; all else is named.
 OUTSIDE = {
     "alembic": {"server"},
