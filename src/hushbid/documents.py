@@ -31,6 +31,21 @@ def canonical(content: Mapping[str, Any]) -> bytes:
         raise RecordError(f"A record must hold plain finite values only: {problem}.") from None
 
 
+def plain(value: Any) -> Any:
+    """A value of a result as JSON knows it: no NumPy numbers, infinities as texts, NaN as null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
 def content_hash(content: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical form, as hexadecimal text."""
     return hash_of(canonical(content))

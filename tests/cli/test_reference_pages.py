@@ -10,8 +10,8 @@ import click
 import pytest
 
 from hushbid.cli import COMMANDS, main
-from hushbid.cli.campaign_file import Campaign, read_campaign
-from hushbid.cli.fields import Section
+from hushbid.purchase.campaign_file import Campaign, read_campaign
+from hushbid.purchase.toml_sections import Section
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SHARED = ("What all commands share", "Market options", "Column options")

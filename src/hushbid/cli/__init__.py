@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import threading
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -24,6 +23,7 @@ import click
 
 from hushbid import __version__
 from hushbid.errors import HushbidError
+from hushbid.wording import printable
 
 COMMANDS = {
     "run": "Buy: from a campaign file to decisions, an estimate, a record and a report.",
@@ -46,7 +46,6 @@ COMMANDS = {
     "completion": "Print the completions for a shell.",
 }
 DEBUG = "hushbid.debug"
-_UNSEEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}  # control, format, half and unassigned characters, other line breaks
 _FAULT, _INTERRUPTED, _UNREAD, _TERMINATED = 70, 130, 141, 143
 
 
@@ -167,11 +166,6 @@ def _shown_safely(problem: click.ClickException) -> click.ClickException:
     if told == problem.format_message():
         return problem
     return click.UsageError(told, problem.ctx) if isinstance(problem, click.UsageError) else _Refused(told)
-
-
-def printable(text: str, *, keep: str = "\n") -> str:
-    """A text without control characters, which could rewrite what a terminal shows; lines stay lines."""
-    return "".join(one if one in keep or unicodedata.category(one) not in _UNSEEN else ascii(one)[1:-1] for one in text)
 
 
 def _show_traceback(ctx: click.Context) -> None:

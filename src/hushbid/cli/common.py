@@ -1,7 +1,6 @@
 """What all commands share: common options, results for people or for programs, and progress on a terminal."""
 
 import json
-import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli import COMMANDS, DEBUG, printable
+from hushbid.cli import COMMANDS, DEBUG
+from hushbid.documents import plain
+from hushbid.wording import printable
 
 if TYPE_CHECKING:
     from hushbid.record import Record
@@ -86,34 +87,6 @@ def tell(result: Mapping[str, Any], text: str, *, as_json: bool, err: bool = Fal
         click.echo(json.dumps(plain(result), indent=2, allow_nan=False))
     else:
         click.echo(printable(text), err=err)
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON knows it: no NumPy numbers, infinities as texts, NaN as null."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
-
-
-def table(rows: list[tuple[str, ...]], *, indent: int = 2) -> str:
-    """Rows of cells in columns, the first to the left and the others to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        first, *others = (
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append(" " * indent + "  ".join([first, *others]).rstrip())
-    return "\n".join(lines)
 
 
 class Steps:

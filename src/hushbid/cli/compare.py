@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from hushbid.cli.common import COUNT, Steps, table, tell
+from hushbid.cli.common import COUNT, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.market_options import MarketOptions, market_options, people_options
+from hushbid.cli.options import MarketOptions, market_options, people_options
+from hushbid.wording import table
 
 SETTINGS = ("central", "local")
 Rivals = dict[str, dict[str, Any]]
@@ -50,7 +51,7 @@ def command(options: MarketOptions, reports: str | None, as_json: bool, **given:
 
 
 def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> tuple[list[dict[str, Any]], Rivals]:
-    from hushbid.cli.people import read_people, rows_of
+    from hushbid.purchase.people import read_people, rows_of
 
     rivals: Rivals = {}
     with Steps(5) as step:

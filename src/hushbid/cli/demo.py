@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from hushbid.arrays import FloatArray
-    from hushbid.cli.conduct import Results
+    from hushbid.purchase.buying import Results
 
 _FILES = (
     *("pilot.csv", "prior.json", "reports.csv", "data.csv", "campaign.toml"),
@@ -74,9 +74,9 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     many others name their price for privacy, some of them are bought from and paid, and one estimate is released. Each
     step is a file in the folder, and the campaign can be run again with "hushbid run".
     """
-    from hushbid.cli.campaign_file import read_campaign
-    from hushbid.cli.conduct import STEPS, conduct
     from hushbid.durable import refuse_existing
+    from hushbid.purchase.buying import STEPS, conduct
+    from hushbid.purchase.campaign_file import read_campaign
 
     there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
     if there and not _holds_a_demo(out):
@@ -103,7 +103,7 @@ def _holds_a_demo(out: Path) -> bool:
     """Whether a folder's campaign file is a demo's, and its record, if there is one, of people who do not exist."""
     import tomllib
 
-    from hushbid.cli.once import MADE_UP
+    from hushbid.purchase.asking import MADE_UP
     from hushbid.record import Record
 
     try:
@@ -121,9 +121,9 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
     import numpy as np
 
     from hushbid.durable import Staging
-    from hushbid.engine.files import table_writer
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
+    from hushbid.tables import table_writer
 
     rng = np.random.default_rng(seed)
     pilot, reports = _prices(_PILOT, rng), _prices(people, rng)
@@ -155,8 +155,8 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
 
 
 def _text(results: "Results", mean: float, out: Path) -> str:
-    from hushbid.cli.conduct import estimate_text
-    from hushbid.report.formats import at_most
+    from hushbid.purchase.buying import estimate_text
+    from hushbid.wording import at_most
 
     campaign, purchase, outcome = results.campaign, results.purchase, results.purchase.outcome
     count = len(purchase.people)

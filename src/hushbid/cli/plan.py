@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.common import COUNT, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.market_options import MarketOptions, market_options
+from hushbid.cli.options import MarketOptions, market_options
 
 _POSITIVE = click.FloatRange(min=0.0, min_open=True)
 
@@ -44,8 +44,8 @@ def _plan(
 
     import numpy as np
 
-    from hushbid.cli.purchase import Spending, roughly
     from hushbid.errors import HushbidError, InputError
+    from hushbid.purchase.deciding import Spending, roughly
 
     source = options.prior_source()
     if source.is_grouped:
@@ -88,8 +88,8 @@ def _plan(
 
 
 def _text(result: dict[str, Any], options: MarketOptions) -> str:
-    from hushbid.cli.purchase import Spending
-    from hushbid.report.formats import at_least, at_most
+    from hushbid.purchase.deciding import Spending
+    from hushbid.wording import at_least, at_most
 
     lines = [
         f"Invite {result['people']:,} people, {result['setting']} setting, with a buyer weight of"

@@ -1,16 +1,20 @@
 """``hushbid price``: decisions, without a campaign file and without an estimate."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.market_options import MarketOptions, market_options, people_options
-from hushbid.cli.on_engine import PASSES, EngineOptions, engine_options, price_on_engine
+from hushbid.cli.options import EngineOptions, MarketOptions, engine_options, market_options, people_options
 from hushbid.durable import STREAM, Staging, refuse_clashes, refuse_existing, write_file
+
+if TYPE_CHECKING:
+    from hushbid.purchase.deciding import Purchase
+    from hushbid.purchase.on_engine import Decided
+    from hushbid.purchase.people import Reading
 
 
 @make_command("price")
@@ -41,25 +45,59 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
     refuse_clashes(written, [reports, *options.prior_source().paths])
     if not given["force"]:
         refuse_existing([Path(path) for path in written])
-    engine = how.chosen(reports)
-    how.refuse_address(out, engine)
-    if engine != "memory":
-        with Steps(PASSES) as step:
-            decided = price_on_engine(options, how, engine, reports, given, step)
+    reading = how.chosen(reports)
+    _refuse_output(out, given["record"], reading.engine)
+    if reading.engine != "memory":
+        decided = _on_engine(options, reading, reports, given)
         tell(decided.facts(), decided.text(), as_json=as_json)
         return
-    purchase = _purchase(options, how, reports, given)
+    purchase = _in_memory(options, reading, reports, given)
     if out == STREAM and not as_json:
-        from hushbid.engine.files import table_writer
+        from hushbid.tables import table_writer
 
         write_file(STREAM, table_writer(STREAM, purchase.columns()), force=False)
     tell(purchase.facts(), purchase.text(), as_json=as_json, err=out == STREAM)
 
 
-def _purchase(options: MarketOptions, how: EngineOptions, reports: str, given: dict[str, Any]) -> Any:
-    from hushbid.cli.people import read_people, rows_of
-    from hushbid.cli.purchase import decide, record_of, record_writer, refuse_above_ceiling
-    from hushbid.engine.files import table_writer
+def _refuse_output(out: str, record: Path | None, engine: str) -> None:
+    from hushbid.engine.opening import is_url
+
+    if is_url(out) and not engine.startswith("spark"):
+        raise click.UsageError(f"--out {out} is an address: it needs --engine spark.")
+    if engine != "memory" and record is not None:
+        raise click.UsageError("--record keeps everybody's figures in memory: it needs --engine memory.")
+    if engine != "memory" and not out.lower().endswith(".parquet"):
+        raise click.UsageError("On an engine decisions are written to --out FILE.parquet (with Spark, a folder).")
+
+
+def _on_engine(options: MarketOptions, reading: "Reading", reports: str, given: dict[str, Any]) -> "Decided":
+    from hushbid.purchase.on_engine import PASSES, price_on_engine
+
+    source = options.prior_source()
+    with Steps(PASSES) as step:
+        return price_on_engine(
+            reports,
+            options.market(source.prior_for([]) if source.is_grouped else source.prior_for(None)),
+            source,
+            options.currency(),
+            reading,
+            columns={
+                "report": given["sensitivity_column"],
+                "id": given["id_column"],
+                "group": given["group_column"],
+            },
+            out=given["out"],
+            ceiling=given["ceiling"],
+            accept_overlap=given["accept_pilot_overlap"],
+            force=given["force"],
+            step=step,
+        )
+
+
+def _in_memory(options: MarketOptions, reading: "Reading", reports: str, given: dict[str, Any]) -> "Purchase":
+    from hushbid.purchase.deciding import decide, record_of, record_writer, refuse_above_ceiling
+    from hushbid.purchase.people import read_people, rows_of
+    from hushbid.tables import table_writer
 
     source, currency = options.prior_source(), options.currency()
     with Steps(3) as step, Staging(force=given["force"]) as files:
@@ -70,8 +108,8 @@ def _purchase(options: MarketOptions, how: EngineOptions, reports: str, given: d
             sensitivity=given["sensitivity_column"],
             group=given["group_column"],
             ids_needed=False,
-            check_ids=how.check_ids == "exact",
-            priors=source.priors if how.on_bad_rows == "drop" else None,
+            reading=reading,
+            priors=source.priors,
         )
         origin = source.origin(people.ids, accepted=given["accept_pilot_overlap"])
         step("deciding")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from hushbid.cli.common import command as make_command
-from hushbid.cli.market_options import read_bounds
+from hushbid.cli.options import read_bounds
 from hushbid.durable import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
 
@@ -84,7 +84,7 @@ def command(**given: Any) -> None:
 
 def _value(file: str) -> float:
     """The datum; what it is never appears in a message."""
-    from hushbid.engine.files import number_of
+    from hushbid.tables import number_of
 
     if file == STREAM and sys.stdin.isatty():
         text = click.prompt("Your value (not shown)", hide_input=True, err=True)

@@ -6,7 +6,7 @@ import click
 
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.on_engine import PASSES, EngineOptions, EngineResults, conduct_on_engine, engine_options
+from hushbid.cli.options import EngineOptions, engine_options
 
 
 @make_command("run")
@@ -23,27 +23,27 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
     are made up are exempt. Large Parquet files are priced in batches; a summary then takes the place of the record and
     the report.
     """
-    from hushbid.cli.campaign_file import read_campaign
-    from hushbid.cli.conduct import STEPS, Results, conduct
     from hushbid.durable import refuse_clashes
+    from hushbid.purchase.buying import STEPS, Results, conduct
+    from hushbid.purchase.campaign_file import read_campaign
+    from hushbid.purchase.on_engine import PASSES, EngineResults, conduct_on_engine
 
     content = read_campaign(campaign)
     refuse_clashes(content.outputs, content.inputs)
-    engine = how.chosen(content.reports.file)
+    reading = how.chosen(content.reports.file)
     results: Results | EngineResults
-    if engine == "memory":
+    if reading.engine == "memory":
         with Steps(STEPS) as step:
             results = conduct(
                 content,
                 force=force,
                 audit=audit,
                 step=step,
-                drop_bad_rows=how.on_bad_rows == "drop",
-                check_ids=how.check_ids == "exact",
+                reading=reading,
             )
     else:
         with Steps(PASSES + 1) as step:
-            results = conduct_on_engine(content, how, engine, force=force, step=step)
+            results = conduct_on_engine(content, reading, force=force, step=step)
     tell(results.facts(), results.text(), as_json=as_json)
     if isinstance(results, Results) and results.failed:
         click.get_current_context().exit(1)

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import click
 
 from hushbid.cli.common import command as make_command
+from hushbid.cli.options import installation, new_password
 from hushbid.cli.serve_demo import log_to_stderr, refuse_with_demo, serve_demo
-from hushbid.cli.server_options import installation, new_password
 from hushbid.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:

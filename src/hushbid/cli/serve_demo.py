@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from hushbid.cli.server_options import HOME
+from hushbid.cli.options import HOME
 from hushbid.errors import InputError, MissingExtra
 
 

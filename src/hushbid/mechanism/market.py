@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Allocation, ReplyRule
-from hushbid.arrays import FloatArray
-from hushbid.disclosure.promises import SMALLEST_LOSS, as_bounds
+from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonnegative, as_number
+from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
-from hushbid.mechanism.fields import as_count, as_nonnegative, as_number
 from hushbid.mechanism.figures import Figures
 from hushbid.mechanism.planning import Planned, plan
 from hushbid.mechanism.population import Group, OutsideOption, Population, TieKey, groups_of, total_weight
@@ -32,8 +31,7 @@ from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected
 from hushbid.mechanism.setting import SETTINGS
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.priors import Grouped, Prior, prior_from_dict
-from hushbid.priors.arrays import to_floats
-from hushbid.priors.numerals import at_most
+from hushbid.wording import at_most
 
 FORMAT, VERSION = "hushbid outcome", 1
 
@@ -185,7 +183,7 @@ class Market:
         """
         if np.ndim(reports) > 1 or np.size(reports) == 0:
             raise InputError(f"reports must be one number per person, at least one, got shape {np.shape(reports)}.")
-        stated: FloatArray = np.atleast_1d(to_floats(reports, "reports", ReportError))
+        stated: FloatArray = np.atleast_1d(as_floats(reports, "reports", ReportError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         found = decide(self.for_people(stated.size), stated, costs, tie_key)
         return Outcome(market=self, **{name: getattr(found, name) for name in Decision.__slots__})

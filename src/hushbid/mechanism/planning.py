@@ -17,9 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_count, as_number
 from hushbid.errors import InputError, MarketError
-from hushbid.mechanism.fields import as_count, as_number
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.setting import CENTRAL
 from hushbid.mechanism.simulation import Estimate, Progress, mean_of, standard_error

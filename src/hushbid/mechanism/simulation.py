@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_count
 from hushbid.errors import InputError
 from hushbid.mechanism.decision import decide
-from hushbid.mechanism.fields import as_count
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
 

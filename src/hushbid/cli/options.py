@@ -1,0 +1,308 @@
+"""Options that several commands share: of a market, of how people are read, and of a server's installation."""
+
+import math
+import re
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from hushbid.errors import InputError
+
+if TYPE_CHECKING:
+    from hushbid.mechanism import Market
+    from hushbid.money import Currency
+    from hushbid.priors.pilot import PriorSource
+    from hushbid.purchase.people import Reading
+
+HOME = "hushbid-server"
+_PASSWORD_BYTES = 15
+_GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
+
+
+def read_bounds(ctx: click.Context, option: click.Parameter, value: str) -> tuple[float, float]:
+    """Two numbers with a comma between them, the smaller first."""
+    from hushbid.arrays import as_bounds
+
+    try:
+        low, high = (float(part) for part in value.split(","))
+    except ValueError:
+        low = high = math.nan
+    try:
+        return as_bounds((low, high))
+    except InputError as problem:
+        allowed = str(problem) if low < high else ""
+        raise click.BadParameter(
+            allowed or f"must be two numbers, the smaller first, such as 0,10; got {value!r}.", ctx, option
+        ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarketOptions:
+    """The market as the command line states it."""
+
+    priors: tuple[str, ...]
+    setting: str | None
+    bounds: tuple[float, float]
+    variance: float | None
+    buyer_weight: float
+    user_weight: float
+    people_may_owe_money: bool
+    outside_option: str
+    max_privacy_loss: float | None
+    currency_code: str | None
+
+    def prior_source(self) -> "PriorSource":
+        """The prior, or the priors by group."""
+        from hushbid.errors import PriorError
+        from hushbid.priors.pilot import PriorSource, prior_option
+
+        matches = [_GROUP.match(text) for text in self.priors]
+        if len(matches) == 1 and matches[0] is None:
+            return prior_option(self.priors[0])
+        groups: dict[str, PriorSource] = {}
+        for text, match in zip(self.priors, matches, strict=True):
+            if match is None or match[1] in groups:
+                raise PriorError(f"--prior given more than once must read group=prior, each group once, got {text!r}.")
+            groups[match[1]] = prior_option(match[2])
+        return PriorSource(
+            priors={name: source.priors[""] for name, source in groups.items()},
+            pilots={name: source.pilots[""] for name, source in groups.items() if source.pilots},
+            files={name: source.files[""] for name, source in groups.items() if source.files},
+            paths=tuple(path for source in groups.values() for path in source.paths),
+        )
+
+    def currency(self) -> "Currency":
+        """What payments are made in."""
+        from hushbid.money import NO_CURRENCY, Currency
+
+        return NO_CURRENCY if self.currency_code is None else Currency.of(self.currency_code)
+
+    def market(self, prior: Any, *, setting: str | None = None) -> "Market":
+        """The market with this prior."""
+        from hushbid.mechanism import Market
+
+        if self.user_weight > 0 and not self.people_may_owe_money:
+            raise InputError(
+                "--user-weight lets people owe money: whoever values the estimate may have to pay for it; leave it at"
+                " 0, or add --people-may-owe-money."
+            )
+        fields: dict[str, Any] = {
+            "setting": setting or self.setting or "central",
+            "bounds": self.bounds,
+            "variance": self.variance,
+            "buyer_weight": self.buyer_weight,
+            "user_weight": self.user_weight,
+            "outside_option": self.outside_option,
+            "max_privacy_loss": self.max_privacy_loss,
+        }
+        return Market(prior=prior, **fields)
+
+
+def market_options(*, setting: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options to a command, which gets them as one argument ``options``."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(**values: Any) -> Any:
+            names = {
+                "priors": "prior",
+                "setting": "setting",
+                "currency_code": "currency",
+                **{name: name for name in _PLAIN},
+            }
+            taken = {field: values.pop(name, None) for field, name in names.items()}
+            return function(options=MarketOptions(**taken), **values)
+
+        wrapped.__doc__ = function.__doc__
+        wrapped.__name__ = function.__name__
+        wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+        for option in reversed(_options(setting)):
+            option(wrapped)
+        return wrapped
+
+    return add
+
+
+def people_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the names of the columns of a file of reports."""
+    for option in (
+        click.option("--group-column", metavar="NAME", help="Column of groups, for priors by group."),
+        click.option(
+            "--sensitivity-column", metavar="NAME", default="sensitivity", show_default=True, help="Of reports."
+        ),
+        click.option("--id-column", metavar="NAME", default="id", show_default=True, help="Column of ids."),
+    ):
+        function = option(function)
+    return function
+
+
+_PLAIN = (
+    "bounds",
+    "variance",
+    "buyer_weight",
+    "user_weight",
+    "people_may_owe_money",
+    "outside_option",
+    "max_privacy_loss",
+)
+
+
+def _options(setting: bool) -> list[Callable[..., Any]]:
+    number = click.FloatRange(min=0.0)
+    positive = click.FloatRange(min=0.0, min_open=True)
+    options = [
+        click.option(
+            "--prior",
+            multiple=True,
+            required=True,
+            metavar="PRIOR",
+            help="What you believe about prices for privacy: uniform:1,2, lognormal:0,0.5, ..., or a file written by"
+            " fit-prior. By group: --prior young=uniform:1,2 --prior old=uniform:2,3.",
+        ),
+        click.option(
+            "--setting",
+            type=click.Choice(["central", "local"]),
+            default="central",
+            show_default=True,
+            help="Who adds the noise: a trusted platform, or everybody's own device.",
+        ),
+        click.option(
+            "--bounds",
+            callback=read_bounds,
+            default="0,1",
+            show_default=True,
+            metavar="LOW,HIGH",
+            help="The public range of the data.",
+        ),
+        click.option(
+            "--variance", type=number, help="Of the data around their mean; without it, the largest the bounds allow."
+        ),
+        click.option(
+            "--buyer-weight",
+            type=positive,
+            default=1.0,
+            show_default=True,
+            help="What one unit of squared error costs you, in money.",
+        ),
+        click.option(
+            "--user-weight",
+            type=number,
+            default=0.0,
+            show_default=True,
+            help="What one unit of squared error costs each person.",
+        ),
+        click.option("--people-may-owe-money", is_flag=True, help="Allow a user weight, under which people may owe."),
+        click.option(
+            "--outside-option",
+            type=click.Choice(["own_data", "estimate"]),
+            default="own_data",
+            show_default=True,
+            help="What somebody who stays out has.",
+        ),
+        click.option("--max-privacy-loss", type=positive, metavar="EPSILON", help="A cap on everybody's privacy loss."),
+        click.option("--currency", metavar="CODE", help="What prices are in: EUR, JPY, KWD, ..."),
+    ]
+    return options if setting else [one for place, one in enumerate(options) if place != 1]
+
+
+# -- how people are read -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """How a population is read, as the command line states it."""
+
+    engine: str
+    spark_master: str | None
+    on_bad_rows: Literal["fail", "drop"]
+    check_ids: Literal["exact", "off"]
+
+    def chosen(self, reports: str) -> "Reading":
+        """How a file is read: by which engine, ``"memory"`` if by none."""
+        from hushbid.engine.large import choose
+        from hushbid.purchase.people import Reading
+
+        if self.spark_master is not None and self.engine not in ("auto", "spark"):
+            raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {self.engine}.")
+        engine = choose(reports, self.engine, master=self.spark_master)
+        return Reading(engine=engine, on_bad_rows=self.on_bad_rows, check_ids=self.check_ids)
+
+
+def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command, which gets them as one argument ``how``."""
+
+    def wrapped(**values: Any) -> Any:
+        taken = {name: values.pop(name) for name in EngineOptions.__slots__}
+        return function(how=EngineOptions(**taken), **values)
+
+    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
+    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        click.option(
+            "--check-ids",
+            type=click.Choice(["exact", "off"]),
+            default="exact",
+            show_default=True,
+            help="Make sure that nobody is there twice.",
+        ),
+        click.option(
+            "--on-bad-rows",
+            type=click.Choice(["fail", "drop"]),
+            default="fail",
+            show_default=True,
+            help="What to do about reports that cannot be priced: stop, naming them, or leave them out.",
+        ),
+        click.option("--spark-master", metavar="URL", help="Start Spark there: local[4], spark://host:7077, yarn, ..."),
+        click.option(
+            "--engine",
+            type=click.Choice(["auto", "memory", "polars", "duckdb", "spark"]),
+            default="auto",
+            show_default=True,
+            help="What reads the reports: memory for small files, otherwise in batches; auto goes by size.",
+        ),
+    ):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+# -- a server ----------------------------------------------------------------------------------------------------------
+
+
+def installation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say which installation is meant."""
+    function = click.option(
+        "--database",
+        envvar="HUSHBID_DATABASE",
+        metavar="URL",
+        help="PostgreSQL by its address, postgresql://USER@HOST/NAME, also from HUSHBID_DATABASE.  [default: SQLite]",
+    )(function)
+    return click.option(
+        "--home",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=HOME,
+        show_default=True,
+        help="The server's folder.",
+    )(function)
+
+
+def refuse_nowhere(home: Path) -> None:
+    """Refuse to look for something in a folder that holds no server; one would be made by looking."""
+    if not home.is_dir() or not any(home.iterdir()):
+        raise InputError(f"{home} holds no server: --home names its folder, and hushbid serve makes one.")
+
+
+def new_password() -> str:
+    """A password that nobody chose: 120 random bits."""
+    return secrets.token_urlsafe(_PASSWORD_BYTES)
+
+
+def asked_password() -> str:
+    """A password from the keyboard, or the first line of what is piped in."""
+    if sys.stdin.isatty():
+        found: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        return found
+    return sys.stdin.readline().rstrip("\r\n")

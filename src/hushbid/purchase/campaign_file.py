@@ -1,0 +1,380 @@
+"""The campaign file: everything a purchase needs, in TOML. docs/reference/campaign-file.md describes every field.
+
+Reading it tells all its problems at once, each with its line and field: a misspelt name, a number out of range, a file
+that is not there, a column that the file does not have.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hushbid.arrays import as_bounds
+from hushbid.disclosure.claim_names import LAST_WAVE
+from hushbid.durable import STREAM
+from hushbid.errors import HushbidError, InputError
+from hushbid.mechanism import Market, buyer_weight_for
+from hushbid.money import NO_CURRENCY, Currency
+from hushbid.priors.pilot import PriorSource, prior_source
+from hushbid.purchase.toml_sections import Problems, Section, is_number
+from hushbid.tables import columns_of
+
+_RESULTS = (
+    *("decisions.csv", "decisions.parquet", "payments.csv", "payments.parquet", "estimate.json", "report.html"),
+    *("record.json", "outcome.json", "summary.json", "decided.json"),
+)
+Kind = Literal["values", "messages", "simulated_values"]
+_LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportsSource:
+    """Where the reports are."""
+
+    file: str
+    """Path, or ``-``."""
+
+    id: str
+    """The column that names people."""
+
+    sensitivity: str
+    """The column of reports."""
+
+    group: str | None
+    """The column of groups, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """Where the data are: values in the central setting, people's own noisy messages in the local one."""
+
+    file: str
+    """Path, or ``-``."""
+
+    id: str
+    """The column that names people."""
+
+    value: str
+    """The column of data."""
+
+    kind: Kind
+    """What the column holds; ``simulated_values`` are made up and get their noise here."""
+
+    late: Literal["paid", "unpaid"] | None
+    """What is paid for data that came after the estimate was drawn; None if the file does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """A campaign file, read and found to be in order."""
+
+    path: Path
+    """The file."""
+
+    name: str
+    """What people call the campaign."""
+
+    quantity: str
+    """What is estimated, as it stands in a sentence."""
+
+    unit: str
+    """The unit of the data; may be empty."""
+
+    wave: int
+    """Which time the same people are asked the same."""
+
+    made_up: bool
+    """Whether nobody in it was promised anything, so that its estimate may be drawn again and again."""
+
+    notices: tuple[str, ...]
+    """Sentences that must stand at the top of the report."""
+
+    prior: PriorSource
+    """What is believed about sensitivities, and since when."""
+
+    market: dict[str, Any]
+    """The market's other fields."""
+
+    currency: Currency
+    """What payments are made in."""
+
+    ceiling: float | None
+    """More than this is not spent, in units of the currency."""
+
+    reports: ReportsSource
+    """Where the reports are."""
+
+    data: DataSource | None
+    """Where the data are; None while nobody has been asked for them."""
+
+    folder: Path
+    """Where results go."""
+
+    decisions_format: Literal["csv", "parquet"]
+    """Of the table of decisions."""
+
+    level: float
+    """How sure the interval is to be."""
+
+    accept_pilot_overlap: bool
+    """Whether a prior fitted on people who report was accepted by name."""
+
+    accept_infinite_loss: bool
+    """Whether losing all privacy was accepted by name."""
+
+    @property
+    def inputs(self) -> list[str | Path]:
+        """Every file that is read."""
+        return [self.path, self.reports.file, *([self.data.file] if self.data else []), *self.prior.paths]
+
+    @property
+    def outputs(self) -> list[Path]:
+        """Every file that may be written."""
+        return [self.folder / name for name in _RESULTS]
+
+    def market_for(self, labels: list[str] | None) -> Market:
+        """The market, for people with these group labels."""
+        return Market(prior=self.prior.prior_for(labels), **self.market)
+
+
+def read_campaign(path: Path) -> Campaign:
+    """Read a campaign file; one error tells everything that is wrong with it."""
+    text = _content(path)
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise InputError(f"{path} is not TOML: {problem}.") from None
+    except RecursionError:
+        raise InputError(f"{path} cannot be read: it is nested too deeply.") from None
+    except ValueError:  # of Python's own: a number of thousands of digits
+        raise InputError(f"{path} cannot be read: a number in it has too many digits.") from None
+    problems = Problems(str(path), text)
+    campaign = _read(Section(values, "", problems), path, problems)
+    problems.refuse()
+    assert campaign is not None
+    return campaign
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} must be UTF-8 text.") from None
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}.") from problem
+
+
+def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
+    home = path.parent
+    name = top.text("name", default=path.stem)
+    quantity = top.text("quantity", default="the mean")
+    unit = top.text("unit")
+    wave, made_up = _wave(top), top.flag("made_up")
+    notices = _texts(top, "notices")
+    market_section = top.section("market", needed=True)
+    market, prior = _market(market_section, home)
+    overlap = market_section.flag("accept_pilot_overlap")
+    infinite = market_section.flag("accept_infinite_loss")
+    market_section.finish()
+    currency, ceiling = _money(top.section("money"))
+    reports = _reports(top.section("reports", needed=True), home, grouped=prior is not None and prior.is_grouped)
+    data = _data(top.section("data"), home, market["setting"], reports) if top.given("data") else None
+    if data is not None and data.file == STREAM and reports.file == STREAM:
+        problems.add("data.file", "cannot be standard input as well as reports.file.")
+    output = top.section("output")
+    folder = home / output.text("folder", default=path.stem)
+    decisions = output.choice("decisions", ("csv", "parquet"), default="csv")
+    level = output.number("level", default=0.95, low=0.0, open_low=True, high=0.999999)
+    output.finish()
+    top.raw("data")
+    top.finish()
+    if folder.exists() and not folder.is_dir():
+        problems.add("output.folder", f"must be a folder, but {folder} is a file.")
+    if prior is None:
+        return None
+    return Campaign(
+        path=path,
+        name=name,
+        quantity=quantity,
+        unit=unit,
+        wave=wave,
+        made_up=made_up,
+        notices=notices,
+        prior=prior,
+        market=market,
+        currency=currency,
+        ceiling=ceiling,
+        reports=reports,
+        data=data,
+        folder=folder,
+        decisions_format="parquet" if decisions == "parquet" else "csv",
+        level=level or 0.95,
+        accept_pilot_overlap=overlap,
+        accept_infinite_loss=infinite,
+    )
+
+
+def _wave(section: Section) -> int:
+    value = section.raw("wave")
+    if value is None and not section.given("wave"):
+        return 1
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_WAVE:
+        return value
+    section.wrong("wave", f"a whole number from 1 to {LAST_WAVE}")
+    return 1
+
+
+def _texts(section: Section, name: str) -> tuple[str, ...]:
+    value = section.raw(name)
+    if value is None:
+        return ()
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    section.wrong(name, 'a list of texts: ["..."]')
+    return ()
+
+
+# -- [market] ----------------------------------------------------------------------------------------------------------
+
+
+def _market(section: Section, home: Path) -> tuple[dict[str, Any], PriorSource | None]:
+    setting = section.choice("setting", ("central", "local"), needed=True, default="central")
+    bounds = _bounds(section)
+    user_weight = section.number("user_weight", default=0.0)
+    variance = section.number("variance", default=None)
+    options: dict[str, Any] = {
+        "setting": setting,
+        "bounds": bounds or (0.0, 1.0),
+        "variance": variance,
+        "buyer_weight": _buyer_weight(section),
+        "user_weight": user_weight,
+        "outside_option": section.choice("outside_option", ("own_data", "estimate"), default="own_data"),
+        "max_privacy_loss": section.number("max_privacy_loss", default=None, open_low=True),
+        "tolerance": section.number("tolerance", default=1e-6, open_low=True, high=0.1),
+    }
+    if bounds and variance and variance > (bounds[1] - bounds[0]) ** 2 / 4.0 * (1.0 + 1e-12):
+        section.problems.add(
+            section.field("variance"), "must not exceed a quarter of the squared width of bounds: no data vary more."
+        )
+    may_owe = section.flag("people_may_owe_money")
+    if user_weight and not section.given("variance"):
+        section.wrong("variance", "stated when user_weight is not 0: a wrong one would make lying or staying out pay")
+    if user_weight and not may_owe:
+        section.problems.add(
+            section.field("user_weight"),
+            "lets people owe money: whoever values the estimate may have to pay for it. Leave it at 0, or write"
+            " people_may_owe_money = true.",
+        )
+    return options, _prior(section, home)
+
+
+def _bounds(section: Section) -> tuple[float, float] | None:
+    value = section.raw("bounds")
+    if isinstance(value, list) and len(value) == 2 and all(is_number(one) for one in value) and value[0] < value[1]:
+        try:
+            return as_bounds(value)
+        except InputError as problem:
+            section.problems.add(section.field("bounds"), str(problem).removeprefix("bounds "))
+            return None
+    section.wrong("bounds", "two numbers, the smaller first: [0, 10]")
+    return None
+
+
+def _buyer_weight(section: Section) -> float:
+    if not isinstance(section.raw("buyer_weight"), dict):
+        return section.number("buyer_weight", needed=True, open_low=True, default=1.0) or 1.0
+    table = section.section("buyer_weight")
+    payment = table.number("payment", needed=True, open_low=True)
+    before = table.number("from_standard_error", needed=True, open_low=True)
+    after = table.number("to_standard_error", needed=True)
+    table.finish()
+    if payment is None or before is None or after is None:
+        return 1.0
+    try:
+        return buyer_weight_for(payment, from_standard_error=before, to_standard_error=after)
+    except InputError as problem:
+        section.problems.add(section.field("buyer_weight"), str(problem))
+        return 1.0
+
+
+def _prior(section: Section, home: Path) -> PriorSource | None:
+    form = section.raw("prior")
+    if form is None:
+        section.wrong("prior", 'a text such as "uniform:1,2", a table with family or file, or a table of groups')
+        return None
+    try:
+        return prior_source(form, folder=home)
+    except HushbidError as problem:
+        section.problems.add(section.field("prior"), str(problem))
+        return None
+
+
+# -- [money], [reports], [data] ----------------------------------------------------------------------------------------
+
+
+def _money(section: Section) -> tuple[Currency, float | None]:
+    ceiling = section.number("ceiling", default=None, open_low=True)
+    code, decimals = section.raw("currency"), section.raw("decimals")
+    section.finish()
+    if code is None and decimals is None:
+        return NO_CURRENCY, ceiling
+    try:
+        return Currency.of(code, decimals), ceiling
+    except InputError as problem:
+        section.problems.add(section.field("currency"), str(problem))
+        return NO_CURRENCY, ceiling
+
+
+def _reports(section: Section, home: Path, *, grouped: bool) -> ReportsSource:
+    file = _file(section, home)
+    group = section.text("group") or None
+    if grouped and group is None:
+        section.wrong("group", "the name of the column that holds people's groups, because market.prior has groups")
+    source = ReportsSource(
+        file=file,
+        id=section.text("id", default="id"),
+        sensitivity=section.text("sensitivity", default="sensitivity"),
+        group=group,
+    )
+    section.finish()
+    _check_columns(section, file, {"id": source.id, "sensitivity": source.sensitivity, "group": group})
+    return source
+
+
+def _data(section: Section, home: Path, setting: str, reports: ReportsSource) -> DataSource:
+    file = _file(section, home)
+    kinds = _LABELS[setting]
+    kind = section.choice("kind", kinds, default=kinds[0])
+    late = section.choice("late", ("paid", "unpaid"))
+    source = DataSource(
+        file=file,
+        id=section.text("id", default=reports.id),
+        value=section.text("value", default="message" if kind == "messages" else "value"),
+        kind="messages" if kind == "messages" else "simulated_values" if kind == "simulated_values" else "values",
+        late="paid" if late == "paid" else "unpaid" if late == "unpaid" else None,
+    )
+    section.finish()
+    _check_columns(section, file, {"id": source.id, "value": source.value})
+    return source
+
+
+def _file(section: Section, home: Path) -> str:
+    name = section.text("file", needed=True)
+    return STREAM if name == STREAM else str(home / name) if name else ""
+
+
+def _check_columns(section: Section, file: str, columns: dict[str, str | None]) -> None:
+    """That the file is there and has the columns; a stream or a pipe, which is read once, is looked at later."""
+    if not file or file == STREAM or (Path(file).exists() and not Path(file).is_file()):
+        return
+    try:
+        there = columns_of(file)
+    except HushbidError as problem:
+        section.problems.add(section.field("file"), str(problem))
+        return
+    for field, column in columns.items():
+        if column is not None and column not in there:
+            shown = ", ".join(map(repr, there[:20])) + (" and more" if len(there) > 20 else "")
+            section.problems.add(section.field(field), f"{file} has no column {column!r}; it has {shown}.")

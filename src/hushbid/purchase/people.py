@@ -1,0 +1,181 @@
+"""Files of people: their reports and their data, read and put side by side."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hushbid.allocation import tie_keys
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray
+from hushbid.errors import DataError, InputError, PriorError, ReportError
+from hushbid.mechanism import Market
+from hushbid.priors import Prior
+from hushbid.tables import ROWS_NOTE, Column, Table, read_table
+
+if TYPE_CHECKING:
+    from hushbid.purchase.campaign_file import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a population is read."""
+
+    engine: str = "memory"
+    """``"memory"`` reads everything at once; else what `hushbid.engine.price` calls an engine."""
+
+    on_bad_rows: Literal["fail", "drop"] = "fail"
+    """What becomes of reports that cannot be priced: stop, naming them, or leave them out."""
+
+    check_ids: Literal["exact", "off"] = "exact"
+    """Whether to make sure that nobody is there twice."""
+
+
+AT_ONCE = Reading()
+"""Everything is read at once and must be in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class People:
+    """Who reported, and what."""
+
+    source: str
+    """What messages call the file."""
+
+    ids: list[str] | None
+    """Names, unique; None if the file has none."""
+
+    id_column: Column
+    """The names as they stood in the file, or row numbers: what is written beside each decision."""
+
+    reports: FloatArray
+    """Sensitivities."""
+
+    groups: list[str] | None
+    """Group labels, if there are any."""
+
+    dropped: int = 0
+    """How many rows were left out because they cannot be priced."""
+
+    def __len__(self) -> int:
+        return self.reports.size
+
+    def tie_keys(self, market: Market) -> HashArray | None:
+        """The order among equals, by a hash of ids: rows may be sorted by what they hold."""
+        if not market.identity_decides:
+            return None
+        if self.ids is None:
+            raise InputError(
+                f"{self.source} must have a column of ids: in the local setting, and without variance, identity decides"
+                " who is bought from among equals."
+            )
+        if "" in self.ids or len(set(self.ids)) < len(self.ids):
+            raise InputError(
+                f"{self.source} must name everybody once: identity decides who is bought from among equals, but an id"
+                " is missing or repeated."
+            )
+        return tie_keys(self.ids)
+
+
+def read_people(
+    file: str,
+    *,
+    id_column: str,
+    sensitivity: str,
+    group: str | None,
+    priors: Mapping[str, Prior] | None = None,
+    reading: Reading = AT_ONCE,
+    ids_needed: bool = True,
+) -> People:
+    """Reports from a file. Every problem names rows, never what stands in them.
+
+    Rows that the ``priors`` (by group, or one under any name) cannot price are left out and counted if ``reading`` says
+    so.
+    """
+    needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group is not None else [])]
+    found = read_table(file, needed=needed, optional=[id_column])
+    dropped = 0
+    if reading.on_bad_rows == "drop":
+        good = _can_be_priced(found, sensitivity, group, priors or {})
+        found, dropped = found.only(good), int(np.count_nonzero(~good))
+        if found.rows == 0:
+            raise ReportError(f"{found.source}: no row can be priced.")
+    reports = found.numbers(sensitivity, error=ReportError)
+    ids = (
+        None
+        if id_column not in found
+        else found.keys(id_column)
+        if reading.check_ids == "exact"
+        else found.ids(id_column)
+    )
+    groups = None if group is None else _groups(found, group)
+    shown = found.columns[id_column] if ids is not None else found.numbered
+    return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups, dropped=dropped)
+
+
+def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Mapping[str, Prior]) -> BoolArray:
+    """Which rows hold a number of at least the smallest report, and a known group where there are groups."""
+    smallest = {name: prior.smallest_report for name, prior in priors.items()}
+    if group is None:
+        low = np.full(found.rows, min(smallest.values()))
+    else:
+        low = np.array([smallest.get(label, math.nan) for label in found.texts(group)])
+    return np.asarray(found.readable_numbers(sensitivity) >= low)
+
+
+def _groups(found: Table, name: str) -> list[str]:
+    labels = found.texts(name)
+    if "" in labels:
+        raise InputError(f"{found.source}: column {name!r} must hold a group, but row {labels.index('')} does not.")
+    return labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Delivered:
+    """The data of those who reported, in their order."""
+
+    data: Any
+    """Floats with NaN, or messages with None, where nothing was delivered."""
+
+    strangers: int
+    """How many rows belonged to people who did not report; they are not used."""
+
+
+def read_data(file: str, people: People, *, id_column: str, value: str, kind: "Kind") -> Delivered:
+    """Everybody's datum or message, in the order of the reports; missing where somebody is not in the file."""
+    found = read_table(file, needed=[value] if people.ids is None else [id_column, value])
+    if people.ids is None and found.rows != len(people):
+        raise InputError(
+            f"{found.source} must have one row for each of the {len(people)} people, in the order of their reports,"
+            f" which had no ids; it has {found.rows}."
+        )
+    places = np.arange(len(people)) if people.ids is None else _places(found, id_column, people.ids)
+    if (places < 0).all():
+        raise InputError(f"{found.source}: nobody in column {id_column!r} is among the ids of {people.source}.")
+    strangers = found.rows - int((places >= 0).sum())
+    if kind == "messages":
+        texts = found.texts(value)
+        return Delivered(data=[texts[place] or None if place >= 0 else None for place in places], strangers=strangers)
+    numbers = found.numbers(value, error=DataError, may_be_missing=True)
+    return Delivered(data=np.where(places >= 0, numbers[places], math.nan), strangers=strangers)
+
+
+def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
+    """The row of each person in the table, −1 where she is not in it."""
+    keys = found.keys(id_column)
+    if keys == ids:
+        return np.arange(len(ids))
+    rows = {key: row for row, key in enumerate(keys)}
+    return np.array([rows.get(key, -1) for key in ids], dtype=np.intp)
+
+
+@contextmanager
+def rows_of(source: str) -> Iterator[None]:
+    """Say of which file the rows are that a message names."""
+    try:
+        yield
+    except (ReportError, DataError, PriorError) as problem:
+        sentence = str(problem).rstrip(".")
+        raise type(problem)(f"{source}: {sentence} ({ROWS_NOTE}).") from problem

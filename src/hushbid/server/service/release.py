@@ -1,0 +1,202 @@
+"""The one estimate: deliveries stop, noise is drawn once, everybody's receipt is fixed, the key is destroyed.
+
+The estimate is drawn into the claims folder under the campaign's name, before anything of it is stored in the database;
+whoever draws again for the same campaign, after a crash or on a restored database, gets that one. The database can hold
+one release per campaign, and only a campaign that is ``releasing`` becomes ``released``, once.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from hushbid.disclosure import Release, ReleasePlan, release_plan
+from hushbid.disclosure.claims import stored
+from hushbid.errors import Conflict, NothingDelivered
+from hushbid.mechanism import Outcome
+from hushbid.receipts.merkle import Tree
+from hushbid.record import Record
+from hushbid.server.domain import rules
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.views import JobView
+from hushbid.server.service import ending
+from hushbid.server.service.context import Desk
+from hushbid.server.service.decision import new_job, refuse_running
+from hushbid.server.service.delivering import opened
+from hushbid.server.service.margins import shown_release
+from hushbid.server.service.receipts import tree_over
+from hushbid.server.service.standing import mark_standing, release_name, require_standing
+from hushbid.server.store import campaigns, events, jobs, ledger, participants
+from hushbid.server.store.transaction import Transaction
+
+_AT_ONCE = 1000
+_STEPS = ("reading data", "drawing the estimate", "storing what everybody lost", "making receipts")
+_NOBODY = "Everybody from whom data were bought dropped out, so there is no estimate."
+
+
+def start(tx: Transaction, campaign_id: str, *, accept_nobody: bool) -> JobView:
+    """Stop deliveries and begin the release; begins again if the last attempt failed."""
+    campaign = campaigns.get(tx.connection, campaign_id)
+    if campaign.state is CampaignState.RELEASING:
+        refuse_running(tx, campaign_id)
+    else:
+        rules.require_state(campaign, CampaignState.DELIVERING, to="release an estimate")
+        delivered = participants.count(tx.connection, campaign_id, ParticipantState.DELIVERED)
+        deadline = campaign.settings.deliver_by
+        if not delivered and not accept_nobody and (deadline is None or tx.now < deadline):
+            raise Conflict("Nobody has delivered yet: wait, or accept by name that there will be no estimate.")
+        claim(tx, campaign, delivered)
+    return new_job(tx, campaign_id, "release", _STEPS[0])
+
+
+def claim(tx: Transaction, campaign: Campaign, delivered: int) -> None:
+    """From now on nobody delivers or withdraws, and nothing leads back."""
+    campaigns.step(tx.connection, campaign, CampaignState.RELEASING)
+    events.append(tx, campaign.id, "release-claimed", {"delivered": delivered})
+
+
+def run(desk: Desk, job: JobView) -> None:
+    """Draw, store and show; all of it may be done again after a crash."""
+    with desk.read() as connection:
+        campaign = campaigns.get(connection, job.campaign)
+        if campaign.state is not CampaignState.RELEASING:
+            return
+        record = campaigns.record_of(connection, campaign.id)
+        found = {one.id: one for one in participants.everybody(connection, campaign.id)}
+    assert record.ids is not None
+    # in the record's order, which the promises are in
+    people = [found[name] for name in record.ids]
+    release = _drawn(desk, job, campaign, record, people)
+    desk.context.crash("release.drawn")
+    _store(desk, job, record, people, release)
+    _progress(desk, job, 3)
+    over = CampaignState.UNDELIVERED if release is None else CampaignState.RELEASED
+    with desk.read() as connection:
+        everybody = participants.everybody(connection, campaign.id)
+    # receipts over everybody, also those who never reported
+    tree = tree_over(replace(campaign, state=over), everybody)
+    if release is None:
+        desk.write("release.finish", lambda tx: _finish_nothing(tx, job, campaign, tree))
+    else:
+        whole = record.with_release(replace(release, key=record.outcome_key))
+        content = campaigns.packed(whole)
+        desk.write("release.finish", lambda tx: _finish(tx, job, campaign, whole, content, people=everybody, tree=tree))
+    # nothing is kept longer than was promised
+    if release is None or campaign.settings.retention_days == 0:
+        ending.destroy_key(desk, campaign.id)
+
+
+def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people: list[Participant]) -> Release | None:
+    """The estimate that stands for this campaign, drawn now if there was none; None if nobody delivered."""
+    context, name = desk.context, release_name(campaign.id)
+    require_standing(context.home, name)
+    # drawn before: that one, without opening anybody's value
+    before = stored(context.home.claims, name)
+    if before is not None:
+        mark_standing(context.home, name)
+        return Release.from_dict(before)
+    plan = _plan(campaign, record.outcome)
+    # the only place where values are opened
+    data = [opened(context, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people]
+    context.crash("release.read")
+    _progress(desk, job, 1)
+    try:
+        release = release_plan(plan, data, claims=context.home.claims)
+    except NothingDelivered:
+        return None
+    mark_standing(context.home, name)
+    return release
+
+
+def _plan(campaign: Campaign, outcome: Outcome) -> ReleasePlan:
+    """The promises, under the campaign's name: two campaigns with equal promises are still two."""
+    return ReleasePlan.of(
+        outcome.privacy_loss,
+        setting=outcome.market.setting,
+        bounds=outcome.market.bounds,
+        variance=outcome.market.stated_variance,
+        key=release_name(campaign.id),
+    )
+
+
+def _progress(desk: Desk, job: JobView, step: int) -> None:
+    desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step=_STEPS[step], done=0, total=1))
+
+
+def _store(desk: Desk, job: JobView, record: Record, people: list[Participant], release: Release | None) -> None:
+    """Store what everybody really lost and who dropped out, some at a time; from the release, not from the database.
+
+    A restored database may have forgotten that somebody delivered; the release has not.
+    """
+    promised = record.outcome.privacy_loss.tolist()
+    losses = [None] * len(people) if release is None else release.privacy_loss.tolist()
+    dropped = set(range(len(people))) if release is None else set(release.dropped_out)
+    rows = []
+    for row, one in enumerate(people):
+        state = one.state
+        # who withdrew stays so
+        if promised[row] > 0.0 and state is not ParticipantState.WITHDRAWN:
+            state = ParticipantState.DROPPED if row in dropped else ParticipantState.DELIVERED
+        rows.append({"id": one.id, "state": state.value, "delivered_loss": losses[row]})
+    for start_row in range(0, len(rows), _AT_ONCE):
+        part = rows[start_row : start_row + _AT_ONCE]
+        done = start_row + len(part)
+
+        def store(tx: Transaction, part: list[dict[str, Any]] = part, done: int = done) -> None:
+            participants.change_rows(tx.connection, part)
+            jobs.change(tx.connection, job.id, step=_STEPS[2], done=done, total=len(rows))
+
+        desk.write("release.store", store)
+
+
+def _finish(
+    tx: Transaction,
+    job: JobView,
+    campaign: Campaign,
+    record: Record,
+    content: bytes,
+    *,
+    people: list[Participant],
+    tree: Tree,
+) -> None:
+    """Let the estimate be seen."""
+    assert record.release is not None
+    over = replace(campaign, state=CampaignState.RELEASED)
+    named = ending.sealed(tx, over, "released", {"record": record.hash}, tree=tree)
+    campaigns.step(tx.connection, campaign, CampaignState.RELEASED, released_at=tx.at, **named)
+    campaigns.put_record(tx.connection, campaign.id, content)
+    campaigns.put_release(tx.connection, campaign.id, shown_release(record.release), tx.at)
+    # locally each delivery was entered when it was sent
+    if campaign.settings.setting == "central":
+        _write_ledger(tx, campaign, people)
+    else:
+        ledger.free(tx.connection, campaign.id, kind="promised")
+    if campaign.settings.retention_days == 0:
+        participants.erase_deliveries(tx.connection, campaign.id)
+    ending.finish_job(tx, job.id)
+
+
+def _finish_nothing(tx: Transaction, job: JobView, campaign: Campaign, tree: Tree) -> None:
+    """Nobody delivered: the campaign is over without an estimate."""
+    over = replace(campaign, state=CampaignState.UNDELIVERED)
+    named = ending.sealed(tx, over, "undelivered", {}, tree=tree)
+    campaigns.step(tx.connection, campaign, CampaignState.UNDELIVERED, reason=_NOBODY, **named)
+    ledger.free(tx.connection, campaign.id, kind="promised")
+    ending.finish_job(tx, job.id)
+
+
+def _write_ledger(tx: Transaction, campaign: Campaign, people: list[Participant]) -> None:
+    """What was promised becomes what was really lost; nothing for those whose data were not used."""
+    ledger.free(tx.connection, campaign.id)
+    lost = [
+        {
+            "person_id": one.person_id,
+            "campaign_id": campaign.id,
+            "title": campaign.settings.title,
+            "kind": "delivered",
+            "amount": one.delivered_loss,
+            "at": tx.at,
+        }
+        for one in people
+        if one.person_id is not None and one.delivered_loss
+    ]
+    ledger.put(tx.connection, lost)

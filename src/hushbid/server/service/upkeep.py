@@ -1,0 +1,148 @@
+"""What happens before the server answers anybody: tying folder and database together, taking up what a crash left.
+
+If the database was restored from a backup, the claims folder may know more than the database:
+
+- a campaign was decided that the database has forgotten, or believes to be undecided: its promises go into the ledger,
+  so that nobody's total falls behind, and the campaign is cancelled, because no second decision may be made;
+- an estimate was drawn that the database believes to be still to come: that very estimate is shown;
+- a key was destroyed for a campaign that the database believes to be running: it is cancelled;
+- somebody withdrew whose report or data the database still holds: they are erased again.
+
+The other way round, a claim that is missing although something was decided or drawn is never made anew: the server does
+not start.
+"""
+
+from functools import partial
+
+from sqlalchemy import Connection, insert, select
+
+from hushbid.disclosure.claims import stored
+from hushbid.errors import CampaignError
+from hushbid.server.domain.entities import Campaign
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.views import JobView
+from hushbid.server.installation import Home
+from hushbid.server.service import decision, ending, release
+from hushbid.server.service.context import Desk
+from hushbid.server.service.margins import shown_release
+from hushbid.server.service.participation import withdrawn
+from hushbid.server.service.standing import (
+    all_withdrawn,
+    decided,
+    decision_name,
+    release_stands,
+    require_all_standing,
+)
+from hushbid.server.store import campaigns, jobs, ledger, participants
+from hushbid.server.store.schema import installation
+from hushbid.server.store.transaction import Transaction
+
+_GAVE = (ParticipantState.REPORTED, ParticipantState.PROMISED, ParticipantState.DELIVERED)
+_UNDECIDED = (CampaignState.DRAFT, CampaignState.REPORTING)
+_GONE = "The database was restored from a backup made before the campaign ended, and the key to its data is destroyed."
+
+
+def bind_installation(connection: Connection, home: Home) -> None:
+    """Make a new database this folder's, and refuse one that belongs to another folder.
+
+    The folder holds the claims: a database that came without its own could be made to release twice.
+    """
+    known = connection.execute(select(installation.c.value).where(installation.c.name == "home")).scalar()
+    if known is None:
+        connection.execute(insert(installation).values(name="home", value=home.name()))
+    elif known != home.name():
+        raise CampaignError(
+            "The database belongs to the folder of another installation, whose keys and claims it needs: start the"
+            " server with that folder."
+        )
+
+
+def take_up(desk: Desk) -> list[JobView]:
+    """Bring the database in line with what stands outside it; returns the jobs that are to be run again."""
+    with desk.read() as connection:
+        known = {campaign.id: campaign for campaign in campaigns.in_states(connection, *CampaignState)}
+        entered = ledger.campaigns_known(connection)
+    require_all_standing(desk.context.home, known.values())
+    # decisions outside that the database does not know
+    for campaign_id in decided(desk.context.home):
+        campaign = known.get(campaign_id)
+        if campaign is None and campaign_id not in entered:
+            desk.write("restore", partial(_remember, desk=desk, campaign_id=campaign_id))
+        elif campaign is not None and campaign.state in _UNDECIDED:
+            desk.write("restore", partial(_cancel_undecided, desk=desk, campaign=campaign))
+    # withdrawals and destroyed keys that it does not know
+    for campaign in known.values():
+        take_up_withdrawals(desk, campaign)
+        take_up_delivering(desk, campaign)
+    with desk.read() as connection:
+        # releases of earlier versions
+        bare = campaigns.released_without_margin(connection)
+    if bare:
+        desk.write("restore", partial(_state_margins, released=bare))
+    with desk.read() as connection:
+        return jobs.running(connection)
+
+
+def take_up_withdrawals(desk: Desk, campaign: Campaign) -> None:
+    """Let withdrawals take effect that the database has forgotten."""
+    if campaign.state not in (CampaignState.REPORTING, CampaignState.DELIVERING):
+        return
+    marked = all_withdrawn(desk.context.home)
+    if not marked:
+        return
+    with desk.read() as connection:
+        gave = participants.everybody(connection, campaign.id, *_GAVE)
+    for participant in gave:
+        if participant.id in marked:
+            desk.write("withdraw", partial(withdrawn, campaign=campaign, participant=participant))
+
+
+def take_up_delivering(desk: Desk, campaign: Campaign) -> JobView | None:
+    """If the campaign's estimate was drawn before, show that one; if its key was destroyed before, it is over."""
+    if campaign.state is not CampaignState.DELIVERING:
+        return None
+    if release_stands(desk.context.home, campaign.id):
+        return desk.write("restore", partial(_release_again, campaign=campaign))
+    if desk.context.vault.was_destroyed(campaign.id):
+        desk.write("restore", partial(ending.cancelled, campaign=campaign, reason=_GONE))
+    return None
+
+
+def _state_margins(tx: Transaction, released: list[str]) -> None:
+    """Say how far off older estimates may be, from their records: they were stored without it."""
+    for campaign_id in released:
+        release = campaigns.record_of(tx.connection, campaign_id).release
+        assert release is not None
+        campaigns.change_release(tx.connection, campaign_id, shown_release(release))
+
+
+def _cancel_undecided(tx: Transaction, desk: Desk, campaign: Campaign) -> None:
+    ending.cancelled(tx, campaign, decision.RESTORED)
+    _remember(tx, desk, campaign.id)
+
+
+def _remember(tx: Transaction, desk: Desk, campaign_id: str) -> None:
+    """Write the promises of a forgotten decision into the ledger."""
+    decision = stored(desk.context.home.claims, decision_name(campaign_id))
+    if decision is None or not decision["people"]:
+        return
+    # by identity: the person may have been forgotten too
+    persons = ledger.persons_of(tx.connection, list(decision["people"]), tx.at)
+    rows = [
+        {
+            "person_id": persons[identity],
+            "campaign_id": campaign_id,
+            "title": decision["title"],
+            "kind": "promised",
+            "amount": loss,
+            "at": tx.at,
+        }
+        for identity, loss in decision["people"].items()
+    ]
+    ledger.put(tx.connection, rows)
+
+
+def _release_again(tx: Transaction, campaign: Campaign) -> JobView:
+    delivered = participants.count(tx.connection, campaign.id, ParticipantState.DELIVERED)
+    release.claim(tx, campaign, delivered)
+    return decision.new_job(tx, campaign.id, "release", "taking up again")

@@ -1,0 +1,200 @@
+"""The one thread that changes anything, with group commit.
+
+Operations queue up. The writer takes all that are waiting, runs them in one transaction, commits once, and only then
+answers: an acknowledgement always follows the commit that makes it durable, and a commit is shared by everybody who
+waited for it. An operation that is refused undoes its own changes only, by a savepoint; the frequent ones do without,
+because they check everything before they write. Should one of those fail while it writes, the whole group is undone and
+every operation is run again in a transaction of its own; so it is if the connection was lost before the commit. If a
+commit fails, nobody is told that anything happened.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy import RootTransaction
+from sqlalchemy.exc import SQLAlchemyError
+
+from hushbid.errors import HushbidError, ServerFailed
+from hushbid.server.failpoints import Crash, no_crash
+from hushbid.server.store import participants
+from hushbid.server.store.database import Database
+from hushbid.server.store.transaction import Clock, Memory, Transaction
+
+T = TypeVar("T")
+_MOST_AT_ONCE = 256
+_UNKNOWN = "The database failed, and it is not known whether the change was made: ask again."
+_NOT_MADE = "The database failed, and the change was not made: ask again."
+
+
+@dataclass(slots=True)
+class _Waiting:
+    name: str
+    operation: Callable[[Transaction], Any]
+    future: "Future[Any]"
+    checks_first: bool
+    secret: str | None
+    result: Any = None
+    refused: Exception | None = None
+
+
+class _RunAgain(Exception):
+    """The transaction could not be brought to its commit: nothing of it was done."""
+
+
+class Writer:
+    """Runs operations one after the other, durably."""
+
+    def __init__(self, database: Database, *, clock: Clock, crash: Crash = no_crash) -> None:
+        self._database = database
+        self._clock = clock
+        self._crash = crash
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._closing = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="hushbid-writer", daemon=True)
+        self._thread.start()
+
+    def submit(
+        self, name: str, operation: Callable[[Transaction], T], *, checks_first: bool = False, secret: str | None = None
+    ) -> "Future[T]":
+        """Queue an operation; the future's result is there when its changes are durable.
+
+        One that ``checks_first`` sets ``Transaction.wrote`` when it begins to write, and refuses nothing from then on.
+        The people behind the ``secret`` of all operations of a group are read together.
+        """
+        future: Future[T] = Future()
+        with self._closing:
+            if self._closed:
+                future.set_exception(ServerFailed("The server is shutting down."))
+            else:
+                self._queue.put(_Waiting(name, operation, future, checks_first, secret))
+        return future
+
+    def run(self, name: str, operation: Callable[[Transaction], T]) -> T:
+        """Run an operation and wait until its changes are durable."""
+        return self.submit(name, operation).result()
+
+    def close(self) -> None:
+        """Finish what is queued, and stop."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
+
+    # -- the thread ----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        stop = False
+        while not stop:
+            first = self._queue.get()
+            group, stop = ([], True) if first is None else ([first], False)
+            # whoever waits by now shares the commit
+            while not stop and len(group) < _MOST_AT_ONCE:
+                try:
+                    more = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                stop = more is None
+                if more is not None:
+                    group.append(more)
+            # who has given up waiting before it began is left out
+            group = [one for one in group if one.future.set_running_or_notify_cancel()]
+            if group:
+                self._together(group)
+
+    def _together(self, group: list[_Waiting]) -> None:
+        try:
+            self._commit(group)
+        except _RunAgain:  # one spoiled it for all: each in a transaction of its own
+            for one in group:
+                self._alone(one)
+
+    def _alone(self, one: _Waiting) -> None:
+        one.result = one.refused = None
+        try:
+            self._commit([one])
+        except _RunAgain as problem:
+            self._tell([one], ServerFailed(_NOT_MADE), problem.__cause__)
+
+    def _commit(self, group: list[_Waiting]) -> None:
+        """Run operations in one transaction and answer them; `_RunAgain` if nothing was done, so that one may."""
+        try:
+            # step 1: a transaction, on a new connection if the old one was lost
+            if not self._database.is_connected:
+                self._database.reconnect()
+            transaction = self._database.writer.begin()
+        except (HushbidError, SQLAlchemyError) as problem:
+            told = problem if isinstance(problem, HushbidError) else ServerFailed(_NOT_MADE)
+            self._tell(group, told, problem.__cause__)
+            return
+        try:
+            # step 2: every operation in turn, reads and writes shared
+            memory = Memory()
+            participants.recall(self._database.writer, memory, (one.secret for one in group if one.secret is not None))
+            for one in group:
+                self._one(one, memory)
+            memory.write(self._database.writer)
+            self._pass(group, "before-commit")
+        except Exception as problem:
+            # nothing was made durable
+            self._undo(transaction)
+            raise _RunAgain from problem
+        try:
+            # step 3: one commit for all
+            transaction.commit()
+        except Exception as problem:  # noqa: BLE001 - whatever it was, nobody knows whether the commit was made
+            self._database.disconnect()
+            self._tell(group, ServerFailed(_UNKNOWN), problem)
+            return
+        # step 4: only now the answers
+        self._pass(group, "after-commit")
+        for one in group:
+            if one.refused is None:
+                one.future.set_result(one.result)
+            else:
+                one.future.set_exception(one.refused)
+
+    def _undo(self, transaction: RootTransaction) -> None:
+        try:
+            transaction.rollback()
+        except SQLAlchemyError:
+            self._database.disconnect()
+
+    def _one(self, one: _Waiting, memory: Memory) -> None:
+        """Run one operation: its result or its refusal."""
+        connection = self._database.writer
+        tx = Transaction(connection, self._clock(), memory)
+        if one.checks_first:  # refused before it wrote anything: nothing to undo
+            try:
+                one.result = one.operation(tx)
+            except Exception as problem:
+                if tx.wrote or isinstance(problem, SQLAlchemyError):
+                    raise
+                one.refused = problem
+            return
+        memory.write(connection)
+        # others' changes are before it, so that its end does not undo them
+        connection.exec_driver_sql("SAVEPOINT operation")
+        try:
+            one.result = one.operation(tx)
+            memory.write(connection)
+        except Exception as problem:  # noqa: BLE001 - it is the caller's; only this operation is undone
+            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
+            one.refused = problem
+        connection.exec_driver_sql("RELEASE SAVEPOINT operation")
+        memory.forget()
+
+    def _pass(self, group: list[_Waiting], when: str) -> None:
+        for one in group:
+            if one.refused is None:
+                self._crash(f"{one.name}.{when}")
+
+    def _tell(self, group: list[_Waiting], told: Exception, cause: BaseException | None) -> None:
+        told.__cause__ = cause
+        for one in group:
+            one.future.set_exception(told)

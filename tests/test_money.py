@@ -1,0 +1,79 @@
+"""Currencies with 0, 2 and 3 decimals, and rounding that never takes from a participant."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushbid.errors import InputError
+from hushbid.mechanism import Market
+from hushbid.money import DECIMALS, NO_CURRENCY, Currency, with_rounding
+from hushbid.priors import Uniform
+from hushbid.purchase.deciding import decide
+from hushbid.purchase.people import People
+from hushbid.report import build_report
+
+
+@pytest.mark.parametrize(("code", "decimals"), [("JPY", 0), ("EUR", 2), ("KWD", 3)])
+@given(amounts=st.lists(st.floats(-1e9, 1e9, allow_subnormal=True), min_size=1, max_size=20))
+def test_rounding_is_up_exactly_and_by_less_than_one_minor_unit(code: str, decimals: int, amounts: list[float]) -> None:
+    currency = Currency.of(code)
+    assert currency.decimals == decimals
+    minor = currency.minor_units(np.array(amounts))
+    for amount, units in zip(amounts, minor.tolist(), strict=True):
+        excess = units - Fraction(amount) * 10**decimals
+        assert 0 <= excess < 1
+
+
+@pytest.mark.parametrize(("code", "coin"), [("JPY", 1.0), ("EUR", 0.01), ("KWD", 0.001)])
+def test_a_misreport_gains_at_most_one_coin_more(code: str, coin: float) -> None:
+    assert with_rounding(0.5, Currency.of(code).decimals) == pytest.approx(0.5 + coin)
+
+
+def test_amounts_are_written_as_people_write_them() -> None:
+    assert Currency.of("EUR").text(-123456) == "EUR -1,234.56"
+    assert Currency.of("JPY").text_of(1499.2) == "JPY 1,500"
+    assert Currency.of("KWD").text(7) == "KWD 0.007"
+    assert NO_CURRENCY.text(183) == "1.83"
+    assert Currency.of("EUR").text_of(float("inf")) == "unlimited"
+
+
+@pytest.mark.parametrize(
+    ("code", "decimals", "told"),
+    [
+        ("euro", None, "three capital letters"),
+        (3, None, "three capital letters"),
+        ("ABC", None, "not an ISO 4217 code"),
+        ("ABC", 9, "from 0 to 6"),
+        ("ABC", True, "from 0 to 6"),
+        ("EUR", 3, "must be 2 for EUR"),
+    ],
+)
+def test_an_unknown_currency_is_refused(code: str, decimals: int | None, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Currency.of(code, decimals)
+
+
+def test_a_currency_of_ones_own_may_be_declared() -> None:
+    assert Currency.of("ABC", 4).per_unit == 10_000
+
+
+def test_the_list_holds_each_code_once() -> None:
+    assert len(DECIMALS) > 150
+    assert set(DECIMALS.values()) == {0, 2, 3, 4}
+    assert all(len(code) == 3 and code.isupper() for code in DECIMALS)
+
+
+@pytest.mark.parametrize("cap", [0.43, 0.43 * (1 + 1e-12), 0.4349, 0.99 + 1e-13, 12.0])
+def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is_one(cap: float) -> None:
+    reports = np.array([0.1, 0.2, 0.9])
+    people = People(source="x", ids=None, id_column=[0, 1, 2], reports=reports, groups=None)
+    market = Market(prior=Uniform(0, 1), buyer_weight=1e6, user_weight=0, max_privacy_loss=cap)
+    purchase = decide(people, market, Currency.of("EUR"))
+    told = purchase.facts()["largest_privacy_loss"]
+    assert told >= purchase.outcome.privacy_loss.max() == cap
+    assert told == build_report(purchase.outcome).privacy.largest
+    shown = float(purchase.text().partition("nobody loses more than ε = ")[2].partition(".\n")[0])
+    assert shown >= cap
