@@ -105,10 +105,10 @@ def plan(
     name, value = ("target_mse", target_mse) if budget is None else ("budget", budget)
     target = as_number(value, name)
     if not 0.0 < target < math.inf:
-        raise InputError(f"{name} must be positive and finite, got {value}.")
+        raise InputError(f"{name} must be positive and finite, got {value}.", field=name)
     repetitions = as_count(repetitions, "repetitions", least=_FEWEST)
     if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
+        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.", field="rng")
     search = _Search("payment" if target_mse is None else "mse", target, repetitions, rng, progress)
     return search.for_number(for_people) if n is None else search.for_weight(for_people(n))
 
@@ -239,7 +239,8 @@ class _Search:
             name = "target_mse" if self.kind == "mse" else "budget"
             raise MarketError(
                 f"{name} must be above {least:.6g}, the least with this buyer_weight however many people there are, got"
-                f" {self.value:g}."
+                f" {self.value:g}.",
+                field=name,
             )
 
     def _refuse_impossible(self, population: Population, campaigns: list[FloatArray]) -> None:
@@ -250,14 +251,16 @@ class _Search:
             least = population.best_estimate(np.full(n, population.cap))[1] * population.unit
             if not self.value > least:
                 raise MarketError(
-                    f"target_mse must be above {least:g}, the least possible with {n} people, got {self.value:g}."
+                    f"target_mse must be above {least:g}, the least possible with {n} people, got {self.value:g}.",
+                    field="target_mse",
                 )
         elif population.cares:
             least = float(self._figure(replace(population, buyer_weight=0.0), campaigns).mean())
             if not self.value > least:
                 raise MarketError(
                     f"budget must be above {least:g}, what {n} people are paid even if the buyer does not care about"
-                    f" the error, got {self.value:g}."
+                    f" the error, got {self.value:g}.",
+                    field="budget",
                 )
 
     def _result(self, population: Population, solved_for: Literal["buyer_weight", "n"], answer: Estimate) -> Planned:

@@ -50,7 +50,9 @@ def groups_of(prior: Prior | Grouped, people: int | None) -> tuple[Group, ...]:
             none = np.zeros(0, dtype=np.intp)
             return tuple(Group(name=name, prior=one, rows=none) for name, one in prior.priors.items())
         if len(prior) != people:
-            raise InputError(f"n must be the number of labels of the grouped prior, {len(prior)}, got {people}.")
+            raise InputError(
+                f"n must be the number of labels of the grouped prior, {len(prior)}, got {people}.", field="n"
+            )
         return tuple(Group(name=name, prior=one, rows=rows) for name, one, rows in prior.groups)
     return (Group(name="", prior=prior, rows=np.arange(people or 0)),)
 

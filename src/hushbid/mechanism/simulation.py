@@ -84,7 +84,7 @@ class Simulation:
     def quantile(self, name: str, level: float = 0.95) -> Estimate:
         """A quantile of one of the arrays, by name; the interval comes from order statistics and assumes nothing."""
         if not 0.0 < level < 1.0:
-            raise InputError(f"level must be between 0 and 1, got {level}.")
+            raise InputError(f"level must be between 0 and 1, got {level}.", field="level")
         return _quantile_of(self._array(name), level)
 
     def summary(self) -> str:
@@ -110,7 +110,7 @@ class Simulation:
     def _array(self, name: str) -> FloatArray:
         names = [field for field in self.__slots__ if isinstance(getattr(self, field), np.ndarray)]
         if name not in names:
-            raise InputError(f"name must be one of {', '.join(names)}, got {name!r}.")
+            raise InputError(f"name must be one of {', '.join(names)}, got {name!r}.", field="name")
         array: FloatArray = getattr(self, name)
         return array
 
