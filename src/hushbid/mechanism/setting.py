@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from hushbid.allocation.certificate import central_lower_bound, local_lower_bound
+from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
 from hushbid.arrays import FloatArray
 
 SettingName = Literal["central", "local"]
