@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
+from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_floats, as_nonnegative, as_number
 from hushbid.disclosure.promises import SMALLEST_LOSS, refuse_unreleasable
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
@@ -105,9 +106,7 @@ class Market:
         if self.variance is not None:
             object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
         if isinstance(self.variance, np.ndarray) and self.setting == "local":
-            raise InputError(
-                "variance must be one number in the local setting: one per person is an open problem there."
-            )
+            raise InputError(ONE_LOCAL_VARIANCE)
         if self.buyer_weight == 0.0 and not np.any(self.user_weight):
             raise InputError("buyer_weight and user_weight must not all be 0: nobody would care about the estimate.")
         if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
