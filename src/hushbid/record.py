@@ -5,7 +5,7 @@ Version 1 is a JSON object (docs/reference/record.md describes every field)::
     format, version      "hushbid record", 1
     outcome              the market, everybody's report, and every decision, as `Outcome.to_dict` gives them
     outcome_key          a hash of the outcome, by which a release says that it belongs to it
-    lower_bound          no decision can have a lower objective (see `hushbid.allocation.certificate`)
+    lower_bound          no decision can have a lower objective (see `hushbid.allocation.lower_bounds`)
     totals               control totals: the exact sum of every column
     people               ids and group labels; each may be null
     money                payments in whole minor units of a currency, or null
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.certificate import central_lower_bound, local_lower_bound
+from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
 from hushbid.arrays import FloatArray
 from hushbid.disclosure import Release
 from hushbid.documents import Fields, canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
@@ -253,11 +253,11 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] 
         return None
     found = [values] if isinstance(values, str) and n is None else list(values)
     if not all(issubclass(kind, str) for kind in set(map(type, found))):
-        raise InputError(f"{name} must be texts, got something else.")
+        raise InputError(f"{name} must be texts, got something else.", field=name)
     if n is not None and len(found) != n:
-        raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.")
+        raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.", field=name)
     if name == "ids" and len(set(found)) < len(found):
-        raise InputError("ids must all be different, but one occurs twice.")
+        raise InputError("ids must all be different, but one occurs twice.", field="ids")
     return found
 
 
@@ -304,7 +304,7 @@ def fields_of(content: Mapping[str, Any], known: Mapping[str, Any] | None = None
     else:
         money, release = known["money"], known["release"]
     if release is not None and release.privacy_loss.size != n:
-        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.")
+        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.", field="release")
     people = Fields(content["people"], "people", ("ids", "groups"))
     groups = people.listed_texts("groups", n)
     # labels may be stated once, in the prior

@@ -49,7 +49,7 @@ def allocate(
     (2, [0.623, 0.377, 0.0])
     """
     if not isinstance(setting, str):
-        raise InputError(f"setting must be 'central' or 'local', got {type(setting).__name__}.")
+        raise InputError(f"setting must be 'central' or 'local', got {type(setting).__name__}.", field="setting")
     if setting == "central":
         return solve_central(
             as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=False)
@@ -58,7 +58,7 @@ def allocate(
         return solve_local(
             as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=True)
         )
-    raise InputError(f"setting must be 'central' or 'local', got {setting!r}.")
+    raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
 
 
 def replies(

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, id_texts
+from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, first_row, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 TINY, HUGE = 1e-200, 1e150
@@ -133,16 +133,16 @@ def as_problem(
     """Validate once; the message names the argument, the row where there is one, and what is allowed."""
     costs = as_floats(virtual_costs, "virtual_costs")
     if costs.ndim != 1:
-        raise InputError(f"virtual_costs must be one-dimensional, got {costs.ndim} dimensions.")
+        raise InputError(f"virtual_costs must be one-dimensional, got {costs.ndim} dimensions.", field="virtual_costs")
     n = costs.size
     if n == 0:
-        raise InputError("virtual_costs must not be empty: there must be at least one person.")
+        raise InputError("virtual_costs must not be empty: there must be at least one person.", field="virtual_costs")
     cheapest = float(np.minimum.reduce(costs))
     if not 0.0 <= cheapest < math.inf:
         _refuse_costs(costs, cheapest)
     weight = float(n + 1) if error_weight is None else as_number(error_weight, "error_weight")
     if not 0.0 < weight < math.inf:
-        raise InputError(f"error_weight must be positive and finite, got {error_weight}.")
+        raise InputError(f"error_weight must be positive and finite, got {error_weight}.", field="error_weight")
     if local and np.ndim(variance) > 0:
         raise InputError(
             ONE_LOCAL_VARIANCE,
@@ -159,24 +159,29 @@ def as_problem(
 def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     """One key per person, all of one kind that can be ordered; kept as they are, never converted."""
     if np.ma.is_masked(tie_key):
-        raise InputError("tie_key must have one entry per person, but some are masked.")
+        raise InputError("tie_key must have one entry per person, but some are masked.", field="tie_key")
     if isinstance(tie_key, np.ndarray) and tie_key.dtype.kind in "iubfSUmM":
         keys = tie_key
     elif isinstance(tie_key, (str, bytes)) or not hasattr(tie_key, "__len__"):
-        raise InputError(f"tie_key must have one entry per person ({n}), got {type(tie_key).__name__}.")
+        raise InputError(
+            f"tie_key must have one entry per person ({n}), got {type(tie_key).__name__}.", field="tie_key"
+        )
     else:
         # without NumPy's conversions, which may make different keys equal
         items = list(tie_key)
         kinds = sorted({type(item).__name__ for item in items})
         if len(kinds) > 1 or kinds == ["NoneType"]:
-            raise InputError(f"tie_key must be keys of one kind, got {', '.join(kinds)}.")
+            raise InputError(f"tie_key must be keys of one kind, got {', '.join(kinds)}.", field="tie_key")
         keys = np.empty(len(items), dtype=float if kinds == ["float"] else object)
         keys[:] = items
     if keys.shape != (n,):
-        raise InputError(f"tie_key must have one entry per person ({n}), got shape {keys.shape}.")
+        raise InputError(f"tie_key must have one entry per person ({n}), got shape {keys.shape}.", field="tie_key")
     if keys.dtype.kind == "f" and np.isnan(keys).any():
+        row = first_row(np.isnan(keys))
         raise InputError(
-            f"tie_key must be keys that can be ordered, but row {int(np.argmax(np.isnan(keys)))} is not one."
+            f"tie_key must be keys that can be ordered, but row {row} is not one.",
+            field="tie_key",
+            row=row,
         )
     return keys
 
@@ -189,7 +194,9 @@ def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
     problem = "not a number" if np.isnan(costs[row]) else "negative"
     raise InputError(
         f"virtual_costs must be nonnegative numbers (inf for never), but row {row} is {problem}"
-        f" ({int(bad.sum())} such rows)."
+        f" ({int(bad.sum())} such rows).",
+        field="virtual_costs",
+        row=row,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, rows_text
+from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, first_row, rows_text
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
@@ -55,7 +55,7 @@ def privatize(
         return draw_messages(_as_datum(value), loss, bounds)[0]
     path = Path(store)
     if not path.name:
-        raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.")
+        raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.", field="store")
     # what a stored message must have been made with
     terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
     kept = claims.stored(path.parent, path.name)
@@ -125,10 +125,10 @@ class Combination:
 def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | None]:
     """Everybody's message or None; those of people with a zero planned loss are not read."""
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
-        raise DataError(f"data must be one message per person, got {type(data).__name__}.")
+        raise DataError(f"data must be one message per person, got {type(data).__name__}.", field="data")
     rows = list(data)
     if len(rows) != plan.people:
-        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.")
+        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
     messages: list[PrivatizedValue | None] = [None] * len(rows)
     for row in np.flatnonzero(plan.delivered > 0):
         messages[row] = _read_message(rows[row], int(row))
@@ -140,7 +140,8 @@ def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | Non
         ]
     )
     if wrong.any():
-        raise DataError(f"A message must state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not.")
+        told = f"A message must state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
+        raise DataError(told, field="data", row=first_row(wrong))
     return messages
 
 
@@ -200,9 +201,12 @@ def _as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
     try:
         loss = float(privacy_loss)
     except (TypeError, ValueError):
-        raise InputError("privacy_loss must be a number.") from None
+        raise InputError("privacy_loss must be a number.", field="privacy_loss") from None
     if not loss >= SMALLEST_LOSS:
-        raise InputError(f"privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.3g} to send anything, got {loss}.")
+        raise InputError(
+            f"privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.3g} to send anything, got {loss}.",
+            field="privacy_loss",
+        )
     if loss == math.inf and not accept_infinite_loss:
         raise InfiniteLoss("privacy_loss is infinite: pass accept_infinite_loss=True to send the value without noise.")
     return loss
@@ -226,15 +230,17 @@ def _read_message(message: object, row: int) -> PrivatizedValue | None:
         if isinstance(message, Mapping):
             return PrivatizedValue.from_dict(message)
     except InputError as problem:
-        raise DataError(f"The message in row {row} cannot be read: {problem}") from None
-    raise DataError(f"data in the local setting must be messages made by privatize, but row {row} is not one.")
+        raise DataError(f"The message in row {row} cannot be read: {problem}", field="data", row=row) from None
+    told = f"data in the local setting must be messages made by privatize, but row {row} is not one."
+    raise DataError(told, field="data", row=row)
 
 
 def _check_messages(plan: ReleasePlan, rows: IndexArray, present: list[PrivatizedValue]) -> PromiseCheck:
     for row, message in zip(rows.tolist(), present, strict=True):
         promise = float(plan.promised[row])
         if promise < math.inf and not message.privacy_loss <= Fraction(promise):
-            raise ReleaseError(f"The message in row {row} was made with a larger privacy loss than promised.")
+            told = f"The message in row {row} was made with a larger privacy loss than promised."
+            raise ReleaseError(told, field="data", row=row)
     finite = rows[plan.promised[rows] < math.inf]
     return PromiseCheck(
         people=plan.people,

@@ -18,7 +18,9 @@ SPARK_AT = "spark:"
 def open_engine(population: Any, engine: str = "auto", *, connection: Any = None) -> Engine:
     """The engine for a table; for a path, ``engine`` says which one reads it."""
     if engine not in NAMES and not engine.startswith(SPARK_AT):
-        raise InputError(f"engine must be one of {', '.join(NAMES)}, or spark: with a master URL, got {engine!r}.")
+        raise InputError(
+            f"engine must be one of {', '.join(NAMES)}, or spark: with a master URL, got {engine!r}.", field="engine"
+        )
     if isinstance(population, str | Path):
         return _open_path(population, engine)
     # by the name of its module: none of the libraries is imported to find out
@@ -26,11 +28,14 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
     if kind not in ("pyarrow", "polars", "duckdb", "_duckdb", "pyspark"):
         raise InputError(
             "population must be a pyarrow table, a Polars frame, a DuckDB relation, a Spark DataFrame or a path, got"
-            f" {type(population).__name__}."
+            f" {type(population).__name__}.",
+            field="population",
         )
     expected = {"pyarrow": "memory", "_duckdb": "duckdb", "pyspark": "spark"}.get(kind, kind)
     if engine not in ("auto", expected) and not (expected == "spark" and engine.startswith(SPARK_AT)):
-        raise InputError(f"engine must be 'auto' or {expected!r} for a {type(population).__name__}, got {engine!r}.")
+        raise InputError(
+            f"engine must be 'auto' or {expected!r} for a {type(population).__name__}, got {engine!r}.", field="engine"
+        )
     return _open_frame(population, expected, connection)
 
 
@@ -52,7 +57,9 @@ def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
 
 def _open_path(path: str | Path, engine: str) -> Engine:
     if is_url(path) and not engine.startswith("spark"):
-        raise InputError(f"engine must be 'spark' for {str(path)!r}: the others read files of this machine.")
+        raise InputError(
+            f"engine must be 'spark' for {str(path)!r}: the others read files of this machine.", field="engine"
+        )
     with _naming_the_extra(engine):
         return _open_url(str(path), engine) if is_url(path) else _open_file(Path(path), engine)
 

@@ -278,12 +278,12 @@ def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: s
         ("check_ids", check_ids, ("exact", "off")),
     ):
         if value not in allowed:
-            raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.")
+            raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
     for name in ("variance", "user_weight"):
         if isinstance(getattr(market, name), np.ndarray):
             raise InputError(f"{name} of the market must be one number here; variances may come from a column.")
     if variance is not None and market.setting == "local":
-        raise InputError(ONE_LOCAL_VARIANCE)
+        raise InputError(ONE_LOCAL_VARIANCE, field="variance")
 
 
 def _people(
@@ -310,10 +310,12 @@ def _people(
     if taken:
         raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.")
     if isinstance(market.prior, Grouped) != (group is not None):
-        raise InputError("group must name the column of labels if, and only if, the market's prior is Grouped.")
+        raise InputError(
+            "group must name the column of labels if, and only if, the market's prior is Grouped.", field="group"
+        )
     priors: Mapping[str, Prior] = market.prior.priors if isinstance(market.prior, Grouped) else {"": market.prior}
     if len(tie_seed) > 64:
-        raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.")
+        raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.", field="tie_seed")
     return People(report=report, id=id, group=group, variance=variance, priors=priors, tie_seed=tie_seed)
 
 

@@ -85,7 +85,7 @@ def prior_from_dict(form: Mapping[str, Any]) -> Prior | Grouped:
         return _single(form)
     _check_keys(form, Grouped.family, "priors", "labels")
     if not isinstance(form["priors"], Mapping):
-        raise PriorError(f"priors must be a dict of names and dicts, got {form['priors']!r}")
+        raise PriorError(f"priors must be a dict of names and dicts, got {form['priors']!r}", field="priors")
     priors = {name: _single(prior) for name, prior in form["priors"].items()}
     return Grouped(priors, _list(form["labels"], "labels", "names"))
 
@@ -121,7 +121,7 @@ def _check_keys(form: Mapping[str, Any], family: str, *names: str) -> None:
 
 def _list(value: Any, name: str, of: str) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise PriorError(f"{name} must be a list of {of}, got {value!r}")
+        raise PriorError(f"{name} must be a list of {of}, got {value!r}", field=name)
     return list(value)
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, Numbers, as_floats, rows_text
+from hushbid.arrays import FloatArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError
 from hushbid.priors.base import ContinuousPrior, Prior
 from hushbid.priors.numerals import number_text
@@ -35,17 +35,21 @@ class Mixture(ContinuousPrior):
         kept = tuple(components)
         shares = as_floats(weights, "weights", PriorError)
         if not kept:
-            raise PriorError("components must be at least one prior, got none")
+            raise PriorError("components must be at least one prior, got none", field="components")
         for k, component in enumerate(kept):
             if not isinstance(component, ContinuousPrior):
-                raise PriorError(f"components must be priors with a density, but component {k} is {component!r}")
+                raise PriorError(
+                    f"components must be priors with a density, but component {k} is {component!r}", field="components"
+                )
         if shares.shape != (len(kept),):
             raise PriorError(
-                f"weights must be one number per component, got shape {shares.shape} for {len(kept)} components"
+                f"weights must be one number per component, got shape {shares.shape} for {len(kept)} components",
+                field="weights",
             )
         bad = ~((shares > 0.0) & (shares < np.inf))
         if np.any(bad):
-            raise PriorError(f"weights must be finite numbers above 0, but {rows_text(bad, 'is')} not", field="weights")
+            told = f"weights must be finite numbers above 0, but {rows_text(bad, 'is')} not"
+            raise PriorError(told, field="weights", row=first_row(bad))
         self._components: tuple[ContinuousPrior, ...] = kept  # type: ignore[assignment]
         self._weights = tuple(shares.tolist())
         self._shares = tuple((shares / np.sum(shares)).tolist())

@@ -66,7 +66,8 @@ def invite(
     if people is None and context.privacy_cap is not None:
         raise InputError(
             "people must be given by their ids on a server with a privacy cap: somebody without a name could take part"
-            " any number of times."
+            " any number of times.",
+            field="people",
         )
     persons: Mapping[str, str] = {}
     # people by id: known across campaigns, so that losses add up
@@ -129,7 +130,8 @@ def may_open(campaign: Campaign, groups: Sequence[str | None], privacy_cap: floa
     if privacy_cap is not None and settings.max_privacy_loss > privacy_cap:
         raise Conflict(
             f"max_privacy_loss must not exceed the server's privacy cap of {privacy_cap:g}, got"
-            f" {settings.max_privacy_loss:g}."
+            f" {settings.max_privacy_loss:g}.",
+            field="max_privacy_loss",
         )
 
 
@@ -223,15 +225,17 @@ def _named(
         raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {before} are invited, got {size} more.")
     if people is None:
         if campaign.settings.groups:
-            raise InputError("people must be given with their groups, because the prior has groups.")
+            raise InputError("people must be given with their groups, because the prior has groups.", field="people")
         return [(numbered_label(place), None) for place in range(before + 1, before + size + 1)]
     found = []
     for row, person in enumerate(people):
         label, group = (person, None) if isinstance(person, str) else person
         if (group is None) != (not campaign.settings.groups):
-            raise InputError(f"A group must be given exactly if the prior has groups; row {row} is wrong.")
+            told = f"A group must be given exactly if the prior has groups; row {row} is wrong."
+            raise InputError(told, field="people", row=row)
         if group is not None and group not in campaign.settings.groups:
-            raise InputError(f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}.")
+            told = f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}."
+            raise InputError(told, field="people", row=row)
         found.append((checked_label(label, row), group))
     return found
 
@@ -241,7 +245,9 @@ def _refuse_repetition(identities: list[str]) -> None:
     for row, identity in enumerate(identities):
         if identity in seen:
             raise InputError(
-                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}."
+                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}.",
+                field="people",
+                row=row,
             )
         seen[identity] = row
 
