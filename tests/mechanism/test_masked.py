@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hushbid import Empirical, Grouped, Market, Uniform, allocate, privatize, release
+from hushbid.allocation import replies
 from hushbid.audit import check_incentives
 from hushbid.baselines import compare
 from hushbid.disclosure import ReleasePlan

@@ -16,6 +16,7 @@ from hushbid.arrays import FloatArray, as_count, as_floats, as_row, first_row, r
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population, TieKey
+from hushbid.payments import rents
 from hushbid.priors import Prior
 
 

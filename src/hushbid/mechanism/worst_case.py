@@ -16,8 +16,10 @@ import math
 
 import numpy as np
 
+from hushbid.allocation import replies
 from hushbid.arrays import FloatArray
 from hushbid.mechanism.population import Group, Population, sole_rent_diverges
+from hushbid.payments import rents
 
 _LEVELS = np.concatenate([np.linspace(0.0, 0.9, 19), 1.0 - 10.0 ** -np.arange(2.0, 13.0), [1.0]])
 

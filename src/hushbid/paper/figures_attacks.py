@@ -13,6 +13,7 @@ from hushbid.arrays import FloatArray, IndexArray
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Market
 from hushbid.paper.figures import BLACK, STYLES, PaperFigure, labelled, log_axes
+from hushbid.payments import rents
 from hushbid.priors import Uniform
 
 if TYPE_CHECKING:
