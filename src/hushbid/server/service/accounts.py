@@ -83,8 +83,8 @@ def attempt(tx: Transaction, counted: Sequence[str]) -> None:
     # by name and by address: either may block
     for _, blocked_until in found.values():
         if blocked_until > stamp(tx.now):
-            wait = sure_moment(blocked_until) - tx.now
-            raise Throttled(f"Too many failed attempts: try again in {int(wait.total_seconds()) + 1} seconds.")
+            seconds = int((sure_moment(blocked_until) - tx.now).total_seconds()) + 1
+            raise Throttled(f"Too many failed attempts: try again in {seconds} seconds.", retry_after=seconds)
     # counted before the slow hash, so that attempts made at once count
     for subject, (before, _) in found.items():
         wait = timedelta(0)

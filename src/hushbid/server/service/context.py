@@ -60,9 +60,14 @@ class Desk:
 
 def checked_label(text: object, row: int) -> str:
     """An external id that an analyst gave; an error names the row."""
-    label = " ".join(checked_text(text, f"id in row {row}", needed=True, longest=LONGEST_LABEL).split())
+    try:
+        label = " ".join(checked_text(text, f"id in row {row}", needed=True, longest=LONGEST_LABEL).split())
+    except InputError as problem:
+        problem.field, problem.row = "people", row
+        raise
     if _NUMBERED.fullmatch(label):
-        raise InputError(f"The id in row {row} must not look like those the server gives to people without one.")
+        told = f"The id in row {row} must not look like those the server gives to people without one."
+        raise InputError(told, field="people", row=row)
     return label
 
 

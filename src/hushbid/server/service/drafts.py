@@ -231,9 +231,11 @@ def _named(
     for row, person in enumerate(people):
         label, group = (person, None) if isinstance(person, str) else person
         if (group is None) != (not campaign.settings.groups):
-            raise InputError(f"A group must be given exactly if the prior has groups; row {row} is wrong.")
+            told = f"A group must be given exactly if the prior has groups; row {row} is wrong."
+            raise InputError(told, field="people", row=row)
         if group is not None and group not in campaign.settings.groups:
-            raise InputError(f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}.")
+            told = f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}."
+            raise InputError(told, field="people", row=row)
         found.append((checked_label(label, row), group))
     return found
 
@@ -243,7 +245,9 @@ def _refuse_repetition(identities: list[str]) -> None:
     for row, identity in enumerate(identities):
         if identity in seen:
             raise InputError(
-                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}."
+                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}.",
+                field="people",
+                row=row,
             )
         seen[identity] = row
 
