@@ -44,7 +44,7 @@ _HUNDRED = 100
 async def draft(request: Request, caller: Analyst, given: Settings, key: Key = None) -> Response:
     """Begin a campaign that only analysts and auditors know of."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.draft(who, given.checked()), status=201)
+    return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given.checked()), status=201)
 
 
 @router.put("/campaigns/{campaign}", response_model=Campaign, responses=_CHANGE, summary="Change a draft")
@@ -57,7 +57,7 @@ async def change(request: Request, caller: Analyst, campaign: CampaignId, given:
 async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Throw a draft away, with everybody who was invited."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.discard(who, campaign), status=204)
+    return await once(request, who.id, key, lambda repeat: service.discard.once(repeat, who, campaign), status=204)
 
 
 @router.post("/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead without storing anything")
@@ -93,7 +93,7 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
         request,
         who.id,
         key,
-        lambda: service.invite(who, campaign, count=given.count, people=people),
+        lambda repeat: service.invite.once(repeat, who, campaign, count=given.count, people=people),
         status=201,
         shape=lambda found: {"invitations": found},
     )

@@ -17,14 +17,16 @@ _CHANGE = problems(401, 403, 404, 409, 422)
 async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.open(who, campaign), slow=True)
+    return await once(request, who.id, key, lambda repeat: service.open.once(repeat, who, campaign), slow=True)
 
 
 @router.post("/close-reporting", status_code=202, response_model=JobView, responses=_CHANGE, summary="Close reporting")
 async def close_reporting(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Take no more reports, and decide in the background."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.close_reporting(who, campaign), status=202)
+    return await once(
+        request, who.id, key, lambda repeat: service.close_reporting.once(repeat, who, campaign), status=202
+    )
 
 
 @router.post("/release", status_code=202, response_model=JobView, responses=_CHANGE, summary="Release the estimate")
@@ -34,7 +36,13 @@ async def release(
     """Take no more data, and draw the estimate, once and for ever, in the background."""
     service, who = shell_of(request).service, caller.who
     nobody = given is not None and given.accept_nobody
-    return await once(request, who.id, key, lambda: service.release(who, campaign, accept_nobody=nobody), status=202)
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.release.once(repeat, who, campaign, accept_nobody=nobody),
+        status=202,
+    )
 
 
 @router.post("/payments", response_model=Paid, responses=_CHANGE, summary="Mark as paid")
@@ -48,7 +56,7 @@ async def mark_paid(
         request,
         who.id,
         key,
-        lambda: service.mark_paid(who, campaign, labels),
+        lambda repeat: service.mark_paid.once(repeat, who, campaign, labels),
         shape=lambda found: {"paid": found},
     )
 
@@ -59,7 +67,9 @@ async def renew_link(
 ) -> Response:
     """A new link for somebody who lost hers; the old one is worth nothing from now on."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.renew_link(who, campaign, given.label), status=201)
+    return await once(
+        request, who.id, key, lambda repeat: service.renew_link.once(repeat, who, campaign, given.label), status=201
+    )
 
 
 @router.post("/close", response_model=Campaign, responses=_CHANGE, summary="Close a campaign")
@@ -69,7 +79,9 @@ async def close(
     """End a campaign whose estimate is out; whoever is unpaid must be accepted by name."""
     service, who = shell_of(request).service, caller.who
     unpaid = given is not None and given.accept_unpaid
-    return await once(request, who.id, key, lambda: service.close_campaign(who, campaign, accept_unpaid=unpaid))
+    return await once(
+        request, who.id, key, lambda repeat: service.close_campaign.once(repeat, who, campaign, accept_unpaid=unpaid)
+    )
 
 
 @router.post("/cancel", response_model=Campaign, responses=_CHANGE, summary="Cancel a campaign")
@@ -79,4 +91,4 @@ async def cancel(
     """Give a campaign up before people have been told what is bought from them."""
     service, who = shell_of(request).service, caller.who
     reason = (given or Cancelling()).reason
-    return await once(request, who.id, key, lambda: service.cancel(who, campaign, reason))
+    return await once(request, who.id, key, lambda repeat: service.cancel.once(repeat, who, campaign, reason))
