@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, as_floats, as_number, as_variance
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 TINY, HUGE = 1e-200, 1e150
@@ -119,7 +119,7 @@ def as_problem(
     local: bool,
 ) -> Problem:
     """Validate once; the message names the argument, the row where there is one, and what is allowed."""
-    costs = _numbers(virtual_costs, "virtual_costs")
+    costs = as_floats(virtual_costs, "virtual_costs")
     if costs.ndim != 1:
         raise InputError(f"virtual_costs must be one-dimensional, got {costs.ndim} dimensions.")
     n = costs.size
@@ -128,12 +128,15 @@ def as_problem(
     cheapest = float(np.minimum.reduce(costs))
     if not 0.0 <= cheapest < math.inf:
         _refuse_costs(costs, cheapest)
-    weight = float(n + 1) if error_weight is None else _scalar(error_weight, "error_weight")
+    weight = float(n + 1) if error_weight is None else as_number(error_weight, "error_weight")
     if not 0.0 < weight < math.inf:
         raise InputError(f"error_weight must be positive and finite, got {error_weight}.")
-    spread = float(variance) if isinstance(variance, (int, float)) else _variance(variance, n, local)
-    if isinstance(spread, float) and not 0.0 <= spread < math.inf:
-        raise InputError(f"variance must be nonnegative and finite, got {spread}.")
+    if local and np.ndim(variance) > 0:
+        raise InputError(
+            "variance must be one number in the local setting: for unequal variances its optimum is an open problem.",
+            field="variance",
+        )
+    spread = as_variance(variance, n)
     if cheapest == 0.0:
         costs = costs + 0.0  # -0.0 becomes 0.0
     elif costs is virtual_costs and n <= _COPIED_UP_TO:  # the caller's own array, which may change
@@ -166,31 +169,6 @@ def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     return keys
 
 
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    if type(values) is np.ndarray and values.dtype == np.float64:
-        return values
-    if values is None:
-        raise InputError(f"{name} must be numbers, got None.")
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(f"{name} must be numbers, but row {int(np.argmax(np.ma.getmaskarray(values)))} is masked.")
-    try:
-        array = np.asarray(values)
-        if array.dtype == np.float64:
-            return array
-        if array.dtype.kind not in "fiub" and array.dtype != object:
-            raise TypeError
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be numbers, got {type(values).__name__} that does not convert.") from None
-
-
-def _scalar(value: Any, name: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {value!r}.") from None
-
-
 def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
     if cheapest == math.inf:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
@@ -201,22 +179,3 @@ def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
         f"virtual_costs must be nonnegative numbers (inf for never), but row {row} is {problem}"
         f" ({int(bad.sum())} such rows)."
     )
-
-
-def _variance(variance: ArrayLike, n: int, local: bool) -> float | FloatArray:
-    spread = _numbers(variance, "variance")
-    if spread.ndim == 0:
-        return float(spread)
-    if local:
-        raise InputError(
-            "variance must be one number in the local setting: for unequal variances its optimum is an open problem."
-        )
-    if spread.shape != (n,):
-        raise InputError(f"variance must be one number or one per person ({n}), got shape {spread.shape}.")
-    bad = ~((spread >= 0) & (spread < math.inf))
-    if bad.any():
-        raise InputError(
-            f"variance must be nonnegative and finite, but row {int(np.argmax(bad))} is not"
-            f" ({int(bad.sum())} such rows)."
-        )
-    return spread

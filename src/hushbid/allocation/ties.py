@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hushbid.arrays import HashArray
-from hushbid.ids import id_texts
+from hushbid.arrays import HashArray, id_texts
 
 
 def tie_keys(ids: Iterable[object], *, seed: bytes = b"") -> HashArray:

@@ -22,11 +22,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior
-from hushbid.priors.arrays import to_floats
 
 _KINKS = 40
 _CLOSER = 24
@@ -164,7 +163,7 @@ def check_incentives(
     if world is None:
         raise InputError("market must be given when the rule is not a Market: it says what people believe and value.")
     decide: Rule = rule.acquire if hasattr(rule, "acquire") else rule
-    truth = np.atleast_1d(to_floats(reports, "reports", ReportError))
+    truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
     tested = _tested(truth.size, people, rows, rng)
     base = decide(truth)
     scale = 1.0 + float(np.abs(base.payments).max())  # what rounding is relative to

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.arrays import FloatArray, IntArray, as_bounds, as_losses
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.local import draw_messages
-from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import InputError
-from hushbid.estimation import as_losses, is_central
+from hushbid.estimation import is_central
 
 Mechanism = Callable[[FloatArray, int], FloatArray]
 """``mechanism(data, repetitions)`` returns that many independent outputs on the same data."""

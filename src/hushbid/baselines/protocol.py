@@ -18,9 +18,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, as_floats
 from hushbid.errors import InputError, NobodyToBuyFrom
-from hushbid.priors.arrays import to_floats
 
 __all__ = ["RivalAllocation", "RivalProblem", "Setting", "read_problem", "score"]
 
@@ -69,7 +68,7 @@ class RivalProblem:
 
 def read_problem(virtual_costs: ArrayLike, *, variance: float, error_weight: float | None) -> RivalProblem:
     """Check the input of one of [F]'s algorithms and sort it: the first step of both."""
-    costs = to_floats(virtual_costs, "virtual_costs")
+    costs = as_floats(virtual_costs, "virtual_costs")
     if costs.ndim != 1 or costs.size == 0:
         raise InputError(f"virtual_costs must be a non-empty vector, got an array of shape {costs.shape}.")
     bad = np.flatnonzero(~(costs > 0))
@@ -100,7 +99,7 @@ def score(
     error_weight: float | None = None,
 ) -> RivalAllocation:
     """The true mean squared error and objective of given privacy losses; ``error_weight=None`` means n + 1."""
-    costs = to_floats(virtual_costs, "virtual_costs")
+    costs = as_floats(virtual_costs, "virtual_costs")
     used = privacy_loss > 0
     loss = privacy_loss[used]
     weights = np.zeros_like(privacy_loss)

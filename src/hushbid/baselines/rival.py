@@ -21,12 +21,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
 from hushbid.estimation import WORST_VARIANCE, best_weights
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior
-from hushbid.priors.arrays import to_floats
 
 __all__ = ["Decision", "Pool", "Rival", "RivalOutcome", "step_rents"]
 
@@ -112,7 +111,7 @@ class Rival(ABC):
 
     def acquire(self, reports: ArrayLike) -> RivalOutcome:
         """Losses, payments and error for everybody's reports."""
-        stated = np.atleast_1d(to_floats(reports, "reports", ReportError))
+        stated = np.atleast_1d(as_floats(reports, "reports", ReportError))
         self.market.prior.virtual_cost(stated)  # refuses what the market would refuse, by row
         if stated.shape != (self.people,):
             raise InputError(f"reports must have one entry per person ({self.people}), got shape {stated.shape}.")

@@ -121,9 +121,9 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
     import numpy as np
 
     from hushbid.durable import Staging
-    from hushbid.engine.files import table_writer
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
+    from hushbid.tables import table_writer
 
     rng = np.random.default_rng(seed)
     pilot, reports = _prices(_PILOT, rng), _prices(people, rng)
@@ -156,7 +156,7 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
 
 def _text(results: "Results", mean: float, out: Path) -> str:
     from hushbid.purchase.buying import estimate_text
-    from hushbid.report.formats import at_most
+    from hushbid.wording import at_most
 
     campaign, purchase, outcome = results.campaign, results.purchase, results.purchase.outcome
     count = len(purchase.people)

@@ -18,11 +18,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
+from hushbid.arrays import as_bounds
 from hushbid.client.calls import Call, Conversation, Work, an_object, delete, get, post, put, say
 from hushbid.client.messages import Bounds, Keeper, MessageFolder, Terms, place_name
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
 from hushbid.client.views import Participation, link_to, split_link
-from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import DataError, InputError, NotAllowed, RecordError, ServerFailed
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.receipt import Receipt

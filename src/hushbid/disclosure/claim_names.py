@@ -114,7 +114,7 @@ def as_wave(wave: object) -> int:
 
 
 def person_digests(ids: Sequence[str]) -> HashArray:
-    """A hash of each id, as `hushbid.ids.id_texts` writes it."""
+    """A hash of each id, as `hushbid.arrays.id_texts` writes it."""
     return _digests((one.encode("utf-8", "surrogatepass") for one in ids), _PERSON)
 
 

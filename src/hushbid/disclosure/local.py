@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, rows_text
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
-from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan, as_bounds, as_column, rows_text
+from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
-from hushbid.estimation import as_losses, best_weights
+from hushbid.estimation import best_weights
 
 """Below this the noise would not fit in 64 bits."""
 
@@ -140,7 +140,7 @@ def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | Non
         ]
     )
     if wrong.any():
-        raise DataError(f"A message must state the planned privacy loss exactly, but {rows_text(wrong)} does not.")
+        raise DataError(f"A message must state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not.")
     return messages
 
 

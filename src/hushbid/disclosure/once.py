@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import HashArray, IndexArray
+from hushbid.arrays import HashArray, IndexArray, id_texts, rows_text
 from hushbid.disclosure.claim_names import (
     Ask,
     as_question,
@@ -19,11 +19,10 @@ from hushbid.disclosure.claim_names import (
     tallied,
 )
 from hushbid.disclosure.claim_store import Marks, Settled, refuse_neighbour, settle
-from hushbid.disclosure.promises import ReleasePlan, rows_text
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.disclosure.releasing import draw_first, prepare, was_shown
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
-from hushbid.ids import id_texts
 
 _process_key = secrets.token_bytes(32)
 _asked: dict[str, Marks] = {}

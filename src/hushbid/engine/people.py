@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import BoolArray, FloatArray, HashArray, IntArray
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IntArray, id_texts
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.errors import InputError
-from hushbid.ids import id_texts
 from hushbid.priors import Prior
 
 PROBLEMS = (

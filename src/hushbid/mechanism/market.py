@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
-from hushbid.arrays import FloatArray, IndexArray
-from hushbid.disclosure.promises import SMALLEST_LOSS, as_bounds
+from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_floats, as_nonnegative, as_number
+from hushbid.disclosure.promises import SMALLEST_LOSS, refuse_unreleasable
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
 from hushbid.estimation import best_weights
-from hushbid.mechanism.fields import as_nonnegative, as_number, refuse_unreleasable
 from hushbid.mechanism.outcome import Outcome
 from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.schedule import Menu, expected_menu
@@ -32,7 +31,6 @@ from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.mechanism.worst_case import sole_rent_diverges
 from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Grouped, Prior, prior_from_dict
-from hushbid.priors.arrays import to_floats
 
 OutsideOption = Literal["own_data", "estimate"]
 
@@ -174,7 +172,7 @@ class Market:
         """
         if np.ndim(reports) > 1 or np.size(reports) == 0:
             raise InputError(f"reports must be one number per person, at least one, got shape {np.shape(reports)}.")
-        stated: FloatArray = np.atleast_1d(to_floats(reports, "reports", ReportError))
+        stated: FloatArray = np.atleast_1d(as_floats(reports, "reports", ReportError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         self.check_people(stated.size)
         try:

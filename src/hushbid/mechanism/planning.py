@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_count, as_number
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import best_weights
-from hushbid.mechanism.fields import as_count, as_number
 from hushbid.mechanism.simulation import Estimate, Progress, check_people, mean_of, standard_error
 from hushbid.priors import Grouped
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_count
 from hushbid.errors import InputError
-from hushbid.mechanism.fields import as_count
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Grouped, Prior
 

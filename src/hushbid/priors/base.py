@@ -17,16 +17,8 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray
-from hushbid.priors.arrays import (
-    Numbers,
-    check_sampling,
-    in_blocks,
-    like_input,
-    no_nan,
-    to_probabilities,
-    to_reports,
-)
+from hushbid.arrays import BoolArray, FloatArray, Numbers
+from hushbid.priors.arrays import check_sampling, in_blocks, like_input, no_nan, to_probabilities, to_reports
 from hushbid.priors.grid import grid_points
 from hushbid.priors.ironing import FlatPart, Ironed, iron
 from hushbid.priors.table import IncreasingTable

@@ -22,9 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, rows_text
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import Numbers, rows_text, to_floats
 from hushbid.priors.base import Prior
 from hushbid.priors.ironing import FlatPart
 from hushbid.priors.numerals import number_text
@@ -269,10 +268,10 @@ def _exact_integers(array: FloatArray) -> list[int]:
 
 
 def _vector(values: object, name: str) -> FloatArray:
-    array = to_floats(values, name, PriorError)
+    array = as_floats(values, name, PriorError)
     if array.ndim != 1 or array.size == 0:
         raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}")
     bad = ~((array >= 0.0) & (array < np.inf))
     if np.any(bad):
-        raise PriorError(f"{name} must be finite numbers of at least 0, but {rows_text(bad)} is not")
+        raise PriorError(f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not", field=name)
     return array

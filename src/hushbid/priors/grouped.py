@@ -5,17 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError, ReportError
-from hushbid.priors.arrays import (
-    Numbers,
-    check_sampling,
-    no_nan,
-    rows_text,
-    to_floats,
-    to_probabilities,
-    to_reports,
-)
+from hushbid.priors.arrays import check_sampling, no_nan, to_probabilities, to_reports
 from hushbid.priors.base import Prior
 
 
@@ -45,7 +37,8 @@ class Grouped:
         self._codes = np.array([codes.get(label, -1) for label in _plain_list(labels)], dtype=np.intp)
         if np.any(self._codes < 0):
             known = ", ".join(map(repr, self._priors))
-            raise PriorError(f"labels must be among {known}, but {rows_text(self._codes < 0)} is not")
+            told = f"labels must be among {known}, but {rows_text(self._codes < 0, 'is')} not"
+            raise PriorError(told, field="labels", row=first_row(self._codes < 0))
         rows = [np.flatnonzero(self._codes == code) for code in range(len(self._priors))]
         self._groups = tuple((name, self._priors[name], index) for name, index in zip(codes, rows, strict=True))
 
@@ -153,7 +146,7 @@ class Grouped:
         return np.array([number(prior) for prior in self._priors.values()])[self._codes]
 
     def _reports(self, reports: Numbers) -> FloatArray:
-        array = to_floats(reports, "reports", ReportError)
+        array = as_floats(reports, "reports", ReportError)
         self._check_length(array)
         smallest = self._per_row(lambda prior: prior.smallest_report)
         return to_reports(array, smallest, lambda row: self.prior_of(row).support)
@@ -174,7 +167,9 @@ def _plain_list(labels: Iterable[str]) -> list[Any]:
     if not isinstance(labels, Iterable):
         raise PriorError(f"labels must be a vector of names, got {labels!r}")
     if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
-        raise PriorError(f"labels must be one label per person, but {rows_text(np.ma.getmaskarray(labels))} is masked")
+        masked = np.ma.getmaskarray(labels)
+        told = f"labels must be one label per person, but {rows_text(masked, 'is')} masked"
+        raise PriorError(told, field="labels", row=first_row(masked))
     array = np.asarray(labels if hasattr(labels, "__array__") else list(labels), dtype=object)
     if array.ndim != 1:
         raise PriorError(f"labels must be a vector of names, got shape {array.shape}")

@@ -45,7 +45,7 @@ class Decided:
             currency=self.currency,
             total_minor=self.paid.total_minor,
             paying=self.paid.paying,
-            incentive_error=with_rounding(summary.incentive_error, self.currency),
+            incentive_error=with_rounding(summary.incentive_error, self.currency.decimals),
         )
         return {**shown, "passes": summary.passes}
 
@@ -204,8 +204,8 @@ def _priced(
     step: Step,
 ) -> tuple["Priced", dict[str, Any]]:
     from hushbid.engine import price
-    from hushbid.engine.files import ROWS_NOTE
     from hushbid.errors import ReportError
+    from hushbid.tables import ROWS_NOTE
 
     try:
         priced = price(

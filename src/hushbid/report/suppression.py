@@ -22,7 +22,7 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
-from hushbid.report.html import plain
+from hushbid.report.rendering import plain
 
 SMALLEST_CHART = 20
 """No chart, quantile or group is shown that fewer people are behind."""

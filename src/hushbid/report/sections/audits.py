@@ -7,17 +7,20 @@ does not say who was attacked.
 
 import math
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
-from hushbid.report.formats import NBSP, at_least, at_most, level_text, number, percent
-from hushbid.report.html import plain
-from hushbid.report.material import noise_share, planned_error
-from hushbid.report.model import AuditLine, Verdict
+from hushbid.report.material import Material, noise_share, planned_error
+from hushbid.report.rendering import plain
+from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
+from hushbid.wording import NBSP, at_least, at_most, level_text, number, percent
+
+ANCHOR, TITLE = "audits", "Audits"
 
 ENOUGH_POWER = 0.8
 """An audit that would miss a planted fault more often than one time in five is called weak."""
@@ -27,6 +30,40 @@ _ACCURACY_TOLERANCE = 5.0
 _WRONG_PAYMENTS = 0.1
 _ROWS = re.compile(r"\b(?:rows? \d+(?:, \d+)*(?: and \d+(?: more)?)?|user \d+|person \d+)", flags=re.IGNORECASE)
 _COUNTS = ("samples", "repetitions", "deviations", "misreports", "trials", "checks")
+
+Verdict = Literal["failed", "clear", "weak"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLine:
+    """One attack on our own claims, and what came of it."""
+
+    title: str
+    """What was attacked."""
+
+    verdict: Verdict
+    """"failed" is proof; "clear" is not; "weak" means that a fault could easily have been missed."""
+
+    finding: str
+    """What was found, in a sentence."""
+
+    samples: str
+    """How many samples of what."""
+
+    power: float | None
+    """How likely the planted fault would have been found; None if not known."""
+
+    power_against: str
+    """Which planted fault."""
+
+    bar: tuple[float, float] | None = None
+    """Privacy audits: the loss that was proved and the one promised, in units of the promise, to be drawn."""
+
+
+def facts_of(material: Material) -> tuple[AuditLine, ...]:
+    """The audits in words, failures first."""
+    share, people = noise_share(material.error), material.outcome.reports.size
+    return audit_lines(material.audits, noise_share=share, people=people)
 
 
 def audit_lines(audits: Iterable[object], *, noise_share: float, people: int | None = None) -> tuple[AuditLine, ...]:
@@ -160,3 +197,36 @@ def _other(audit: Any) -> AuditLine:
         power=power,
         power_against=plain(getattr(audit, "power_against", "")) or "the fault it was planted with",
     )
+
+
+def chart(lines: Sequence[AuditLine]) -> Chart | None:
+    """What each attack on privacy proved to be lost, against what was promised; None if there was no such attack."""
+    bars = [(line.bar, line.verdict) for line in lines if line.bar is not None]
+    if not bars:
+        return None
+    listed = "; ".join(f"proved {number(found)} times what was promised" for (found, _), _ in bars)
+    return Chart(
+        name="audits",
+        title="Privacy loss that the attack could prove, against the promise",
+        description=f"For each privacy audit: {listed}.",
+        draw=lambda width: _bars(bars, width),
+    )
+
+
+def _bars(bars: Sequence[tuple[tuple[float, float], Verdict]], width: float) -> Drawing:
+    scale = round_scale([value for bar, _ in bars for value in bar], 4, width - 12, wanted=4 if width == NARROW else 7)
+    bottom = 30.0 + 40.0 * len(bars)
+    marks = axis_x(scale, bottom, "in units of the ε that was promised", wanted=4 if width == NARROW else 7, top=22)
+    for place, ((found, promised), verdict) in enumerate(bars):
+        y = 30.0 + 40.0 * place
+        marks += [
+            box(scale(0), y + 8, scale(found) - scale(0), 18, "bad" if verdict == "failed" else "s1", radius=2),
+            rule(scale(promised), y, scale(promised), y + 34, "promise"),
+        ]
+        words = f"proved {number(found, 2)}"
+        if min(scale(found), scale(promised)) > text_width(words) + 20:
+            marks.append(label(scale(0) + 9, y + 22, words, "on-s1 strong"))
+    end = scale(bars[0][0][1])
+    side = "end" if end > width / 2 else "start"
+    marks.append(label(end, 16, "promised: no more than this", "quiet", anchor=side))
+    return Drawing(width=width, height=bottom + 46, marks=tuple(marks))

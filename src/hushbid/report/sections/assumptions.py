@@ -1,16 +1,42 @@
 """Every assumption that the numbers of a report rest on, in words, and what follows where one does not hold."""
 
-import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Grouped, Prior
-from hushbid.report.formats import at_most, number
-from hushbid.report.model import Assumption
+from hushbid.report.material import Material
+from hushbid.wording import at_most, four_digits, number
+
+ANCHOR, TITLE = "assumptions", "Assumptions"
 
 _LONGEST_PRIOR = 60
 _MOST_PRIORS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something the numbers rest on."""
+
+    title: str
+    """In a few words."""
+
+    text: str
+    """In full."""
+
+    if_wrong: str
+    """What follows if it does not hold."""
+
+
+def facts_of(material: Material) -> tuple[Assumption, ...]:
+    """What has to be believed about this campaign."""
+    return assumptions_of(
+        material.outcome.market,
+        people=material.outcome.reports.size,
+        prior_from_participants=material.prior_from_participants,
+        account_kept=material.settlement is not None,
+    )
 
 
 def prior_words(prior: Prior | Grouped) -> str:
@@ -21,7 +47,7 @@ def prior_words(prior: Prior | Grouped) -> str:
         return "one per group (" + "; ".join(parts) + (f"; and {more} more" if more > 0 else "") + ")"
     if isinstance(prior, Empirical):
         return f"the distribution of a sample with {prior.values.size:,} distinct values"
-    text = re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda digits: f"{float(digits[0]):.4g}", prior.to_text())
+    text = four_digits(prior.to_text())
     short = len(text) <= _LONGEST_PRIOR and "empirical" not in text
     return text if short else f"a {prior.family} distribution, stated in full in the record"
 
