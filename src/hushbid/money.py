@@ -64,7 +64,7 @@ class Currency:
                 raise InputError(f"currency {code!r} is not an ISO 4217 code: state its number of decimals.")
             return cls(code, known)
         if known is not None and decimals != known:
-            raise InputError(f"decimals must be {known} for {code}, got {decimals}.")
+            raise InputError(f"decimals must be {known} for {code}, got {decimals}.", field="decimals")
         return cls(code, decimals)
 
     @property
@@ -155,9 +155,9 @@ def check_currency(code: object, decimals: object) -> None:
     """Refuse what is not a currency: three capital letters, and a possible number of decimals."""
     letters = isinstance(code, str) and len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()
     if not letters:
-        raise InputError(f"currency must be three capital letters such as 'EUR', got {code!r}.")
+        raise InputError(f"currency must be three capital letters such as 'EUR', got {code!r}.", field="currency")
     if type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS:
-        raise InputError(f"decimals must be an integer from 0 to {MOST_DECIMALS}, got {decimals!r}.")
+        raise InputError(f"decimals must be an integer from 0 to {MOST_DECIMALS}, got {decimals!r}.", field="decimals")
 
 
 def with_rounding(incentive_error: float, decimals: int) -> float:
@@ -173,7 +173,9 @@ def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
     """
     scaled = amounts * 10.0**decimals
     if not (np.abs(scaled) < _LARGEST).all():
-        raise InputError(f"payments must be below 2**53 minor units, but row {np.argmax(np.abs(scaled))} is not.")
+        raise InputError(
+            f"payments must be below 2**53 minor units, but row {np.argmax(np.abs(scaled))} is not.", field="payments"
+        )
     minor = np.ceil(scaled).astype(np.int64)
     doubtful = np.abs(scaled - np.rint(scaled)) <= _CLOSE * np.maximum(np.abs(scaled), 1.0)
     for row in np.flatnonzero(doubtful & (amounts != 0.0)).tolist():

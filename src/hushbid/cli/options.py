@@ -223,7 +223,7 @@ class EngineOptions:
 
     def chosen(self, reports: str) -> "Reading":
         """How a file is read: by which engine, ``"memory"`` if by none."""
-        from hushbid.engine.large import choose
+        from hushbid.engine.opening import choose
         from hushbid.purchase.people import Reading
 
         if self.spark_master is not None and self.engine not in ("auto", "spark"):

@@ -128,12 +128,14 @@ def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
         return None
     names = np.array(id_texts(None if isinstance(one, float) and math.isnan(one) else one for one in ids), dtype=object)
     if names.size != people:
-        raise InputError(f"ids must have one entry per person ({people}), got {names.size}.")
+        raise InputError(f"ids must have one entry per person ({people}), got {names.size}.", field="ids")
     if (missing := names == "").any():
-        raise DataError(f"ids must name everybody, but nobody is named in {rows_text(missing)}.")
+        raise DataError(f"ids must name everybody, but nobody is named in {rows_text(missing)}.", field="ids")
     if len(first := {name: row for row, name in reversed(list(enumerate(names)))}) != people:
         again = np.array([first[name] != row for row, name in enumerate(names)])
-        raise DataError(f"ids must name everybody once, but somebody is named again in {rows_text(again)}.")
+        raise DataError(
+            f"ids must name everybody once, but somebody is named again in {rows_text(again)}.", field="ids"
+        )
     return person_digests(names.tolist())
 
 

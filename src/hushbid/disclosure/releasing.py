@@ -75,7 +75,7 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     settings; in the local one everybody's noise is drawn anew each time.
     """
     if repetitions < 0:
-        raise InputError(f"repetitions must not be negative, got {repetitions}.")
+        raise InputError(f"repetitions must not be negative, got {repetitions}.", field="repetitions")
     column, present = _who_delivered(plan, data)
     if is_central(plan.setting):
         summed = central.weigh(plan, present)

@@ -35,13 +35,16 @@ class Mixture(ContinuousPrior):
         kept = tuple(components)
         shares = as_floats(weights, "weights", PriorError)
         if not kept:
-            raise PriorError("components must be at least one prior, got none")
+            raise PriorError("components must be at least one prior, got none", field="components")
         for k, component in enumerate(kept):
             if not isinstance(component, ContinuousPrior):
-                raise PriorError(f"components must be priors with a density, but component {k} is {component!r}")
+                raise PriorError(
+                    f"components must be priors with a density, but component {k} is {component!r}", field="components"
+                )
         if shares.shape != (len(kept),):
             raise PriorError(
-                f"weights must be one number per component, got shape {shares.shape} for {len(kept)} components"
+                f"weights must be one number per component, got shape {shares.shape} for {len(kept)} components",
+                field="weights",
             )
         bad = ~((shares > 0.0) & (shares < np.inf))
         if np.any(bad):

@@ -136,7 +136,7 @@ def build_report(
     keeps one: who delivered, what is owed and paid. ``notices`` are shown above all else.
     """
     if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie strictly between 0 and 1, got {level}.")
+        raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
     material = Material(
         outcome=outcome,
         release=release,

@@ -64,9 +64,12 @@ def prior_picture(
     """
     values = np.sort(np.asarray(samples, dtype=np.float64).ravel())
     if values.size == 0 or not (np.isfinite(values) & (values >= 0.0)).all():
-        raise InputError("samples must be nonnegative finite numbers, at least one.")
+        raise InputError("samples must be nonnegative finite numbers, at least one.", field="samples")
     if not 0 < len(priors) <= MOST_PRIORS or (chosen is not None and chosen not in priors):
-        raise InputError(f"priors must be 1 to {MOST_PRIORS} with the chosen one among them, got {', '.join(priors)}.")
+        raise InputError(
+            f"priors must be 1 to {MOST_PRIORS} with the chosen one among them, got {', '.join(priors)}.",
+            field="priors",
+        )
     ordered = sorted(priors.items(), key=lambda item: item[0] != chosen)
     bars = histogram(values)
     low, high = _range(bars, [prior for _, prior in ordered])

@@ -88,7 +88,9 @@ def _line(audit: Any, noise_share: float, people: int | None) -> AuditLine:
         return _incentives(audit, people)
     if isinstance(getattr(audit, "rejected", None), bool):
         return _other(audit)
-    raise InputError(f"audits must be results of hushbid.audit or AuditLine, got {type(audit).__name__}.")
+    raise InputError(
+        f"audits must be results of hushbid.audit or AuditLine, got {type(audit).__name__}.", field="audits"
+    )
 
 
 def _verdict(rejected: bool, power: float | None) -> Verdict:

@@ -78,7 +78,7 @@ def facts_of(material: Material) -> ComparisonFacts:
         except HushbidError as problem:
             return ComparisonFacts(settings=(here,), missing=f"The {setting} setting cannot be computed: {problem}")
     if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
-        raise InputError("comparison must be the outcome of the other setting on the same reports.")
+        raise InputError("comparison must be the outcome of the other setting on the same reports.", field="comparison")
     settings = [here, setting_facts(other, other.market.setting, level)]
     if other.market.max_privacy_loss is not None:
         free = again(other, max_privacy_loss=None)

@@ -47,7 +47,7 @@ def create_user(desk: Desk, name: str, role: Role, password: str) -> Principal:
 
     def create(tx: Transaction) -> Principal:
         if role not in _ROLES:
-            raise InputError(f"role must be analyst or auditor, got {role!r}.")
+            raise InputError(f"role must be analyst or auditor, got {role!r}.", field="role")
         if accounts.user_named(tx.connection, known) is not None:
             raise Conflict(f"There is a user {known!r} already.")
         user_id = new_id("u")
@@ -151,8 +151,8 @@ def attempt(tx: Transaction, counted: Sequence[str]) -> None:
     # by name and by address: either may block
     for _, blocked_until in found.values():
         if blocked_until > stamp(tx.now):
-            wait = sure_moment(blocked_until) - tx.now
-            raise Throttled(f"Too many failed attempts: try again in {int(wait.total_seconds()) + 1} seconds.")
+            seconds = int((sure_moment(blocked_until) - tx.now).total_seconds()) + 1
+            raise Throttled(f"Too many failed attempts: try again in {seconds} seconds.", retry_after=seconds)
     # counted before the slow hash, so that attempts made at once count
     for subject, (before, _) in found.items():
         wait = timedelta(0)
@@ -198,5 +198,5 @@ def _checked_name(name: object) -> str:
 def password_hash(password: object) -> str:
     """What is stored of a password."""
     if not isinstance(password, str) or not LEAST_PASSWORD <= len(password) <= _MOST_PASSWORD:
-        raise InputError(f"password must have {LEAST_PASSWORD} to {_MOST_PASSWORD} characters.")
+        raise InputError(f"password must have {LEAST_PASSWORD} to {_MOST_PASSWORD} characters.", field="password")
     return _hasher.hash(password.encode("utf-8", "surrogatepass"))

@@ -83,7 +83,8 @@ def invite(
     if people is None and tx.installation.privacy_cap is not None:
         raise InputError(
             "people must be given by their ids on a server with a privacy cap: somebody without a name could take part"
-            " any number of times."
+            " any number of times.",
+            field="people",
         )
     persons: Mapping[str, str] = {}
     # people by id: known across campaigns, so that losses add up
@@ -137,7 +138,7 @@ def look_ahead(desk: Desk, settings: CampaignSettings, people: int | Sequence[st
     """What a campaign may cost: for so many people, or for people of these groups."""
     size = people if isinstance(people, int) else len(people)
     if not 1 <= size <= MOST_PEOPLE:
-        raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.")
+        raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.", field="people")
     groups: list[str | None] = [None] * size if isinstance(people, int) else list(people)
     return preview(settings, groups, desk.effort)
 
@@ -171,7 +172,8 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
     if privacy_cap is not None and settings.max_privacy_loss > privacy_cap:
         raise Conflict(
             f"max_privacy_loss must not exceed the server's privacy cap of {privacy_cap:g}, got"
-            f" {settings.max_privacy_loss:g}."
+            f" {settings.max_privacy_loss:g}.",
+            field="max_privacy_loss",
         )
     settings.require_people(installation.least_people)
 
@@ -260,15 +262,15 @@ def _named(
         raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {before} are invited, got {size} more.")
     if people is None:
         if campaign.settings.groups:
-            raise InputError("people must be given with their groups, because the prior has groups.")
+            raise InputError("people must be given with their groups, because the prior has groups.", field="people")
         return [(f"P-{place:05d}", None) for place in range(before + 1, before + size + 1)]
     found = []
     for row, person in enumerate(people):
         label, group = (person, None) if isinstance(person, str) else person
         if (group is None) != (not campaign.settings.groups):
-            raise InputError(f"A group must be given exactly if the prior has groups; row {row} is wrong.")
+            raise InputError(f"A group must be given exactly if the prior has groups; row {row} is wrong.", row=row)
         if group is not None and group not in campaign.settings.groups:
-            raise InputError(f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}.")
+            raise InputError(f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}.", row=row)
         found.append((_checked_label(label, row), group))
     return found
 
@@ -277,7 +279,9 @@ def _checked_label(text: object, row: int) -> str:
     """An external id that an analyst gave; an error names the row."""
     label = " ".join(checked_text(text, f"id in row {row}", needed=True, longest=_LONGEST_LABEL).split())
     if _NUMBERED.fullmatch(label):
-        raise InputError(f"The id in row {row} must not look like those the server gives to people without one.")
+        raise InputError(
+            f"The id in row {row} must not look like those the server gives to people without one.", row=row
+        )
     return label
 
 
@@ -286,7 +290,7 @@ def _refuse_repetition(identities: list[str]) -> None:
     for row, identity in enumerate(identities):
         if identity in seen:
             raise InputError(
-                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}."
+                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}.", row=row
             )
         seen[identity] = row
 

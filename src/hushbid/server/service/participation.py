@@ -126,13 +126,13 @@ def acting(tx: Transaction, secret: str) -> tuple[Campaign, Participant]:
 def _checked(campaign: Campaign, participant: Participant, sensitivity: object) -> float:
     lowest = campaign.settings.prior_of(participant.group_name).smallest_report
     if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)):
-        raise ReportError(f"sensitivity must be a number from {lowest:g} up.")
+        raise ReportError(f"sensitivity must be a number from {lowest:g} up.", field="sensitivity")
     try:
         value = float(sensitivity) + 0.0
     except OverflowError:
         value = math.inf
     if not lowest <= value < math.inf:
-        raise ReportError(f"sensitivity must be a finite number from {lowest:g} up.")
+        raise ReportError(f"sensitivity must be a finite number from {lowest:g} up.", field="sensitivity")
     return value
 
 
@@ -184,7 +184,9 @@ def opened(installation: Installation, campaign: Campaign, participant: Particip
 def _checked_nonce(nonce: object) -> str:
     """What is stored of a nonce."""
     if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
-        raise InputError("nonce must be 32 hexadecimal digits 0-9 and a-f, drawn at random for this delivery.")
+        raise InputError(
+            "nonce must be 32 hexadecimal digits 0-9 and a-f, drawn at random for this delivery.", field="nonce"
+        )
     return hashed(nonce)
 
 
@@ -199,28 +201,28 @@ def _checked_value(campaign: Campaign, given: object) -> float:
     low, high = campaign.settings.bounds
     problem = f"value must be a number from {low:g} to {high:g}."
     if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise DataError(problem)
+        raise DataError(problem, field="value")
     try:
         value = float(given) + 0.0
     except OverflowError:
         value = math.inf
     if not low <= value <= high:
-        raise DataError(problem)
+        raise DataError(problem, field="value")
     return value
 
 
 def _checked_message(participant: Participant, given: object) -> PrivatizedValue:
     assert participant.promised is not None
     if not isinstance(given, (Mapping, PrivatizedValue)):
-        raise DataError("message must be one made by privatize: the value itself must not be sent.")
+        raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
     try:
         message = PrivatizedValue.from_dict(given.to_dict() if isinstance(given, PrivatizedValue) else given)
     except InputError as problem:
-        raise DataError(f"message cannot be read: {problem}") from None
+        raise DataError(f"message cannot be read: {problem}", field="message") from None
     if message.epsilon != as_ratio(participant.promised):
-        raise DataError("message must be made with exactly the privacy loss that was promised.")
+        raise DataError("message must be made with exactly the privacy loss that was promised.", field="message")
     if message.grid_bits != grid_bits(participant.promised):
-        raise DataError(f"message must be on the grid of {grid_bits(participant.promised)} bits.")
+        raise DataError(f"message must be on the grid of {grid_bits(participant.promised)} bits.", field="message")
     return message
 
 

@@ -131,7 +131,10 @@ class Service:
     ) -> None:
         """``least_people`` may be lower for people who do not exist: figures of few tell what they reported."""
         if privacy_cap is not None and not (0.0 < privacy_cap < _MOST_CAP or privacy_cap == math.inf):
-            raise InputError(f"privacy_cap must be positive and below a million, or inf for none, got {privacy_cap}.")
+            raise InputError(
+                f"privacy_cap must be positive and below a million, or inf for none, got {privacy_cap}.",
+                field="privacy_cap",
+            )
         self.home = home
         self.clock = clock
         self._database = database

@@ -268,7 +268,7 @@ def spending_text(spending: Spending) -> str:
 
 def _checked_limit(limit: int) -> int:
     if type(limit) is not int or not 1 <= limit <= MOST_ON_A_PAGE:
-        raise InputError(f"limit must be a whole number from 1 to {MOST_ON_A_PAGE}, got {limit!r}.")
+        raise InputError(f"limit must be a whole number from 1 to {MOST_ON_A_PAGE}, got {limit!r}.", field="limit")
     return limit
 
 
@@ -276,12 +276,12 @@ def _number(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
-        raise InputError("cursor must be one that an earlier page gave.")
+        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
     return int(cursor)
 
 
 def _two(cursor: str) -> tuple[str, str]:
     first, comma, second = cursor.partition(",")
     if not comma or not cursor.isascii() or not cursor.isprintable() or len(cursor) > 200:
-        raise InputError("cursor must be one that an earlier page gave.")
+        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
     return first, second

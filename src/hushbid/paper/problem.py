@@ -70,15 +70,23 @@ def read_problem(virtual_costs: ArrayLike, *, variance: float, error_weight: flo
     """Check the input of one of [F]'s algorithms and sort it: the first step of both."""
     costs = as_floats(virtual_costs, "virtual_costs")
     if costs.ndim != 1 or costs.size == 0:
-        raise InputError(f"virtual_costs must be a non-empty vector, got an array of shape {costs.shape}.")
+        raise InputError(
+            f"virtual_costs must be a non-empty vector, got an array of shape {costs.shape}.", field="virtual_costs"
+        )
     bad = np.flatnonzero(~(costs > 0))
     if bad.size:
-        raise InputError(f"virtual_costs must be positive for [F]'s algorithms, which row {bad[0]} is not.")
+        raise InputError(
+            f"virtual_costs must be positive for [F]'s algorithms, which row {bad[0]} is not.", field="virtual_costs"
+        )
     if not (np.isfinite(variance) and variance > 0):
-        raise InputError(f"variance must be positive and finite for [F]'s algorithms, got variance={variance!r}.")
+        raise InputError(
+            f"variance must be positive and finite for [F]'s algorithms, got variance={variance!r}.", field="variance"
+        )
     weight = float(costs.size + 1) if error_weight is None else float(error_weight)
     if not (np.isfinite(weight) and weight > 0):
-        raise InputError(f"error_weight must be positive and finite, got error_weight={error_weight!r}.")
+        raise InputError(
+            f"error_weight must be positive and finite, got error_weight={error_weight!r}.", field="error_weight"
+        )
     # step "sort" of both algorithms, without people who are never bought from
     rows = np.argsort(costs, kind="stable")
     rows = rows[np.isfinite(costs[rows])]
