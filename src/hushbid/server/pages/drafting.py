@@ -15,13 +15,13 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import HushbidError, InputError, ServerFailed
 from hushbid.server.api.exports import Csv, download, harmless
-from hushbid.server.api.wire import answer
+from hushbid.server.api.schemas import answer
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
 from hushbid.server.pages import pictures
+from hushbid.server.pages.numbers import Unreadable
 from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
-from hushbid.server.pages.writing import Unreadable
 from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
 
