@@ -389,7 +389,7 @@ def test_a_divergent_payment_is_one_error_before_anything_is_computed(monkeypatc
     def computed(*_, **__):
         raise AssertionError("allocated although the payment diverges")
 
-    monkeypatch.setattr("hushbid.mechanism.market.allocate", computed)
+    monkeypatch.setattr("hushbid.mechanism.population.allocate", computed)
     for prior in (from_scipy(stats.lomax(1.5)), from_scipy(stats.lomax(2.0))):
         with pytest.raises(DivergentPayment, match="payment would be infinite"):
             market(prior=prior).acquire([0.5])

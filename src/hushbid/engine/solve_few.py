@@ -152,6 +152,5 @@ def _outside_of_idle(run: Run, small: Market, outcome: Outcome, census: Census) 
         return None if run.people.variance is not None else float(small.stated_variance)
     if census.people == outcome.reports.size or user_weight == 0.0:
         return 0.0
-    without = replace(small, buyer_weight=small.buyer_weight - user_weight)
-    allocation = without.allocation(outcome.virtual_costs)
-    return without.capped(allocation.privacy_loss, allocation)[2] * small.width**2
+    without = replace(outcome.population, buyer_weight=small.buyer_weight - user_weight)
+    return without.capped(without.allocation(outcome.virtual_costs))[2] * without.unit
