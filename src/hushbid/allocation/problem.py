@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, id_texts
+from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, first_row, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 TINY, HUGE = 1e-200, 1e150
@@ -166,9 +166,11 @@ def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     if keys.shape != (n,):
         raise InputError(f"tie_key must have one entry per person ({n}), got shape {keys.shape}.", field="tie_key")
     if keys.dtype.kind == "f" and np.isnan(keys).any():
+        row = first_row(np.isnan(keys))
         raise InputError(
-            f"tie_key must be keys that can be ordered, but row {int(np.argmax(np.isnan(keys)))} is not one.",
+            f"tie_key must be keys that can be ordered, but row {row} is not one.",
             field="tie_key",
+            row=row,
         )
     return keys
 
@@ -183,6 +185,7 @@ def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
         f"virtual_costs must be nonnegative numbers (inf for never), but row {row} is {problem}"
         f" ({int(bad.sum())} such rows).",
         field="virtual_costs",
+        row=row,
     )
 
 

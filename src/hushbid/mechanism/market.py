@@ -98,7 +98,8 @@ class Market:
                 field="variance",
             )
         if self.buyer_weight == 0.0 and not np.any(self.user_weight):
-            raise InputError("buyer_weight and user_weight must not all be 0: nobody would care about the estimate.")
+            told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
+            raise InputError(told, field="buyer_weight")
         if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
             raise InputError(
                 "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay.",

@@ -268,20 +268,25 @@ def _named(
     for row, person in enumerate(people):
         label, group = (person, None) if isinstance(person, str) else person
         if (group is None) != (not campaign.settings.groups):
-            raise InputError(f"A group must be given exactly if the prior has groups; row {row} is wrong.", row=row)
+            told = f"A group must be given exactly if the prior has groups; row {row} is wrong."
+            raise InputError(told, field="people", row=row)
         if group is not None and group not in campaign.settings.groups:
-            raise InputError(f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}.", row=row)
+            told = f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}."
+            raise InputError(told, field="people", row=row)
         found.append((_checked_label(label, row), group))
     return found
 
 
 def _checked_label(text: object, row: int) -> str:
     """An external id that an analyst gave; an error names the row."""
-    label = " ".join(checked_text(text, f"id in row {row}", needed=True, longest=_LONGEST_LABEL).split())
+    try:
+        label = " ".join(checked_text(text, f"id in row {row}", needed=True, longest=_LONGEST_LABEL).split())
+    except InputError as problem:
+        problem.field, problem.row = "people", row
+        raise
     if _NUMBERED.fullmatch(label):
-        raise InputError(
-            f"The id in row {row} must not look like those the server gives to people without one.", row=row
-        )
+        told = f"The id in row {row} must not look like those the server gives to people without one."
+        raise InputError(told, field="people", row=row)
     return label
 
 
@@ -290,7 +295,9 @@ def _refuse_repetition(identities: list[str]) -> None:
     for row, identity in enumerate(identities):
         if identity in seen:
             raise InputError(
-                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}.", row=row
+                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}.",
+                field="people",
+                row=row,
             )
         seen[identity] = row
 
