@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
 from hushbid.allocation.problem import TINY
-from hushbid.allocation.replies import Replies
+from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _CHUNK = 1 << 14
