@@ -3,7 +3,7 @@
 In reading order:
 
 - `base`: `Prior`, what every prior can do: distribution, virtual cost and its inverse, samples
-- `families`, `beta`, `truncated_normal`: parametric families (`families` has the uniform, exponential, log-normal, gamma)
+- `families`, `beta`, `truncated_normal`: parametric families (uniform, exponential, log-normal and gamma in `families`)
 - `mixture`, `empirical`, `scipy_prior`: made of other priors, of a sample, of a SciPy distribution
 - `grouped`: a prior for each group of people
 - `ironing`: makes a virtual cost nondecreasing where it is not
