@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hushbid.allocation import Allocation
 from hushbid.arrays import FloatArray, IndexArray
+from hushbid.documents import Codec
 from hushbid.errors import RecordError
 from hushbid.mechanism.figures import Figures
 from hushbid.priors.numerals import at_most
@@ -195,61 +196,79 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; `from_dict` reads it back."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "market": self.market.to_dict(),
-            "columns": {name: _texts(column) for name, column in self.columns().items()},
-            "rent_lower": _texts(self.rent_bounds[0]),
-            "rent_upper": _texts(self.rent_bounds[1]),
-            "mse": _text(self.mse),
-            "objective": _text(self.objective),
-            "incentive_error": self.incentive_error,
-            "tie_order": None if self.tie_order is None else self.tie_order.tolist(),
-        }
+        return _WRITTEN.write(
+            _Written(
+                market=self.market.to_dict(),
+                columns=_Columns(**self.columns()),
+                rent_lower=self.rent_bounds[0],
+                rent_upper=self.rent_bounds[1],
+                mse=self.mse,
+                objective=self.objective,
+                incentive_error=self.incentive_error,
+                tie_order=self.tie_order,
+            )
+        )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Outcome":
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`, strict about everything but the market."""
         from hushbid.mechanism.market import Market
 
-        if not isinstance(values, Mapping):
-            raise RecordError(f"An outcome must be a mapping of its fields, got {type(values).__name__}.")
-        if values.get("format") != FORMAT or values.get("version") != VERSION:
+        found = _WRITTEN.read(values)
+        columns = found.columns
+        people = columns.report.size
+        sizes = {getattr(columns, field.name).size for field in fields(_Columns)}
+        if people < 1 or sizes | {found.rent_lower.size, found.rent_upper.size} != {people}:
             raise RecordError(
-                f"An outcome must have format {FORMAT!r} and version {VERSION}, got {values.get('format')!r} and"
-                f" {values.get('version')!r}."
+                "outcome: columns and bounds on rents must have one number per person, and somebody must be there."
             )
+        if found.tie_order is not None and not np.array_equal(np.sort(found.tie_order), np.arange(people)):
+            raise RecordError(f"outcome: tie_order must hold every place from 0 to {people - 1} once.")
         try:
-            columns = {name: np.array([float(x) for x in column]) for name, column in values["columns"].items()}
-            bounds = [np.array([float(x) for x in values[name]]) for name in ("rent_lower", "rent_upper")]
-            order = values.get("tie_order")
-            places = None if order is None else np.array(order, dtype=np.intp)
-            if len({len(column) for column in (*columns.values(), *bounds, *([] if order is None else [order]))}) != 1:
-                raise RecordError("The outcome cannot be read: its columns differ in length.")
-            return cls(
-                market=Market.from_dict(values["market"]),
-                reports=columns["report"],
-                virtual_costs=columns["virtual_cost"],
-                privacy_loss=columns["privacy_loss"],
-                weights=columns["weight"],
-                payments=columns["payment"],
-                information_rent=columns["information_rent"],
-                rent_bounds=(bounds[0], bounds[1]),
-                outside_error=columns["outside_error"],
-                mse=float(values["mse"]),
-                objective=float(values["objective"]),
-                incentive_error=float(values["incentive_error"]),
-                tie_order=places,
-            )
+            market = Market.from_dict(found.market)
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise RecordError(f"The outcome cannot be read: {type(problem).__name__} in its fields.") from None
+        return cls(
+            market=market,
+            reports=columns.report,
+            virtual_costs=columns.virtual_cost,
+            privacy_loss=columns.privacy_loss,
+            weights=columns.weight,
+            payments=columns.payment,
+            information_rent=columns.information_rent,
+            rent_bounds=(found.rent_lower, found.rent_upper),
+            outside_error=columns.outside_error,
+            mse=found.mse,
+            objective=found.objective,
+            incentive_error=found.incentive_error,
+            tie_order=found.tie_order,
+        )
 
 
-def _text(value: float) -> float | str:
-    """JSON has no infinity: write it as text, which ``float`` reads back."""
-    return value if math.isfinite(value) else str(value)
+# -- an outcome as it is written ---------------------------------------------------------------------------------------
 
 
-def _texts(column: FloatArray) -> list[float | str]:
-    return column.tolist() if np.isfinite(column).all() else [_text(value) for value in column.tolist()]
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Columns:
+    report: FloatArray
+    virtual_cost: FloatArray
+    privacy_loss: FloatArray
+    weight: FloatArray
+    payment: FloatArray
+    information_rent: FloatArray
+    outside_error: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Written:
+    market: Mapping[str, Any]
+    columns: _Columns
+    rent_lower: FloatArray
+    rent_upper: FloatArray
+    mse: float
+    objective: float
+    incentive_error: float
+    tie_order: IndexArray | None
+
+
+_WRITTEN = Codec(_Written, "outcome", header={"format": FORMAT, "version": VERSION})
