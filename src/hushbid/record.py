@@ -5,7 +5,7 @@ Version 1 is a JSON object (docs/reference/record.md describes every field)::
     format, version      "hushbid record", 1
     outcome              the market, everybody's report, and every decision, as `Outcome.to_dict` gives them
     outcome_key          a hash of the outcome, by which a release says that it belongs to it
-    lower_bound          no decision can have a lower objective (see `hushbid.allocation.certificate`)
+    lower_bound          no decision can have a lower objective (see `hushbid.allocation.lower_bounds`)
     totals               control totals: the exact sum of every column
     people               ids and group labels; each may be null
     money                payments in whole minor units of a currency, or null
@@ -27,7 +27,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from hushbid.allocation.certificate import central_lower_bound, local_lower_bound
+from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
 from hushbid.arrays import FloatArray
 from hushbid.disclosure import Release
 from hushbid.disclosure.release import RELEASE
@@ -271,11 +271,11 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> tuple[str,
         return None
     found = [values] if isinstance(values, str) and n is None else list(values)
     if not all(issubclass(kind, str) for kind in set(map(type, found))):
-        raise InputError(f"{name} must be texts, got something else.")
+        raise InputError(f"{name} must be texts, got something else.", field=name)
     if n is not None and len(found) != n:
-        raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.")
+        raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.", field=name)
     if name == "ids" and len(set(found)) < len(found):
-        raise InputError("ids must all be different, but one occurs twice.")
+        raise InputError("ids must all be different, but one occurs twice.", field="ids")
     return tuple(found)
 
 
@@ -323,11 +323,11 @@ def _fields(found: _Content, outcome: Outcome) -> dict[str, Any]:
         if money.payments.size != n:
             raise RecordError(f"money: payments must be {n} whole numbers below 2**53, one per person.")
     if release is not None and release.privacy_loss.size != n:
-        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.")
+        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.", field="release")
     ids, groups = found.people.ids, found.people.groups
     for name, texts in (("ids", ids), ("groups", groups)):
         if texts is not None and len(texts) != n:
-            raise RecordError(f"people: {name} must have one entry per person ({n}), got {len(texts)}.")
+            raise RecordError(f"people: {name} must have one entry per person ({n}), got {len(texts)}.", field=name)
     if ids is not None and len(set(ids)) < n:
         raise RecordError("people: ids must all be different, but one occurs twice.")
     # labels may be stated once, in the prior

@@ -68,8 +68,8 @@ def test_a_cap_takes_no_pass_more(cap: float, prior: Prior) -> None:
     assert told == ["counting and bounding", "placing finer buckets", "adding up exactly"]
     assert priced.summary.cap_cost > 0.0
     costs = np.asarray(prior.virtual_cost(reports))
-    best = market.allocation(costs)
-    losses, _, mse = market.capped(best.privacy_loss, best)
+    population = market.for_people(costs.size)
+    losses, _, mse = population.capped(population.allocation(costs))
     objective = market.error_weight(costs.size) * mse + math.fsum(costs * losses)
     assert priced.summary.objective == pytest.approx(objective, rel=1e-12)
     assert priced.summary.total_privacy_loss == pytest.approx(math.fsum(losses), rel=1e-9)

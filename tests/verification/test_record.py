@@ -629,7 +629,7 @@ def test_a_verification_says_what_holds_without_anybodys_numbers() -> None:
     assert all(check.sentence.endswith(".") for check in found.checks)
     bad = lied(record, payments=1.01 * record.outcome.payments)
     assert "do not rely on this record" in bad.summary()
-    assert "rows 0, 1, 2 and 1 more" in bad.summary()
+    assert "rows 0, 1, 2, 3" in bad.summary()
     for column in ("report", "payment", "privacy_loss"):
         for value in record.outcome.columns()[column].tolist():
             assert value == 0.0 or repr(value) not in told + bad.summary()
@@ -677,6 +677,6 @@ def test_verification_calls_neither_the_solver_nor_the_code_that_prices(monkeypa
     for record in records:
         assert verify(Record.from_dict(json.loads(json.dumps(record.to_dict()))), people=1).ok
     monkeypatch.undo()
-    monkeypatch.setattr("hushbid.mechanism.market.allocate", refuse)
+    monkeypatch.setattr("hushbid.mechanism.population.allocate", refuse)
     with pytest.raises(AssertionError, match="must not call"):  # the one that was kept from working
         Market(prior=UNIFORM, **PAPER).acquire([1.5, 1.6])

@@ -156,7 +156,7 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
 
 def _text(results: "Results", mean: float, out: Path) -> str:
     from hushbid.purchase.buying import estimate_text
-    from hushbid.report.formats import at_most
+    from hushbid.wording import at_most
 
     campaign, purchase, outcome = results.campaign, results.purchase, results.purchase.outcome
     count = len(purchase.people)

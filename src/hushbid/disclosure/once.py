@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import HashArray, IndexArray
+from hushbid.arrays import HashArray, IndexArray, id_texts, rows_text
 from hushbid.disclosure.claim_names import (
     Ask,
     as_question,
@@ -19,11 +19,10 @@ from hushbid.disclosure.claim_names import (
     tallied,
 )
 from hushbid.disclosure.claim_store import Marks, Settled, refuse_neighbour, settle
-from hushbid.disclosure.promises import ReleasePlan, rows_text
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.disclosure.releasing import draw_first, prepare, was_shown
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
-from hushbid.ids import id_texts
 
 _process_key = secrets.token_bytes(32)
 _asked: dict[str, Marks] = {}
@@ -129,12 +128,14 @@ def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
         return None
     names = np.array(id_texts(None if isinstance(one, float) and math.isnan(one) else one for one in ids), dtype=object)
     if names.size != people:
-        raise InputError(f"ids must have one entry per person ({people}), got {names.size}.")
+        raise InputError(f"ids must have one entry per person ({people}), got {names.size}.", field="ids")
     if (missing := names == "").any():
-        raise DataError(f"ids must name everybody, but nobody is named in {rows_text(missing)}.")
+        raise DataError(f"ids must name everybody, but nobody is named in {rows_text(missing)}.", field="ids")
     if len(first := {name: row for row, name in reversed(list(enumerate(names)))}) != people:
         again = np.array([first[name] != row for row, name in enumerate(names)])
-        raise DataError(f"ids must name everybody once, but somebody is named again in {rows_text(again)}.")
+        raise DataError(
+            f"ids must name everybody once, but somebody is named again in {rows_text(again)}.", field="ids"
+        )
     return person_digests(names.tolist())
 
 

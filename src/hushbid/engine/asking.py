@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, IndexArray
+from hushbid.arrays import BoolArray, IndexArray, id_texts
 from hushbid.disclosure.claim_names import Ask, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.releasing import message_form, number_forms
@@ -13,7 +13,6 @@ from hushbid.engine.decisions import Decider
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError
-from hushbid.ids import id_texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from hushbid.allocation.local import WORTHWHILE
 from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
-from hushbid.engine.people import lookup_keys
-from hushbid.engine.run import Run
+from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Grouped
@@ -39,7 +38,7 @@ def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most
     # ids are read only where they decide
     by_identity = market.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
-        raise InputError("id must name a column: who is bought from among equals is decided by identity.")
+        raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
     enough = min(_AT_LEAST, census.histogram.people)
     kernel = GatherKernel(run.people, max(cut, census.histogram.cut_after(enough)), max(most, enough), by_identity)
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
@@ -153,6 +152,5 @@ def _outside_of_idle(run: Run, small: Market, outcome: Outcome, census: Census) 
         return None if run.people.variance is not None else float(small.stated_variance)
     if census.people == outcome.reports.size or user_weight == 0.0:
         return 0.0
-    without = replace(small, buyer_weight=small.buyer_weight - user_weight)
-    allocation = without.allocation(outcome.virtual_costs)
-    return without.capped(allocation.privacy_loss, allocation)[2] * small.width**2
+    without = replace(outcome.population, buyer_weight=small.buyer_weight - user_weight)
+    return without.capped(without.allocation(outcome.virtual_costs))[2] * without.unit

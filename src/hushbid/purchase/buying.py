@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hushbid import wording
 from hushbid.audit.suite import audits_of
 from hushbid.disclosure import Answer, Release, release_made_up, release_once
 from hushbid.documents import plain
@@ -31,13 +32,13 @@ from hushbid.purchase.asking import (
     store_beside,
 )
 from hushbid.purchase.campaign_file import Campaign
-from hushbid.purchase.deciding import Purchase, counted, decide, record_of, record_writer, refuse_above_ceiling
+from hushbid.purchase.deciding import Purchase, decide, record_of, record_writer, refuse_above_ceiling
 from hushbid.purchase.people import AT_ONCE, Reading, read_data, read_people, rows_of
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.audits import lines_of
-from hushbid.report.formats import at_most, estimate_figures, interval
+from hushbid.report.sections.audits import lines_of
 from hushbid.tables import Column, table_writer
+from hushbid.wording import at_most, estimate_figures, interval
 
 if TYPE_CHECKING:
     from hushbid.engine import TableRelease
@@ -100,13 +101,13 @@ class Results:
                 lines.append(BEFORE)
             if answer.late and campaign.data is not None:
                 lines.append(
-                    f"{counted(len(answer.late))} delivered after it was drawn: their data were not used, they are"
-                    f" {campaign.data.late}, and the table of payments names them."
+                    f"{wording.people(len(answer.late))} delivered after it was drawn: their data were not used, they"
+                    f" are {campaign.data.late}, and the table of payments names them."
                 )
         if self.missing:
             lines.append(f"No estimate: {self.missing}")
         if self.strangers:
-            lines.append(f"{counted(self.strangers)} in the data did not report; their data were not used.")
+            lines.append(f"{wording.people(self.strangers)} in the data did not report; their data were not used.")
         if self.failed:
             lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
         lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
@@ -247,7 +248,7 @@ def interval_text(
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )
-    gone = f" {counted(dropped_out)} did not deliver; the interval allows for it."
+    gone = f" {wording.people(dropped_out)} did not deliver; the interval allows for it."
     return sentence + gone * (dropped_out > 0)
 
 

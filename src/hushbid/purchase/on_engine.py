@@ -257,7 +257,7 @@ def _write_to_url(
     url: str, priced: "Priced", currency: "Currency", step: Step, check: Callable[["Paid"], None], *, force: bool
 ) -> "Paid":
     from hushbid.engine.payouts import checked, decisions
-    from hushbid.engine.spark_session import moved
+    from hushbid.engine.spark import moved
 
     frame = decisions(priced, currency)
     step("pricing and writing")

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from fastapi import Header, Request, Response
 
-from hushbid.server.api.shell import shell_of
-from hushbid.server.api.wire import encoded
+from hushbid.server.api.schemas import encoded
+from hushbid.server.api.state import shell_of
 
 Key = Annotated[
     str | None,

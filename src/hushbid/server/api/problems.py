@@ -110,7 +110,7 @@ def problem(
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Let every refusal become a problem. What is not foreseen is caught in ``frame``."""
+    """Let every refusal become a problem. What is not foreseen is caught in ``middleware``."""
     app.add_exception_handler(HushbidError, _refused)
     app.add_exception_handler(RequestValidationError, _misshapen)
     app.add_exception_handler(HTTPException, _by_status)

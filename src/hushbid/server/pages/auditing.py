@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hushbid.documents import parsed
 from hushbid.receipts.log import Event
 from hushbid.record import Record
-from hushbid.server.api.shell import Shell
+from hushbid.server.api.state import Shell
 from hushbid.server.domain.views import CampaignView, Principal
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_logged_record
@@ -61,7 +61,7 @@ def attacked(service: Service, who: Principal, view: CampaignView) -> tuple[Atta
     Smaller than what ``hushbid audit`` does with the record by default: other people wait for this server, too.
     """
     from hushbid.audit.suite import audits_of
-    from hushbid.report.audits import lines_of  # loads what computes
+    from hushbid.report.sections.audits import lines_of  # loads what computes
 
     outcome = _record(service, who, view).outcome
     return tuple(

@@ -5,7 +5,7 @@ from contextlib import suppress
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import InputError, NotAllowed, Throttled
-from hushbid.server.api.callers import address_of, cookie_session
+from hushbid.server.api.auth import address_of, cookie_session
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.pages.visit import OpenLinkFirst, Visit, anybody, is_link, participant, staff
 

@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import Conflict, InputError, NotAllowed
-from hushbid.server.api.callers import CSRF_HEADER
+from hushbid.server.api.auth import CSRF_HEADER
 from hushbid.server.api.exports import download
-from hushbid.server.api.wire import Delivery, answer, received
+from hushbid.server.api.schemas import Delivery, answer, received
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import MenuView, ParticipationView
 from hushbid.server.pages import choice, pictures
 from hushbid.server.pages.entry import entry_page
 from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.numbers import Unreadable, sureness
 from hushbid.server.pages.visit import OpenLinkFirst, Visit, anybody, base_address, participant
-from hushbid.server.pages.writing import Unreadable, sureness
 from hushbid.server.service import Service
 
 T = TypeVar("T")
@@ -298,7 +298,7 @@ async def deliver_message(request: Request) -> Response:
     visit.require_unforged(request.headers.get(CSRF_HEADER, ""))
     given = await received(request, Delivery)
     if given.message is None:
-        raise InputError("message must be one made by privatize: the value itself must not be sent.")
+        raise InputError("message must be one made by privatize: the value itself must not be sent.", field="message")
     await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, given.message, nonce=given.nonce))
     return answer({"delivered": True})
 

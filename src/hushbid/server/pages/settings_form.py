@@ -9,8 +9,8 @@ from typing import Any
 from hushbid.errors import HushbidError
 from hushbid.priors import Prior
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
+from hushbid.server.pages.numbers import Unreadable, Writing
 from hushbid.server.pages.texts import Texts
-from hushbid.server.pages.writing import Unreadable, Writing
 
 EMPTY: dict[str, str] = {
     "title": "",

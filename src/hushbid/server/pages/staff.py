@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import InputError, NotFound
 from hushbid.server.api import exports
-from hushbid.server.api.wire import answer
+from hushbid.server.api.schemas import answer
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import CampaignView, JobView
 from hushbid.server.pages import pictures
@@ -239,5 +239,5 @@ def _whole(text: str | None) -> int:
     if text is None:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise InputError("after must be a whole number.")
+        raise InputError("after must be a whole number.", field="after")
     return int(text)

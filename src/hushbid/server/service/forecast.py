@@ -54,7 +54,7 @@ def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Ef
         bought.append(outcome.active / len(groups))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError("prior and buyer_weight lead to payments that are no amounts of money: choose others.")
-    worst = worst_payment(market, len(groups), above_support=True)
+    worst = worst_payment(market.for_people(len(groups)), above_support=True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
     error = float(np.mean(errors))
     ceiling = settings.spending_ceiling

@@ -1,0 +1,358 @@
+"""What analysts ask: drafting campaigns, inviting people, each step of a campaign's life; auditors may read it all."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from hushbid.errors import InputError, NotFound
+from hushbid.server.api import exports
+from hushbid.server.api.auth import Analyst, Staff
+from hushbid.server.api.once import Key, once
+from hushbid.server.api.openapi import problems
+from hushbid.server.api.schemas import (
+    MOST_ON_A_PAGE,
+    Campaign,
+    CampaignId,
+    CampaignPage,
+    Cancelling,
+    Closing,
+    Cursor,
+    EventPage,
+    Invitations,
+    Invite,
+    Limit,
+    Paid,
+    Payees,
+    People,
+    PreviewOf,
+    Releasing,
+    Renewal,
+    Settings,
+    answer,
+    body_of,
+    received,
+)
+from hushbid.server.api.state import PREFIX, shell_of
+from hushbid.server.domain.views import Invitation, JobView, LedgerRow, Page, ParticipantView, Preview, Principal
+from hushbid.server.service import Service
+
+router = APIRouter(prefix=PREFIX, tags=["campaigns"])
+_READ = problems(401, 403, 404, 422)
+_CHANGE = problems(401, 403, 404, 409, 422)
+_HUNDRED = 100
+
+
+# -- drafting ----------------------------------------------------------------------------------------------------------
+
+
+@router.post("/campaigns", status_code=201, response_model=Campaign, responses=_CHANGE, summary="Draft a campaign")
+async def draft(request: Request, caller: Analyst, given: Settings, key: Key = None) -> Response:
+    """Begin a campaign that only analysts and auditors know of."""
+    service, who = shell_of(request).service, caller.who
+    return await once(request, who.id, key, lambda: service.draft(who, given.checked()), status=201)
+
+
+@router.put("/campaigns/{campaign}", response_model=Campaign, responses=_CHANGE, summary="Change a draft")
+async def change(request: Request, caller: Analyst, campaign: CampaignId, given: Settings) -> Response:
+    """Replace a draft's settings, all of them."""
+    return await _tell(request, lambda service: service.change(caller.who, campaign, given.checked()))
+
+
+@router.delete("/campaigns/{campaign}", status_code=204, responses=_CHANGE, summary="Discard a draft")
+async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
+    """Throw a draft away, with everybody who was invited."""
+    service, who = shell_of(request).service, caller.who
+    return await once(request, who.id, key, lambda: service.discard(who, campaign), status=204)
+
+
+@router.post("/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead without storing anything")
+async def preview_settings(request: Request, caller: Analyst, given: PreviewOf) -> Response:
+    """What a campaign with these settings may cost and how precise it would be. Takes some seconds."""
+    shell = shell_of(request)
+    settings = given.settings.checked()
+    return answer(await shell.compute(lambda: shell.service.preview(settings, given.people)))
+
+
+@router.post("/campaigns/{campaign}/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead")
+async def preview(request: Request, caller: Analyst, campaign: CampaignId, given: People | None = None) -> Response:
+    """What a campaign may cost and how precise it would be. Changes nothing; takes some seconds."""
+    shell = shell_of(request)
+    people = None if given is None else given.people
+    return answer(await shell.compute(lambda: _preview(shell.service, caller.who, campaign, people)))
+
+
+@router.post(
+    "/campaigns/{campaign}/participants",
+    status_code=201,
+    response_model=Invitations,
+    responses=_CHANGE,
+    summary="Invite people",
+    openapi_extra=body_of(Invite),
+)
+async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
+    """Make personal links, shown this once. Takes up to 32 MiB, read only once it is clear who sends them."""
+    given = await received(request, Invite)
+    people = None if given.people is None else [(one.id, one.group) for one in given.people]
+    service, who = shell_of(request).service, caller.who
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda: service.invite(who, campaign, count=given.count, people=people),
+        status=201,
+        shape=lambda found: {"invitations": found},
+    )
+
+
+# -- each step of its life ---------------------------------------------------------------------------------------------
+
+
+@router.post("/campaigns/{campaign}/open", response_model=Campaign, responses=_CHANGE, summary="Open for reports")
+async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
+    """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
+    service, who = shell_of(request).service, caller.who
+    return await once(request, who.id, key, lambda: service.open(who, campaign), slow=True)
+
+
+@router.post(
+    "/campaigns/{campaign}/close-reporting",
+    status_code=202,
+    response_model=JobView,
+    responses=_CHANGE,
+    summary="Close reporting",
+)
+async def close_reporting(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
+    """Take no more reports, and decide in the background."""
+    service, who = shell_of(request).service, caller.who
+    return await once(request, who.id, key, lambda: service.close_reporting(who, campaign), status=202)
+
+
+@router.post(
+    "/campaigns/{campaign}/release",
+    status_code=202,
+    response_model=JobView,
+    responses=_CHANGE,
+    summary="Release the estimate",
+)
+async def release(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Releasing | None = None, key: Key = None
+) -> Response:
+    """Take no more data, and draw the estimate, once and for ever, in the background."""
+    service, who = shell_of(request).service, caller.who
+    nobody = given is not None and given.accept_nobody
+    return await once(request, who.id, key, lambda: service.release(who, campaign, accept_nobody=nobody), status=202)
+
+
+@router.post("/campaigns/{campaign}/payments", response_model=Paid, responses=_CHANGE, summary="Mark as paid")
+async def mark_paid(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Payees | None = None, key: Key = None
+) -> Response:
+    """Say that people were paid what was due to them: these, or everybody."""
+    service, who = shell_of(request).service, caller.who
+    labels = None if given is None else given.labels
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda: service.mark_paid(who, campaign, labels),
+        shape=lambda found: {"paid": found},
+    )
+
+
+@router.post(
+    "/campaigns/{campaign}/links", status_code=201, response_model=Invitation, responses=_CHANGE, summary="Renew a link"
+)
+async def renew_link(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Renewal, key: Key = None
+) -> Response:
+    """A new link for somebody who lost hers; the old one is worth nothing from now on."""
+    service, who = shell_of(request).service, caller.who
+    return await once(request, who.id, key, lambda: service.renew_link(who, campaign, given.label), status=201)
+
+
+@router.post("/campaigns/{campaign}/close", response_model=Campaign, responses=_CHANGE, summary="Close a campaign")
+async def close(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Closing | None = None, key: Key = None
+) -> Response:
+    """End a campaign whose estimate is out; whoever is unpaid must be accepted by name."""
+    service, who = shell_of(request).service, caller.who
+    unpaid = given is not None and given.accept_unpaid
+    return await once(request, who.id, key, lambda: service.close_campaign(who, campaign, accept_unpaid=unpaid))
+
+
+@router.post("/campaigns/{campaign}/cancel", response_model=Campaign, responses=_CHANGE, summary="Cancel a campaign")
+async def cancel(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Cancelling | None = None, key: Key = None
+) -> Response:
+    """Give a campaign up before people have been told what is bought from them."""
+    service, who = shell_of(request).service, caller.who
+    reason = (given or Cancelling()).reason
+    return await once(request, who.id, key, lambda: service.cancel(who, campaign, reason))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+@router.get("/campaigns", response_model=CampaignPage, responses=_READ, summary="List campaigns")
+async def list_campaigns(request: Request, caller: Staff, limit: Limit = _HUNDRED, cursor: Cursor = None) -> Response:
+    """All campaigns, newest first."""
+    return await _tell(request, lambda service: service.campaigns(caller.who, cursor=cursor, limit=limit))
+
+
+@router.get("/campaigns/{campaign}", response_model=Campaign, responses=_READ, summary="Read a campaign")
+async def campaign(request: Request, caller: Staff, campaign: CampaignId) -> Response:
+    """One campaign, with how many people stand where."""
+    return await _tell(request, lambda service: service.campaign(caller.who, campaign))
+
+
+@router.get(
+    "/campaigns/{campaign}/participants",
+    response_model=Page[ParticipantView],
+    responses=_READ,
+    summary="List participants",
+)
+async def list_participants(
+    request: Request, caller: Staff, campaign: CampaignId, limit: Limit = _HUNDRED, cursor: Cursor = None
+) -> Response:
+    """Everybody's state, in the order of invitation; auditors see pseudonyms only."""
+    return await _tell(request, lambda service: service.participants(caller.who, campaign, cursor=cursor, limit=limit))
+
+
+@router.get("/campaigns/{campaign}/jobs", response_model=Page[JobView], responses=_READ, summary="List background work")
+async def list_jobs(
+    request: Request, caller: Staff, campaign: CampaignId, limit: Limit = _HUNDRED, cursor: Cursor = None
+) -> Response:
+    """Allocations and releases, with their progress; the latest last."""
+    return await _tell(request, lambda service: _jobs(service, caller.who, campaign, cursor=cursor, limit=limit))
+
+
+@router.get("/campaigns/{campaign}/events", response_model=EventPage, responses=_READ, summary="Read the log")
+async def list_events(
+    request: Request, caller: Staff, campaign: CampaignId, limit: Limit = _HUNDRED, cursor: Cursor = None
+) -> Response:
+    """What happened, each line chained to the one before."""
+    return await _tell(request, lambda service: _events(service, caller.who, campaign, cursor=cursor, limit=limit))
+
+
+@router.get(
+    "/campaigns/{campaign}/events.jsonl",
+    response_class=exports.JsonLines,
+    responses={200: {"content": {exports.JSON_LINES: {"schema": {"type": "string"}}}}, **_READ},
+    summary="Download the log",
+)
+async def download_events(request: Request, caller: Staff, campaign: CampaignId) -> Response:
+    """The whole log as `hushbid verify` reads it, one event per line."""
+    shell = shell_of(request)
+    lines = await shell.run(lambda: exports.log_lines(shell.service, caller.who, campaign))
+    return exports.JsonLines(lines, headers=exports.download(f"{campaign}-log.jsonl"))
+
+
+@router.get(
+    "/campaigns/{campaign}/record",
+    response_class=Response,
+    responses={
+        200: {"description": "The record.", "content": {"application/json": {"schema": {"type": "object"}}}},
+        **_READ,
+    },
+    summary="Download the record",
+)
+async def record(request: Request, caller: Staff, campaign: CampaignId) -> Response:
+    """Everybody's report, privacy loss and payment by pseudonym, as `hushbid verify` reads it; once it is decided."""
+    shell = shell_of(request)
+    content = await shell.run(lambda: shell.service.record(caller.who, campaign))
+    return Response(content, media_type="application/json", headers=exports.download(f"{campaign}-record.json"))
+
+
+@router.get(
+    "/campaigns/{campaign}/release",
+    response_class=Response,
+    responses={
+        200: {"description": "The estimate.", "content": {"application/json": {"schema": {"type": "object"}}}},
+        **_READ,
+    },
+    summary="Read the estimate",
+)
+async def estimate(request: Request, caller: Staff, campaign: CampaignId) -> Response:
+    """The estimate with its error, once it is released."""
+
+    def read(service: Service) -> dict[str, Any]:
+        found = service.campaign(caller.who, campaign).release
+        if found is None:
+            raise NotFound("There is no estimate: none was released yet.")
+        return found
+
+    return await _tell(request, read)
+
+
+@router.get(
+    "/campaigns/{campaign}/report",
+    response_class=exports.ReportPage,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}, **_READ},
+    summary="Download the report",
+)
+async def download_report(request: Request, caller: Staff, campaign: CampaignId) -> Response:
+    """One page about the campaign for people, which loads nothing; once it is decided."""
+    shell = shell_of(request)
+    found = await shell.compute(lambda: exports.report_page(shell.service, caller.who, campaign))
+    headers = exports.download(f"{campaign}-report.html")
+    return exports.ReportPage(found, headers={**headers, "Content-Security-Policy": exports.REPORT_POLICY})
+
+
+@router.get(
+    "/campaigns/{campaign}/payments.csv",
+    response_class=exports.Csv,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **_READ},
+    summary="Download payments",
+)
+async def payments(request: Request, caller: Analyst, campaign: CampaignId) -> Response:
+    """Who is or was owed what, by name; auditors find amounts by pseudonym among participants and in the record."""
+    shell = shell_of(request)
+    rows = await shell.run(lambda: shell.service.payments(caller.who, campaign))
+    return exports.Csv(exports.payments_csv(rows), headers=exports.download(f"{campaign}-payments.csv"))
+
+
+@router.get("/ledger", response_model=Page[LedgerRow], responses=_READ, summary="Read the ledger")
+async def read_ledger(request: Request, caller: Staff, limit: Limit = _HUNDRED, cursor: Cursor = None) -> Response:
+    """What each person has given up in each campaign, by pseudonym."""
+    return await _tell(request, lambda service: service.ledger(caller.who, cursor=cursor, limit=limit))
+
+
+async def _tell(request: Request, ask: Callable[[Service], Any]) -> Response:
+    shell = shell_of(request)
+    return answer(await shell.run(lambda: ask(shell.service)))
+
+
+def _preview(service: Service, who: Principal, campaign: str, people: int | None) -> Preview:
+    settings = service.campaign(who, campaign).settings
+    if people is not None:
+        return service.preview(settings, people)
+    groups: list[str | None] = []
+    cursor: str | None = None
+    while True:
+        page = service.participants(who, campaign, cursor=cursor, limit=MOST_ON_A_PAGE)
+        groups += [one.group for one in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return service.preview(settings, groups)
+
+
+def _jobs(service: Service, who: Principal, campaign: str, *, cursor: str | None, limit: int) -> Page[JobView]:
+    oldest_first = service.jobs(who, campaign)[::-1]
+    start = _number(cursor)
+    end = start + limit
+    return Page(items=oldest_first[start:end], cursor=str(end) if end < len(oldest_first) else None)
+
+
+def _events(service: Service, who: Principal, campaign: str, *, cursor: str | None, limit: int) -> Page[dict[str, Any]]:
+    found = service.events(who, campaign, after=_number(cursor), limit=limit)
+    more = len(found) == limit and service.events(who, campaign, after=found[-1].number, limit=1)
+    return Page(items=tuple(event.to_dict() for event in found), cursor=str(found[-1].number) if more else None)
+
+
+def _number(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
+        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
+    return int(cursor)

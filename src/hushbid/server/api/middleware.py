@@ -1,0 +1,119 @@
+"""What goes around every request: limits on its body, security headers, the access log, and a net for faults.
+
+The access log has one line per request: method, address pattern, status, milliseconds. It has no address of a caller,
+no path, no query, no header and no body, so nothing in it belongs to one person. The interval between two lines could
+tell who answered when; that is why a proxy in front should not log participants' addresses either.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hushbid.server.api.problems import fault, log_fault, problem, template
+
+BODY_LIMIT = 64 * 1024
+UPLOAD_LIMIT = 32 * 1024 * 1024
+_UPLOADS = "/participants"
+_TOO_LARGE = "The request is larger than {limit} bytes."
+_access = logging.getLogger("hushbid.access")
+
+SECURITY_HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""On every response, unless a handler set its own."""
+
+_STRICT_TRANSPORT = "max-age=31536000"
+AsPage = Callable[[Scope, int], ASGIApp | None]
+"""A refusal as a page, if somebody is looking at it in a browser."""
+
+
+class Middleware:
+    """An ASGI application around the real one."""
+
+    def __init__(self, app: ASGIApp, *, https: bool, as_page: AsPage = lambda scope, status: None) -> None:
+        self._app = app
+        self._as_page = as_page
+        named = {**SECURITY_HEADERS, **({"Strict-Transport-Security": _STRICT_TRANSPORT} if https else {})}
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in named.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 0
+
+        async def framed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                # a route's own header goes before the usual one
+                headers = message["headers"]
+                there = {name for name, _ in headers}
+                headers.extend(one for one in self._headers if one[0] not in there)
+            await send(message)
+
+        body = _Body(scope, receive)
+        try:
+            # refused by its head: nothing of the body is read
+            if body.declared > body.limit:
+                await (self._as_page(scope, 413) or body.refusal())(scope, receive, framed)
+            else:
+                await self._app(scope, body.receive, framed)
+        except Exception as error:  # noqa: BLE001 - the outermost place; whoever is above would log the message
+            # an answer was under way: it can only be cut off
+            if status:
+                log_fault(error, template(scope))
+            else:
+                answer = fault(error, template(scope))
+                await (self._as_page(scope, 500) or answer)(scope, receive, framed)
+        finally:
+            if _access.isEnabledFor(logging.INFO):
+                milliseconds = 1e3 * (time.perf_counter() - began)
+                _access.info("%s %s %d %.1f ms", _method(scope), template(scope), status, milliseconds)
+
+
+class _Body:
+    """A request's body, cut off where it becomes too large; ``protocol`` gives up on what is too slow."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.limit = UPLOAD_LIMIT if scope["path"].endswith(_UPLOADS) else BODY_LIMIT
+        self.declared = _declared(scope)
+        self._receive = receive
+        self._seen = 0
+
+    async def receive(self) -> Message:
+        """The next part."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._seen += len(message.get("body", b""))
+            if self._seen > self.limit:
+                raise HTTPException(413, _TOO_LARGE.format(limit=self.limit), {"Connection": "close"})
+        return message
+
+    def refusal(self) -> ASGIApp:
+        """The answer to a body that says of itself that it is too large; nothing of it is read."""
+        return problem(413, _TOO_LARGE.format(limit=self.limit), headers={"Connection": "close"})
+
+
+def _declared(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value) if value.isdigit() and len(value) < 16 else UPLOAD_LIMIT + 1
+    return 0
+
+
+def _method(scope: Scope) -> str:
+    """A method that we know; others may hold anything."""
+    method = str(scope["method"])
+    return method if method in {"GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"} else "OTHER"

@@ -1,0 +1,187 @@
+"""One participant's side. Her secret is looked up in the transaction that uses it; nothing here takes an identifier, so
+nothing here can be asked for somebody else's."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import TypeVar
+
+from fastapi import APIRouter, Request, Response
+
+from hushbid.server.api import exports
+from hushbid.server.api.auth import link_of, not_logged_in, secret_of
+from hushbid.server.api.once import Key, once
+from hushbid.server.api.openapi import problems
+from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, received
+from hushbid.server.api.state import PREFIX, shell_of
+from hushbid.server.domain.access import NoEntry
+from hushbid.server.domain.views import DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
+from hushbid.server.service import Service
+
+T = TypeVar("T")
+router = APIRouter(prefix=f"{PREFIX}/participation", tags=["participation"])
+_READ = problems(401, 403, 404, 409)
+_CHANGE = problems(401, 403, 409, 422)
+_OBJECT = {"application/json": {"schema": {"type": "object"}}}
+
+
+# The two that everybody uses come first: addresses are compared one after the other.
+
+
+@router.put(
+    "/report", response_model=ParticipationView, responses=_CHANGE, summary="Report", openapi_extra=body_of(Report)
+)
+async def report(request: Request) -> Response:
+    """Say what one unit of privacy loss costs; may be said anew until reporting closes, and the last one counts."""
+    secret = await secret_of(request)
+    shell = shell_of(request)
+    given = await received(request, Report)
+    promise = shell.service.report_soon(secret, given.sensitivity)
+    return answer(await _known(asyncio.wrap_future(promise)))
+
+
+@router.put(
+    "/delivery",
+    response_model=ParticipationView,
+    responses=_CHANGE,
+    summary="Deliver",
+    openapi_extra=body_of(Delivery),
+)
+async def deliver(request: Request) -> Response:
+    """Deliver what is bought. The first delivery counts: again with its nonce changes nothing, another is refused."""
+    secret = await secret_of(request)
+    shell = shell_of(request)
+    given = await received(request, Delivery)
+    promise = shell.service.deliver_soon(secret, given.content, nonce=given.nonce)
+    return answer(await _known(asyncio.wrap_future(promise)))
+
+
+@router.put(
+    "/secret",
+    response_model=ParticipationView,
+    responses=_CHANGE,
+    summary="Exchange a link for a secret",
+    openapi_extra=body_of(Exchange),
+)
+async def enter(request: Request) -> Response:
+    """Exchange a link, sent as the bearer token, for a secret that the device drew. The link opens nothing from then
+    on; the same exchange again, because its answer got lost, gets the same answer."""
+    link = await link_of(request)
+    shell = shell_of(request)
+    given = await received(request, Exchange)
+    promise = shell.service.enter_soon(link, given.secret)
+    return answer(await _known(asyncio.wrap_future(promise)))
+
+
+@router.post("/link", response_model=OwnLink, responses=_CHANGE, summary="Make a link for another device")
+async def own_link(request: Request, key: Key = None) -> Response:
+    """A link for another device of hers, shown this once; one that she made before and did not use ends. The log, her
+    devices and her receipt show that it was made, and that it was used."""
+    return await _once(request, key, lambda service, secret: service.own_link(secret))
+
+
+@router.get("/devices", response_model=DevicesView, responses=_READ, summary="Where is my part open?")
+async def devices(request: Request) -> Response:
+    """On how many devices her part is open, since when, and when links for other devices were made and used."""
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.devices(secret)))
+
+
+@router.delete("/devices", response_model=DevicesView, responses=_CHANGE, summary="End all other devices")
+async def end_other_devices(request: Request, key: Key = None) -> Response:
+    """End every other secret of hers and every link that nobody has used; logged. After a delivery only the device that
+    delivered, and those it let in later, may."""
+    return await _once(request, key, lambda service, secret: service.end_other_devices(secret))
+
+
+@router.delete("/secret", status_code=204, responses=_CHANGE, summary="Leave")
+async def leave(request: Request) -> Response:
+    """End this device's own secret, with the link that it was exchanged for."""
+    secret = await secret_of(request)
+    await _ask(request, lambda service: service.leave(secret))
+    return Response(status_code=204)
+
+
+@router.get("", response_model=ParticipationView, responses=_READ, summary="Where do I stand?")
+async def participation(request: Request) -> Response:
+    """The campaign, and where the participant stands in it."""
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.participation(secret)))
+
+
+@router.get("/menu", response_model=MenuView, responses=_READ, summary="What may I expect?")
+async def menu(request: Request) -> Response:
+    """Expected privacy loss and payment for each sensitivity she could report."""
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.menu(secret)))
+
+
+@router.post("/decline", response_model=ParticipationView, responses=_CHANGE, summary="Decline")
+async def decline(request: Request, key: Key = None) -> Response:
+    """Take no part."""
+    return await _once(request, key, lambda service, secret: service.decline(secret))
+
+
+@router.post("/withdrawal", response_model=ParticipationView, responses=_CHANGE, summary="Withdraw")
+async def withdraw(request: Request, key: Key = None) -> Response:
+    """Take back what was given; possible until the estimate is drawn."""
+    return await _once(request, key, lambda service, secret: service.withdraw(secret))
+
+
+@router.get(
+    "/receipt",
+    response_class=Response,
+    responses={200: {"description": "The receipt.", "content": _OBJECT}, **_READ},
+    summary="Download the receipt",
+)
+async def receipt(request: Request) -> Response:
+    """The signed receipt, as `hushbid verify` reads it, once the campaign is over."""
+    secret = await secret_of(request)
+    found = await _ask(request, lambda service: service.receipt(secret))
+    return Response(found.to_json(), media_type="application/json", headers=exports.download("receipt.json"))
+
+
+@router.get(
+    "/export",
+    response_class=Response,
+    responses={200: {"description": "Personal data.", "content": _OBJECT}, **_READ},
+    summary="Download personal data",
+)
+async def export(request: Request) -> Response:
+    """All that the server holds about her, but her sealed value, which nobody can read."""
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.export(secret)))
+
+
+@router.get("/ledger", response_model=PersonalLedger, responses=_READ, summary="What have I given up?")
+async def ledger(request: Request) -> Response:
+    """What she has given up in all campaigns of this server."""
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.personal_ledger(secret)))
+
+
+async def _ask(request: Request, ask: Callable[[Service], T]) -> T:
+    shell = shell_of(request)
+    return await _known(shell.run(lambda: ask(shell.service)))
+
+
+async def _once(request: Request, key: str | None, do: Callable[[Service, str], object]) -> Response:
+    """Carry a request out once; a secret that has ended gets nothing, also no answer that it got before."""
+    secret = await secret_of(request)
+    service = shell_of(request).service
+    if key is not None:
+        await _ask(request, lambda service: service.require_open(secret))
+    return await _known(once(request, _holder(secret), key, lambda: do(service, secret)))
+
+
+async def _known(asked: Awaitable[T]) -> T:
+    """Wait for an answer; whoever came with what opens nothing is nobody."""
+    try:
+        return await asked
+    except NoEntry as refused:
+        raise not_logged_in(str(refused)) from None
+
+
+def _holder(secret: str) -> str:
+    """A name for whoever holds a secret, by which her repeated requests are told from others'."""
+    return sha256(secret.encode()).hexdigest()
