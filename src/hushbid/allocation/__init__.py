@@ -12,7 +12,7 @@ from hushbid.allocation.central_replies import CentralReplies
 from hushbid.allocation.local import solve_local
 from hushbid.allocation.local_replies import LocalReplies
 from hushbid.allocation.problem import Allocation, as_keys, as_problem, tie_keys
-from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
+from hushbid.allocation.reply_rules import DirectReplies, Replies, ReplyRule
 from hushbid.arrays import IndexArray
 from hushbid.errors import InputError
 

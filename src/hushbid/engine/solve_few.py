@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation.local import WORTHWHILE
+from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
@@ -118,7 +119,7 @@ def cheapest_few(market: Market, census: Census) -> tuple[float, int]:
     any one person stays away. Four times as many are taken, for the dual bound too.
     """
     n, variance = census.people, float(market.stated_variance) / market.width**2
-    scale = market.error_weight(n) * market.width**2 * variance**1.5
+    scale = normal_scale(market.error_weight(n) * market.width**2, variance)
     few = math.inf
     if census.lowest > 0.0 and variance > 0.0:
         few = 4.0 * math.sqrt(WORTHWHILE * scale / census.lowest) + 2.0

@@ -50,7 +50,7 @@ _HUNDRED = 100
 async def draft(request: Request, caller: Analyst, given: Settings, key: Key = None) -> Response:
     """Begin a campaign that only analysts and auditors know of."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.draft(who, given.checked()), status=201)
+    return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given.checked()), status=201)
 
 
 @router.put("/campaigns/{campaign}", response_model=Campaign, responses=_CHANGE, summary="Change a draft")
@@ -63,7 +63,7 @@ async def change(request: Request, caller: Analyst, campaign: CampaignId, given:
 async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Throw a draft away, with everybody who was invited."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.discard(who, campaign), status=204)
+    return await once(request, who.id, key, lambda repeat: service.discard.once(repeat, who, campaign), status=204)
 
 
 @router.post("/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead without storing anything")
@@ -99,7 +99,7 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
         request,
         who.id,
         key,
-        lambda: service.invite(who, campaign, count=given.count, people=people),
+        lambda repeat: service.invite.once(repeat, who, campaign, count=given.count, people=people),
         status=201,
         shape=lambda found: {"invitations": found},
     )
@@ -112,7 +112,7 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
 async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.open(who, campaign), slow=True)
+    return await once(request, who.id, key, lambda repeat: service.open.once(repeat, who, campaign), slow=True)
 
 
 @router.post(
@@ -125,7 +125,13 @@ async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId,
 async def close_reporting(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Take no more reports, and decide in the background."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.close_reporting(who, campaign), status=202)
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.close_reporting.once(repeat, who, campaign),
+        status=202,
+    )
 
 
 @router.post(
@@ -141,7 +147,13 @@ async def release(
     """Take no more data, and draw the estimate, once and for ever, in the background."""
     service, who = shell_of(request).service, caller.who
     nobody = given is not None and given.accept_nobody
-    return await once(request, who.id, key, lambda: service.release(who, campaign, accept_nobody=nobody), status=202)
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.release.once(repeat, who, campaign, accept_nobody=nobody),
+        status=202,
+    )
 
 
 @router.post("/campaigns/{campaign}/payments", response_model=Paid, responses=_CHANGE, summary="Mark as paid")
@@ -155,7 +167,7 @@ async def mark_paid(
         request,
         who.id,
         key,
-        lambda: service.mark_paid(who, campaign, labels),
+        lambda repeat: service.mark_paid.once(repeat, who, campaign, labels),
         shape=lambda found: {"paid": found},
     )
 
@@ -168,7 +180,13 @@ async def renew_link(
 ) -> Response:
     """A new link for somebody who lost hers; the old one is worth nothing from now on."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.renew_link(who, campaign, given.label), status=201)
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.renew_link.once(repeat, who, campaign, given.label),
+        status=201,
+    )
 
 
 @router.post("/campaigns/{campaign}/close", response_model=Campaign, responses=_CHANGE, summary="Close a campaign")
@@ -178,7 +196,12 @@ async def close(
     """End a campaign whose estimate is out; whoever is unpaid must be accepted by name."""
     service, who = shell_of(request).service, caller.who
     unpaid = given is not None and given.accept_unpaid
-    return await once(request, who.id, key, lambda: service.close_campaign(who, campaign, accept_unpaid=unpaid))
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.close_campaign.once(repeat, who, campaign, accept_unpaid=unpaid),
+    )
 
 
 @router.post("/campaigns/{campaign}/cancel", response_model=Campaign, responses=_CHANGE, summary="Cancel a campaign")
@@ -188,7 +211,7 @@ async def cancel(
     """Give a campaign up before people have been told what is bought from them."""
     service, who = shell_of(request).service, caller.who
     reason = (given or Cancelling()).reason
-    return await once(request, who.id, key, lambda: service.cancel(who, campaign, reason))
+    return await once(request, who.id, key, lambda repeat: service.cancel.once(repeat, who, campaign, reason))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
