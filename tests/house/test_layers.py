@@ -40,7 +40,8 @@ SERVER = (
     ("api",),
     ("service",),
     ("store",),
-    ("installation", "vault", "failpoints"),
+    ("installation",),
+    ("vault", "failpoints"),
     ("domain",),
 )
 
