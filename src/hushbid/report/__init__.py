@@ -33,7 +33,7 @@ In reading order:
 - `page`: the page around them, its opening and its policy.
 - `rendering`: how templates are filled in; the server's pages use it too.
 - `svg`: scales, axes and marks for all pictures.
-- `prior_picture`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
+- `prior_page`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
 """
 
 from pathlib import Path
