@@ -68,6 +68,7 @@ class Service:
 
     # the analyst, before a campaign opens
     draft = Change("draft", drafts.draft)
+    copy = Change("copy", drafts.copy)
     change = Change("change", drafts.change)
     discard = Change("discard", drafts.discard)
     preview = Steps(drafts.look_ahead)
