@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import HashArray, IndexArray
+from hushbid.arrays import FloatArray, HashArray, IndexArray
 from hushbid.disclosure.claim_names import (
     Ask,
     as_question,
@@ -77,7 +77,7 @@ def release_once(
         setting=plan.setting,
         bounds=plan.bounds,
         tally=tallied(people, plan.promised, plan.variance, forms),
-        exact=np.stack([plan.promised, plan.delivered, plan.variance])[:, order].astype("<f8").tobytes(),
+        exact=_exact(plan)[:, order].tobytes() if not plan.from_engine else None,
     )
     if claims is None:
         release = _remembered(ask, prepared.draw, None)  # no folder: the process remembers, and asks no second time
@@ -136,6 +136,11 @@ def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
         again = np.array([first[name] != row for row, name in enumerate(names)])
         raise DataError(f"ids must name everybody once, but somebody is named again in {rows_text(again)}.")
     return person_digests(names.tolist())
+
+
+def _exact(plan: ReleasePlan) -> FloatArray:
+    """All that was promised, to the last bit; what an engine decided may differ there, so it is compared by sums."""
+    return np.stack([plan.promised, plan.delivered, plan.variance]).astype("<f8")
 
 
 def _late(

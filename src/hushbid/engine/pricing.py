@@ -20,7 +20,7 @@ from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People
 from hushbid.engine.run import Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
-from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
+from hushbid.engine.solve_few import MOST, Few, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market
 from hushbid.mechanism.fields import refuse_unreleasable
@@ -63,6 +63,8 @@ class Priced:
     _engine: Engine
     _kernel: Decider
     _drop: bool
+    _few: Few | None
+    """Those who were priced one by one; None if nobody was."""
 
     def total_payment(self) -> float:
         """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
@@ -133,6 +135,7 @@ def price(
     progress: Callable[[Progress], object] | None = None,
     gather: int = GATHER,
     window: int = WINDOW,
+    one_by_one: int = 0,
 ) -> Priced:
     """Decide how much privacy each person in a table gives up and what she is paid, wherever the table lives.
 
@@ -163,6 +166,8 @@ def price(
         Called before every pass over the rows.
     gather, window
         Up to how many people are priced one by one on the driver, and taken there to finish the solution by sums.
+    one_by_one
+        A table of at most so many people is priced one by one whatever ``gather`` says, which a record of it needs.
 
     >>> import pyarrow, hushbid.engine
     >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25)
@@ -181,7 +186,10 @@ def price(
         raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
-    kernel, summary = _decide(run, market, census, gather)  # solving; the writing pass comes when the frame is read
+    gather = max(gather, census.people) if census.people <= one_by_one else gather
+    kernel, summary, few = _decide(
+        run, market, census, gather
+    )  # solving; the writing pass comes when the frame is read
     frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
         frame=frame,
@@ -190,14 +198,15 @@ def price(
         _engine=opened,
         _kernel=kernel,
         _drop=census.bad > 0,
+        _few=few,
     )
 
 
-def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Decider, Summary]:
+def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Decider, Summary, Few | None]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     if census.histogram.people == 0:
         nobody = price_nobody(run, market)
-        return nobody.kernel, _summary_of_nobody(market, census)
+        return nobody.kernel, _summary_of_nobody(market, census), None
     if market.setting == "local":  # local: the cheapest few √n
         cut, most = cheapest_few(market, census)
         return _gathered(run, market, census, cut, most)
@@ -216,7 +225,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
             cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
             highest = float(best.optimum.weights(np.zeros(1), 1.0)[0]) * best.loss_per_weight
             refuse_unreleasable(min(cap, highest))
-            return solved.kernel, Summary(
+            summary = Summary(
                 setting=market.setting,
                 people=census.people,
                 dropped=census.bad,
@@ -233,10 +242,11 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
                 method="summed",
                 passes=run.passes,
             )
+            return solved.kernel, summary, None
     return _gathered(run, market, census, found.high, MOST)
 
 
-def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
+def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary, Few]:
     histogram = census.histogram
     below = int(histogram.count[histogram._edges(0) <= cut].sum())  # whole buckets, so at least as many as there are
     if market.setting == "central" and below > MOST:
@@ -249,7 +259,8 @@ def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -
     assert outcome is not None
     # the few stand for everybody: only their number is not the population's
     found = {**asdict(outcome.figures()), "people": census.people}
-    return priced.kernel, Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
+    summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
+    return priced.kernel, summary, priced
 
 
 def _summary_of_nobody(market: Market, census: Census) -> Summary:

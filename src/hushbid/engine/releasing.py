@@ -18,7 +18,7 @@ import numpy as np
 from hushbid.disclosure import Release, ReleasePlan, local, noise
 from hushbid.disclosure.claim_store import settle
 from hushbid.disclosure.error import ErrorModel, published_errors
-from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
+from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, TOTAL_BITS, exact_sum, exponent_of, to_data_units, to_grid
 from hushbid.disclosure.once import other_data
 from hushbid.disclosure.release import FORMAT as RELEASE_FORMAT
 from hushbid.documents import Fields
@@ -29,7 +29,6 @@ from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced, exact_total
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered, ReleaseError
 
-_TOTAL_BITS = 60
 _TERM_BITS = 52
 _FORMAT = "hushbid table release"
 
@@ -266,8 +265,7 @@ def _of_memory(release: Release, data: str, delivered: int, name: str) -> TableR
 def _central(priced: Priced, data: str) -> Callable[[str], TableRelease]:
     market, summary, people = priced.market, priced.summary, priced._kernel.people
     # the grid: weights floor(ε·2**t), as fine as their sum allows, from what was promised to all
-    exponent = _TOTAL_BITS - math.frexp(summary.total_privacy_loss * (1.0 + 1e-9))[1]
-    exponent = min(exponent, LARGEST_EXPONENT)
+    exponent = exponent_of(summary.total_privacy_loss)
     spread = float(np.max(np.asarray(market.stated_variance)))
     kernel = SumsKernel(
         priced._kernel,
@@ -281,7 +279,7 @@ def _central(priced: Priced, data: str) -> Callable[[str], TableRelease]:
     sums = priced._engine.reduce(kernel, Sums())
     if sums.delivered == 0:
         raise NothingDelivered(f"None of the {summary.active} people with a positive privacy loss delivered data.")
-    if not 0 < sums.weight <= 1 << _TOTAL_BITS:
+    if not 0 < sums.weight <= 1 << TOTAL_BITS:
         raise ReleaseError("The privacy losses of those who delivered are too small to release anything.")
     scale, width = math.ldexp(1.0, exponent), market.width
     # the error that these weights have
