@@ -21,11 +21,11 @@ from benchmarks import load
 from benchmarks.harness import Row
 from hushbid.client import AnalystClient
 from hushbid.client.messages import new_secret
-from hushbid.server.bots import SETTINGS, play_campaign
+from hushbid.server.bot_campaigns import SETTINGS, play_campaign
 from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.home import Home
+from hushbid.server.installation import Home
 from hushbid.server.service import Service
-from hushbid.server.service.forecasting import Effort
+from hushbid.server.service.forecast import Effort
 from hushbid.server.store.database import Database
 from tests.conftest import PARTS
 from tests.server.postgres import running_postgres

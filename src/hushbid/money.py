@@ -21,95 +21,6 @@ _LARGEST = 2.0**53
 MOST_DECIMALS = 6
 _CLOSE = 1e-12
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Money:
-    """What is really paid."""
-
-    currency: str
-    """Three capital letters, as in ISO 4217."""
-
-    decimals: int
-    """One unit of the currency is ``10**decimals`` minor units."""
-
-    payments: IntArray
-    """Everybody's payment in minor units."""
-
-    total: int
-    """Their sum."""
-
-    incentive_error: float
-    """No misreport can gain more than this, in units of the currency, rounding included."""
-
-    @classmethod
-    def of(cls, payments: FloatArray, incentive_error: float, *, currency: str, decimals: int) -> "Money":
-        """Round payments, in units of the currency, up to minor units."""
-        _check_currency(currency, decimals)
-        minor = rounded_up(payments, decimals)
-        return cls(
-            currency=currency,
-            decimals=decimals,
-            payments=minor,
-            total=sum(minor.tolist()),
-            incentive_error=incentive_error + 10.0**-decimals,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The money as plain values."""
-        return {
-            "currency": self.currency,
-            "decimals": self.decimals,
-            "payments": self.payments.tolist(),
-            "total": self.total,
-            "incentive_error": self.incentive_error,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], people: int) -> "Money":
-        """The inverse of `to_dict`, strictly."""
-        given = Fields(values, "money", cls.__slots__)
-        minor, total = given.integers("payments"), given.integer("total")
-        if len(minor) != people or not all(-_LARGEST <= amount <= _LARGEST for amount in minor):
-            raise RecordError(f"money: payments must be {people} whole numbers below 2**53, one per person.")
-        _check_currency(given.text("currency"), given.integer("decimals"))
-        return cls(
-            currency=given.text("currency"),
-            decimals=given.integer("decimals"),
-            payments=np.array(minor, dtype=np.int64),
-            total=total,
-            incentive_error=given.number("incentive_error"),
-        )
-
-
-def _check_currency(currency: str, decimals: int) -> None:
-    letters = isinstance(currency, str) and len(currency) == 3 and currency.isascii() and currency.isalpha()
-    if not (letters and currency.isupper()):
-        raise InputError(f"currency must be three capital letters such as 'EUR', got {currency!r}.")
-    if type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS:
-        raise InputError(f"decimals must be an integer from 0 to {MOST_DECIMALS}, got {decimals!r}.")
-
-
-def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
-    """The least whole numbers of minor units that are not below the amounts, in exact arithmetic.
-
-    >>> rounded_up(np.array([1.234, -1.234, 0.25, 0.07]), 2).tolist()  # the double nearest to 0.07 is above it
-    [124, -123, 25, 8]
-    """
-    scaled = amounts * 10.0**decimals
-    if not (np.abs(scaled) < _LARGEST).all():
-        raise InputError(f"payments must be below 2**53 minor units, but row {np.argmax(np.abs(scaled))} is not.")
-    minor = np.ceil(scaled).astype(np.int64)
-    doubtful = np.abs(scaled - np.rint(scaled)) <= _CLOSE * np.maximum(np.abs(scaled), 1.0)
-    for row in np.flatnonzero(doubtful & (amounts != 0.0)).tolist():
-        minor[row] = math.ceil(Fraction(float(amounts[row])) * 10**decimals)
-    return minor
-
-
-# ----------------------------------------------------------------------------------------------------
-# Currencies: how many decimals each has, and how people write amounts.
-#
-# Payments are whole minor units (cents, yen, fils), rounded in the participant's favour by :mod:`hushbid.money`.
-
 # ISO 4217. Two decimals unless listed with another number.
 _NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"
 _THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND"
@@ -126,7 +37,6 @@ DECIMALS = {
     for places, codes in ((0, _NO_DECIMALS), (2, _TWO_DECIMALS), (3, _THREE_DECIMALS), (4, _FOUR_DECIMALS))
     for code in codes.split()
 }
-_MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +56,12 @@ class Currency:
     @classmethod
     def of(cls, code: str, decimals: int | None = None) -> "Currency":
         """A currency by its ISO 4217 code; one that is not on the list needs its number of decimals."""
-        if not (isinstance(code, str) and len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()):
-            raise InputError(f"currency must be three capital letters such as 'EUR', got {code!r}.")
+        check_currency(code, 0 if decimals is None else decimals)
         known = DECIMALS.get(code)
         if decimals is None:
             if known is None:
                 raise InputError(f"currency {code!r} is not an ISO 4217 code: state its number of decimals.")
             return cls(code, known)
-        if isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= _MOST_DECIMALS:
-            raise InputError(f"decimals must be an integer from 0 to {_MOST_DECIMALS}, got {decimals!r}.")
         if known is not None and decimals != known:
             raise InputError(f"decimals must be {known} for {code}, got {decimals}.")
         return cls(code, decimals)
@@ -184,6 +91,90 @@ NO_CURRENCY = Currency("XXX", 2)
 """Where nobody named a currency: hundredths of whatever the sensitivities are in."""
 
 
-def with_rounding(incentive_error: float, currency: Currency) -> float:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Money:
+    """What is really paid."""
+
+    currency: str
+    """Three capital letters, as in ISO 4217."""
+
+    decimals: int
+    """One unit of the currency is ``10**decimals`` minor units."""
+
+    payments: IntArray
+    """Everybody's payment in minor units."""
+
+    total: int
+    """Their sum."""
+
+    incentive_error: float
+    """No misreport can gain more than this, in units of the currency, rounding included."""
+
+    @classmethod
+    def of(cls, payments: FloatArray, incentive_error: float, *, currency: str, decimals: int) -> "Money":
+        """Round payments, in units of the currency, up to minor units."""
+        check_currency(currency, decimals)
+        minor = rounded_up(payments, decimals)
+        return cls(
+            currency=currency,
+            decimals=decimals,
+            payments=minor,
+            total=sum(minor.tolist()),
+            incentive_error=with_rounding(incentive_error, decimals),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The money as plain values."""
+        return {
+            "currency": self.currency,
+            "decimals": self.decimals,
+            "payments": self.payments.tolist(),
+            "total": self.total,
+            "incentive_error": self.incentive_error,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], people: int) -> "Money":
+        """The inverse of `to_dict`, strictly."""
+        given = Fields(values, "money", cls.__slots__)
+        minor, total = given.integers("payments"), given.integer("total")
+        if len(minor) != people or not all(-_LARGEST <= amount <= _LARGEST for amount in minor):
+            raise RecordError(f"money: payments must be {people} whole numbers below 2**53, one per person.")
+        check_currency(given.text("currency"), given.integer("decimals"))
+        return cls(
+            currency=given.text("currency"),
+            decimals=given.integer("decimals"),
+            payments=np.array(minor, dtype=np.int64),
+            total=total,
+            incentive_error=given.number("incentive_error"),
+        )
+
+
+def check_currency(code: object, decimals: object) -> None:
+    """Refuse what is not a currency: three capital letters, and a possible number of decimals."""
+    letters = isinstance(code, str) and len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()
+    if not letters:
+        raise InputError(f"currency must be three capital letters such as 'EUR', got {code!r}.")
+    if type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS:
+        raise InputError(f"decimals must be an integer from 0 to {MOST_DECIMALS}, got {decimals!r}.")
+
+
+def with_rounding(incentive_error: float, decimals: int) -> float:
     """What a misreport can gain at most, in units, once payments are whole minor units: one of them more."""
-    return incentive_error + 1.0 / currency.per_unit
+    return incentive_error + 10.0**-decimals
+
+
+def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
+    """The least whole numbers of minor units that are not below the amounts, in exact arithmetic.
+
+    >>> rounded_up(np.array([1.234, -1.234, 0.25, 0.07]), 2).tolist()  # the double nearest to 0.07 is above it
+    [124, -123, 25, 8]
+    """
+    scaled = amounts * 10.0**decimals
+    if not (np.abs(scaled) < _LARGEST).all():
+        raise InputError(f"payments must be below 2**53 minor units, but row {np.argmax(np.abs(scaled))} is not.")
+    minor = np.ceil(scaled).astype(np.int64)
+    doubtful = np.abs(scaled - np.rint(scaled)) <= _CLOSE * np.maximum(np.abs(scaled), 1.0)
+    for row in np.flatnonzero(doubtful & (amounts != 0.0)).tolist():
+        minor[row] = math.ceil(Fraction(float(amounts[row])) * 10**decimals)
+    return minor

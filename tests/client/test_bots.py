@@ -15,8 +15,8 @@ from hushbid.cli import main
 from hushbid.client import AnalystClient
 from hushbid.errors import InputError, ServerFailed
 from hushbid.priors import Uniform
-from hushbid.server.bot import MIXTURE, STRATEGIES, people
-from hushbid.server.bots import SETTINGS, Played, play_campaign, play_links
+from hushbid.server.bot_campaigns import SETTINGS, Played, play_campaign, play_links
+from hushbid.server.bots import MIXTURE, STRATEGIES, people
 from tests.client.stand_in import URL, StandIn
 
 

@@ -318,7 +318,7 @@ def test_a_prior_fitted_to_these_very_people_is_refused_on_an_engine_too(home: P
 STOP_AT = """
 {light}
 import os, signal
-import hushbid.engine.{module} as module
+import hushbid.{module} as module
 from hushbid.__main__ import main
 
 calls = 0
@@ -336,13 +336,13 @@ setattr(module, name, counted)
 main()
 """
 STOPS = {
-    "while solving": ("run", "Progress", 2, signal.SIGINT),
-    "while pricing": ("boundary", "with_output", 3, signal.SIGINT),
-    "while pricing, for good": ("boundary", "with_output", 3, signal.SIGKILL),
-    "while DuckDB prices": ("payouts", "DecisionsKernel.__call__", 2, signal.SIGINT),
-    "while DuckDB prices, politely": ("payouts", "DecisionsKernel.__call__", 2, signal.SIGTERM),
-    "while checking": ("payouts", "Paid", 2, signal.SIGTERM),
-    "before giving names": ("atomic", "_same", 1, signal.SIGKILL),
+    "while solving": ("engine.run", "Progress", 2, signal.SIGINT),
+    "while pricing": ("engine.adapter", "with_output", 3, signal.SIGINT),
+    "while pricing, for good": ("engine.adapter", "with_output", 3, signal.SIGKILL),
+    "while DuckDB prices": ("engine.payouts", "DecisionsKernel.__call__", 2, signal.SIGINT),
+    "while DuckDB prices, politely": ("engine.payouts", "DecisionsKernel.__call__", 2, signal.SIGTERM),
+    "while checking": ("engine.payouts", "Paid", 2, signal.SIGTERM),
+    "before giving names": ("durable", "_same", 1, signal.SIGKILL),
 }
 
 

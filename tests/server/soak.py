@@ -30,7 +30,7 @@ from hushbid.disclosure import privatize
 from hushbid.documents import parsed
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.home import Home
+from hushbid.server.installation import Home
 from hushbid.server.service import Service
 from hushbid.server.store.database import Database
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt

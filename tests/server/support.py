@@ -11,12 +11,12 @@ import pytest
 
 from hushbid.disclosure import privatize
 from hushbid.priors import Uniform
-from hushbid.server.crash import Crash, no_crash
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import CampaignView, Invitation, JobView, Principal
-from hushbid.server.home import Home
+from hushbid.server.failpoints import Crash, no_crash
+from hushbid.server.installation import Home
 from hushbid.server.service import Service
-from hushbid.server.service.forecasting import Effort
+from hushbid.server.service.forecast import Effort
 from hushbid.server.store import links
 from hushbid.server.store.database import Database
 from hushbid.server.store.rows import hashed

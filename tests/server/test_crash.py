@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.server.crash import OUTSIDE, POINTS
+from hushbid.server.failpoints import OUTSIDE, POINTS
 from tests.server.crashing import holds_up, killed_at, problem_of, staged
 from tests.server.support import Installation
 

@@ -5,13 +5,13 @@ import pytest
 from hushbid.errors import Conflict, MarketError, NotFound, ReleaseError
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import JobView
-from hushbid.server.service import Service, allocating, releasing
+from hushbid.server.service import Service, decision, release
 from tests.server.support import Installation, analyst, decided, on_one_store, opened
 
 
 def test_a_job_tells_how_far_it_is(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allocating, "_AT_ONCE", 2)
-    monkeypatch.setattr(releasing, "_AT_ONCE", 3)
+    monkeypatch.setattr(decision, "_AT_ONCE", 2)
+    monkeypatch.setattr(release, "_AT_ONCE", 3)
     seen: list[JobView] = []
 
     def look(point: str) -> None:
@@ -65,7 +65,7 @@ def test_a_decision_that_failed_can_be_begun_again_or_cancelled(
 
     one, two = opened(service, 3, participation_fee=5), opened(service, 3)
     with monkeypatch.context() as broken:
-        broken.setattr(allocating, "_record", fails)
+        broken.setattr(decision, "_record", fails)
         for play in (one, two):
             play.report()
             job = play.decide()
@@ -87,7 +87,7 @@ def test_a_release_that_failed_is_begun_again_and_nothing_leads_back(
     play = decided(service, 3)
     play.deliver([0, 1])
     with monkeypatch.context() as broken:
-        broken.setattr(releasing, "release_plan", fails)
+        broken.setattr(release, "release_plan", fails)
         assert play.release().problem == "The claims folder is full."
     assert play.view.state is CampaignState.RELEASING
     for attempt in (
@@ -106,7 +106,7 @@ def test_an_unexpected_fault_is_told_without_details(service: Service, monkeypat
     def fails(*_: object) -> None:
         raise ZeroDivisionError("secret 7.5")
 
-    monkeypatch.setattr(allocating, "_record", fails)
+    monkeypatch.setattr(decision, "_record", fails)
     play = opened(service, 2)
     play.report()
     assert play.decide().problem == "An unexpected fault: ZeroDivisionError; the server's log says more."

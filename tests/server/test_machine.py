@@ -283,9 +283,9 @@ class LifeCycle(RuleBasedStateMachine):
             assert receipt.body.report == self.reports[row]
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+@pytest.mark.parametrize(("store", "examples"), [("sqlite", 12), ("postgresql", 8)])
 def test_campaigns_live_as_the_model_says(
-    request: pytest.FixtureRequest, tmp_path: Path, sqlite_template: Path, store: str
+    request: pytest.FixtureRequest, tmp_path: Path, sqlite_template: Path, store: str, examples: int
 ) -> None:
     (tmp_path / "home").mkdir()
     url = None
@@ -298,7 +298,7 @@ def test_campaigns_live_as_the_model_says(
     try:
         run_state_machine_as_test(
             lambda: LifeCycle(server),
-            settings=hypothesis_settings(max_examples=12, stateful_step_count=25, deadline=None),
+            settings=hypothesis_settings(max_examples=examples, stateful_step_count=25, deadline=None),
         )
     finally:
         server.service.close()

@@ -14,7 +14,7 @@ from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.service import Service
-from hushbid.server.service.forecasting import Effort, menus, preview
+from hushbid.server.service.forecast import Effort, menus, preview
 from tests.server.support import QUICK, drafted, on_one_store, opened
 from tests.server.support import settings as campaign_settings
 

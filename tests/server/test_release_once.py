@@ -12,7 +12,7 @@ from hushbid.record import Record
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import JobView
-from hushbid.server.service import Service, reporting
+from hushbid.server.service import Service, participation
 from hushbid.verification.receipts import verify_log
 from tests.server.support import NONCE, decided, drafted, opened, user
 
@@ -121,7 +121,7 @@ def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
         service.report_soon(first, 1.75),
         service.report_soon(first, 1.75),
         service.report_soon("hb_p_nonsense", 1.5),
-        service._writer.submit("withdraw", lambda tx: reporting.withdraw(tx, service._context, second)),
+        service._writer.submit("withdraw", lambda tx: participation.withdraw(tx, service._context, second)),
         service.report_soon(second, 1.5),
         service.report_soon(first, 1.1),
         service.deliver_soon(first, 3.0, nonce=NONCE),

@@ -9,7 +9,7 @@ import pytest
 from hushbid.documents import parsed
 from hushbid.errors import CampaignError, Conflict, HushbidError
 from hushbid.record import Record
-from hushbid.server.beside import Beside
+from hushbid.server.administration import Administration
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.service.standing import mark_standing
@@ -24,7 +24,7 @@ def back_up(service: Service, path: Path) -> None:
 
 
 def restore(installation: Installation, path: Path) -> None:
-    with Beside.at(installation.folder, database=installation.url, alone=True) as beside:
+    with Administration.at(installation.folder, database=installation.url, alone=True) as beside:
         beside.restore(path, replace=True)
 
 

@@ -15,7 +15,7 @@ from hushbid.errors import InputError
 from hushbid.priors import Empirical, Gamma, Uniform
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.states import CampaignState
-from hushbid.server.service import Service, allocating
+from hushbid.server.service import Service, decision
 from hushbid.server.service.margins import shown_release
 from hushbid.server.store.database import Database
 from tests.server.support import PASSWORD, Installation, opened, settings
@@ -43,7 +43,7 @@ def test_equals_are_bought_from_in_the_order_of_a_hash_of_their_pseudonyms() -> 
     chosen = settings(prior=Empirical([1, 2]), setting="local", variance=4.0, minimum_people=5)
     campaign: Any = SimpleNamespace(settings=chosen, id="c")
     reporters: list[Any] = [SimpleNamespace(id=f"p{k}", group_name=None, report=1.5) for k in range(12)]
-    record = allocating._record(campaign, reporters)
+    record = decision._record(campaign, reporters)
     assert record.outcome.tie_order is not None
     assert record.outcome.tie_order.tolist() == tie_keys(record.ids or ()).argsort().argsort().tolist()
 

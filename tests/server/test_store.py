@@ -11,7 +11,7 @@ from sqlalchemy import text, update
 
 from hushbid.errors import CampaignError, InputError, RecordError
 from hushbid.receipts.log import Event, next_event
-from hushbid.server.home import Home
+from hushbid.server.installation import Home
 from hushbid.server.service import Service
 from hushbid.server.store import events
 from hushbid.server.store.database import Database

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from hushbid.errors import Conflict, ServerFailed
+from hushbid.server.service.writer import Writer
 from hushbid.server.store.migrate import migrate
 from hushbid.server.store.schema import installation as table
 from hushbid.server.store.transaction import Transaction
-from hushbid.server.writer import Writer
 from tests.server.support import Clock, Installation
 from tests.server.test_store import opened_database
 

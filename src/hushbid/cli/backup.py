@@ -22,11 +22,11 @@ def command(file: Path, force: bool, home: Path, database: str | None, as_json: 
     copy of claims/, which are what makes a value unreadable and an estimate final.
     """
     from hushbid.durable import refuse_clashes
-    from hushbid.server.beside import Beside
+    from hushbid.server.administration import Administration
 
     refuse_clashes([file], [home])
     refuse_nowhere(home)
 
-    with Beside.at(home, database=database) as server:
+    with Administration.at(home, database=database) as server:
         made = server.back_up(file, force=force)
     tell(asdict(made), f"{made.campaigns} campaigns, {made.rows} rows in {file}.", as_json=as_json)

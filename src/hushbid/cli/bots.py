@@ -13,7 +13,7 @@ from hushbid.cli.common import command as make_command
 from hushbid.errors import InputError
 
 if TYPE_CHECKING:
-    from hushbid.server.bots import Played
+    from hushbid.server.bot_campaigns import Played
 
 STRATEGIES = ("truthful", "overstate", "understate", "drop-out", "decline", "withdraw", "late", "mixed")
 _PHASES = 6
@@ -52,7 +52,7 @@ def command(url: str, as_json: bool, **given: Any) -> None:
 
 def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
     from hushbid.priors import Prior, parse_prior
-    from hushbid.server.bots import play_campaign, play_links
+    from hushbid.server.bot_campaigns import play_campaign, play_links
 
     common = {name: given[name] for name in ("strategy", "seed", "connections")}
     if given["links"] is not None:
@@ -80,7 +80,7 @@ def _reach(url: str) -> None:
 def _analyst(url: str, token_file: Path | None, user: str | None) -> Any:
     """An analyst's client; secrets come from a file, the environment or the keyboard, never from the command line."""
     from hushbid.client import AnalystClient
-    from hushbid.server.bots import PATIENCE
+    from hushbid.server.bot_campaigns import PATIENCE
 
     if user is not None:
         _reach(url)
@@ -94,7 +94,7 @@ def _analyst(url: str, token_file: Path | None, user: str | None) -> Any:
 
 
 def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
-    from hushbid.server.bots import SETTINGS
+    from hushbid.server.bot_campaigns import SETTINGS
 
     found = dict(SETTINGS)
     if file is not None:

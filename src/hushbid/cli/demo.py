@@ -121,9 +121,9 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
     import numpy as np
 
     from hushbid.durable import Staging
-    from hushbid.engine.files import table_writer
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
+    from hushbid.tables import table_writer
 
     rng = np.random.default_rng(seed)
     pilot, reports = _prices(_PILOT, rng), _prices(people, rng)

@@ -62,11 +62,11 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
 def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
     import numpy as np
 
-    from hushbid.engine.files import ROWS_NOTE, read_table, rows_text
     from hushbid.errors import InputError, ReportError
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
     from hushbid.report.prior_picture import prior_picture
+    from hushbid.tables import ROWS_NOTE, read_table, rows_text
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
         step("reading the pilot")

@@ -53,7 +53,7 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
         return
     purchase = _in_memory(options, reading, reports, given)
     if out == STREAM and not as_json:
-        from hushbid.engine.files import table_writer
+        from hushbid.tables import table_writer
 
         write_file(STREAM, table_writer(STREAM, purchase.columns()), force=False)
     tell(purchase.facts(), purchase.text(), as_json=as_json, err=out == STREAM)
@@ -95,9 +95,9 @@ def _on_engine(options: MarketOptions, reading: "Reading", reports: str, given: 
 
 
 def _in_memory(options: MarketOptions, reading: "Reading", reports: str, given: dict[str, Any]) -> "Purchase":
-    from hushbid.engine.files import table_writer
     from hushbid.purchase.deciding import decide, record_of, record_writer, refuse_above_ceiling
     from hushbid.purchase.people import read_people, rows_of
+    from hushbid.tables import table_writer
 
     source, currency = options.prior_source(), options.currency()
     with Steps(3) as step, Staging(force=given["force"]) as files:

@@ -84,7 +84,7 @@ def command(**given: Any) -> None:
 
 def _value(file: str) -> float:
     """The datum; what it is never appears in a message."""
-    from hushbid.engine.files import number_of
+    from hushbid.tables import number_of
 
     if file == STREAM and sys.stdin.isatty():
         text = click.prompt("Your value (not shown)", hide_input=True, err=True)

@@ -22,11 +22,11 @@ def command(file: Path, replace: bool, home: Path, database: str | None, as_json
     folder, and the server takes them up when it starts. Accounts, tokens and links are again those of the backup, so
     withdraw again what was withdrawn since.
     """
-    from hushbid.server.beside import Beside
+    from hushbid.server.administration import Administration
 
     with file.open("rb"):  # a backup that is not there makes no folder
         pass
-    with Beside.at(home, database=database, alone=True) as server:
+    with Administration.at(home, database=database, alone=True) as server:
         found = server.restore(file, replace=replace)
     text = f"{found.campaigns} campaigns, {found.rows} rows from {found.made_at} are in place."
     tell(asdict(found), text, as_json=as_json)

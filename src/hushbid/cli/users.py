@@ -10,7 +10,7 @@ from hushbid.cli.common import command_group, tell
 from hushbid.cli.options import asked_password, installation, new_password, refuse_nowhere
 
 if TYPE_CHECKING:
-    from hushbid.server.beside import Beside
+    from hushbid.server.administration import Administration
 
 
 @command_group("users")
@@ -97,9 +97,9 @@ def revoke(name: str, label: str, home: Path, database: str | None, as_json: boo
     tell({"name": name, "label": label}, f"The token {label!r} of {name} is worth nothing any more.", as_json=as_json)
 
 
-def _desk(home: Path, database: str | None, *, may_be_new: bool = False) -> "Beside":
-    from hushbid.server.beside import Beside
+def _desk(home: Path, database: str | None, *, may_be_new: bool = False) -> "Administration":
+    from hushbid.server.administration import Administration
 
     if not may_be_new:
         refuse_nowhere(home)
-    return Beside.at(home, database=database)
+    return Administration.at(home, database=database)

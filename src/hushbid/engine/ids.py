@@ -1,4 +1,4 @@
-"""What may name people, and how many different ids there are, exactly, by sorting 64-bit fingerprints of them.
+"""How many different ids there are, exactly, by sorting 64-bit fingerprints of them.
 
 Numbers have a fingerprint of their own each. Texts may share one by accident, so texts whose fingerprint is not unique
 are looked at once more. Above `AT_ONCE` rows the fingerprints are sorted part by part, each in a pass of its own.
@@ -11,42 +11,10 @@ import numpy as np
 
 from hushbid.arrays import HashArray
 from hushbid.engine.adapter import Batch, in_threads, pyarrow
-from hushbid.errors import InputError
-from hushbid.ids import ALLOWED
 
 AT_ONCE = 1 << 27
 _LOOKED_AT = 1 << 20
 _BLOCK = 1 << 22
-
-
-_KINDS = (
-    ("is_floating", "floats"),
-    ("is_decimal", "decimals"),
-    ("is_timestamp", "timestamps"),
-    ("is_date", "dates"),
-    ("is_time", "times"),
-    ("is_boolean", "truth values"),
-    ("is_binary", "bytes"),
-    ("is_large_binary", "bytes"),
-    ("is_binary_view", "bytes"),
-    ("is_fixed_size_binary", "bytes"),
-)
-_ALLOWED_KINDS = ("is_integer", "is_string", "is_large_string", "is_string_view", "is_null")
-
-
-def refused_kind(kind: Any) -> str | None:
-    """What a column of an Arrow type holds, if it may not name people or groups; None if it may."""
-    types = pyarrow().types
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if any(getattr(types, allowed)(kind) for allowed in _ALLOWED_KINDS):
-        return None
-    return next((name for test, name in _KINDS if getattr(types, test)(kind)), str(kind))
-
-
-def refusal(column: str, held: str, source: str = "") -> InputError:
-    """What is said of a column that may not name people or groups."""
-    return InputError(f"{f'{source}: c' if source else 'C'}olumn {column!r} must hold {ALLOWED}, not {held}.")
 
 
 def count_distinct(read: Callable[[], Iterable[Batch]], rows: int) -> int:

@@ -11,10 +11,9 @@ import numpy as np
 
 from hushbid.arrays import IntArray
 from hushbid.durable import Staging
-from hushbid.engine.adapter import Batch, Engine, Frame
+from hushbid.engine.adapter import Batch, Engine, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
 from hushbid.engine.histogram import MOST_PEOPLE
-from hushbid.engine.ids import refusal, refused_kind
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People
@@ -22,6 +21,7 @@ from hushbid.engine.run import Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
 from hushbid.engine.solve_few import MOST, Few, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
+from hushbid.ids import refusal, refused_kind
 from hushbid.mechanism import Figures, Market
 from hushbid.mechanism.fields import refuse_unreleasable
 from hushbid.priors import Grouped, Prior
@@ -314,7 +314,7 @@ def _people(
     if missing:
         raise InputError(f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}.")
     for name in (id, group):
-        held = None if name is None else refused_kind(engine.kind(name))
+        held = None if name is None else refused_kind(pyarrow().types, engine.kind(name))
         if held is not None:
             raise refusal(str(name), held)
     taken = [name for name, _ in PRICED if name in names]

@@ -19,7 +19,6 @@ from hushbid.audit.suite import audits_of
 from hushbid.disclosure import Answer, Release, release_made_up, release_once
 from hushbid.documents import plain
 from hushbid.durable import Staging, refuse_existing
-from hushbid.engine.files import Column, table_writer
 from hushbid.errors import MissingExtra
 from hushbid.mechanism.publish import plan_of
 from hushbid.purchase.asking import (
@@ -38,6 +37,7 @@ from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.report.audits import lines_of
 from hushbid.report.formats import at_most, estimate_figures, interval
+from hushbid.tables import Column, table_writer
 
 if TYPE_CHECKING:
     from hushbid.engine import TableRelease

@@ -12,12 +12,12 @@ from typing import Any, Literal
 from hushbid.disclosure.claim_names import LAST_WAVE
 from hushbid.disclosure.promises import as_bounds
 from hushbid.durable import STREAM
-from hushbid.engine.files import columns_of
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.priors.pilot import PriorSource, prior_source
 from hushbid.purchase.toml_sections import Problems, Section, is_number
+from hushbid.tables import columns_of
 
 _RESULTS = (
     *("decisions.csv", "decisions.parquet", "payments.csv", "payments.parquet", "estimate.json", "report.html"),

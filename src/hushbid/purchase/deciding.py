@@ -10,7 +10,7 @@ import numpy as np
 
 from hushbid.disclosure import Release
 from hushbid.durable import Write
-from hushbid.engine.files import Column
+from hushbid.tables import Column
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.money import Currency, Money
 from hushbid.purchase.people import People, rows_of

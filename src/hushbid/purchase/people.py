@@ -10,10 +10,10 @@ import numpy as np
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray
-from hushbid.engine.files import ROWS_NOTE, Column, Table, read_table
 from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
+from hushbid.tables import ROWS_NOTE, Column, Table, read_table
 
 if TYPE_CHECKING:
     from hushbid.purchase.campaign_file import Kind

@@ -1,303 +1,201 @@
-"""Bots that play whole campaigns: as a demonstration, as a test and as load.
+"""One bot: a person who does not exist, at the other end of a link.
 
-`play_campaign` conducts a campaign of its own with an analyst's credentials, `play_links` plays the participants of
-somebody else's. At the end every bot compares its receipt with what the server acknowledged: nothing may be lost,
-doubled or changed. `hushbid.server.bot` says what a single bot does.
+It has a sensitivity, a value and a strategy, and speaks to the server as any participant does, through
+`hushbid.client`; the server cannot tell it from a person. Strategies:
+
+    truthful      reports her sensitivity and delivers what is bought
+    overstate     reports half as much again
+    understate    reports two thirds of it
+    drop-out      reports, and never delivers
+    decline       takes no part
+    withdraw      reports and withdraws, at once or after having delivered
+    late          reports after reporting has closed, or delivers after the release; is refused
+    mixed         some of each
 """
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from hushbid.client import AnalystClient, AsyncParticipantClient, AsyncTransport, MessageMemory, Participation
-from hushbid.client.views import OVER
-from hushbid.errors import HushbidError, InputError, ServerFailed
-from hushbid.priors import Prior, parse_prior, prior_from_dict
-from hushbid.server.bot import MIXTURE, Bot, Person, Tally, people
-from hushbid.verification.receipts import verify_log
+from hushbid.client import AsyncParticipantClient, Participation
+from hushbid.errors import Conflict, InputError, NotAllowed
+from hushbid.priors import Prior
+from hushbid.receipts.receipt import Receipt
 
-SETTINGS: dict[str, Any] = {
-    "title": "How long do bots sleep?",
-    "question": "How many hours did you sleep last night?",
-    "prior": "uniform:1,3",
-    "bounds": [0, 12],
-    "buyer_weight": 500.0,
-    "max_privacy_loss": 2.0,
-    "participation_fee": 100,
-    "minimum_people": 5,
+T = TypeVar("T")
+MIXTURE = {
+    "truthful": 0.6,
+    "overstate": 0.1,
+    "understate": 0.05,
+    "drop-out": 0.08,
+    "decline": 0.07,
+    "withdraw": 0.05,
+    "late": 0.05,
 }
-_POLL_SECONDS = 0.5
-PATIENCE = 14
-"""How often bots ask a server that does not answer: half a minute in all."""
+STRATEGIES = (*MIXTURE, "mixed")
+_FACTORS = {"overstate": 1.5, "understate": 2.0 / 3.0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
-    """What a campaign with bots came to."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Person:
+    """What one bot is like."""
 
-    campaign: str
-    """Its identifier."""
+    strategy: str
+    """One of the strategies, not ``mixed``."""
 
-    state: str
-    """Its last state."""
+    sensitivity: float
+    """What one unit of privacy loss really costs her."""
 
-    bots: tuple[Bot, ...] = field(repr=False)
-    """Everybody, as they ended."""
+    report: float
+    """What she will say it costs her."""
 
-    tally: Tally = field(repr=False)
-    """What happened, counted."""
+    value: float
+    """Her datum."""
 
-    seconds: dict[str, float]
-    """How long reporting, deciding, delivering, releasing and reading receipts took."""
-
-    estimate: dict[str, Any] | None
-    """What was released, if the bots may see it."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing happened that should not have."""
-        return not self.tally.problems
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain values."""
-        by_strategy = {
-            name: [bot for bot in self.bots if bot.person.strategy == name]
-            for name in MIXTURE
-            if any(bot.person.strategy == name for bot in self.bots)
-        }
-        return {
-            "ok": self.ok,
-            "campaign": self.campaign,
-            "state": self.state,
-            "bots": len(self.bots),
-            "strategies": {
-                name: {
-                    "bots": len(group),
-                    "delivered": sum(bot.delivered for bot in group),
-                    "mean_gain": float(np.mean([bot.gain for bot in group])),
-                }
-                for name, group in by_strategy.items()
-            },
-            "submissions": {kind: _latency(times) for kind, times in sorted(self.tally.seconds.items())},
-            "refused_as_expected": dict(self.tally.refusals),
-            "receipts": sum(self.tally.roots.values()),
-            "seconds": self.seconds,
-            "estimate": self.estimate,
-            "problems": sorted(set(self.tally.problems)),
-        }
+    early: bool
+    """Of two ways to withdraw or be late, whether she takes the earlier."""
 
 
-def _latency(times: Sequence[float]) -> dict[str, float]:
-    return {
-        "count": len(times),
-        "median_ms": 1e3 * float(np.median(times)),
-        "p99_ms": 1e3 * float(np.quantile(times, 0.99)),
-    }
-
-
-async def play_campaign(
-    analyst: AnalystClient,
-    settings: Mapping[str, Any],
-    *,
-    n: int,
-    strategy: str = "mixed",
-    seed: int = 1,
-    connections: int = 32,
-    identities: bool = False,
-    progress: Callable[[str], None] = lambda phase: None,
-    network: Any = None,
-) -> Played:
-    """Draft a campaign, let bots play it, release and pay; ``identities`` gives bots external ids.
-
-    ``network`` stands in for the real one, as for `hushbid.client.AsyncTransport`.
-    """
-    rng = np.random.default_rng(seed)
-    groups = _groups(settings, n)
-    run = asyncio.to_thread
-    campaign = (await run(analyst.draft, settings)).id
-    if identities or groups[0][0] is not None:  # with ids or groups people are named, else only counted
-        named = [
-            {"id": f"bot-{k}", **({} if group is None else {"group": group})} for k, (group, _) in enumerate(groups)
-        ]
-        invitations = await run(lambda: analyst.invite(campaign, people=named))
-    else:
-        invitations = await run(lambda: analyst.invite(campaign, count=n))
-    low, high = settings["bounds"]
-    cast = people(strategy, [prior for _, prior in groups], (float(low), float(high)), rng=rng)
-    stage = _Stage(progress, connections)
-    async with AsyncTransport(analyst.url, connections=connections, attempts=PATIENCE, network=network) as transport:
-        tokens = [invitation.token for invitation in invitations]
-        bots = _bots(transport, tokens, cast, stage.tally, MessageMemory())
-        await run(analyst.open, campaign)
-        await stage.act("reporting", bots, Bot.report)
-        with stage.timed("deciding"):
-            await run(analyst.close_reporting, campaign)
-            found = await run(analyst.wait, campaign)
-        if found.state == "delivering":
-            await stage.act("delivering", bots, Bot.deliver)
-            with stage.timed("releasing"):
-                await run(lambda: analyst.release(campaign, accept_nobody=True))
-                found = await run(analyst.wait, campaign)
-        await stage.act("receipts", bots, Bot.finish)
-    await run(analyst.mark_paid, campaign)
-    stage.tally.problems += await run(_audit, analyst, campaign, stage.tally)
-    estimate = await run(analyst.estimate, campaign) if found.state in ("released", "closed") else None
-    return Played(
-        campaign=campaign, state=found.state, bots=bots, tally=stage.tally, seconds=stage.seconds, estimate=estimate
+def people(
+    strategies: str, priors: Sequence[Prior], bounds: tuple[float, float], *, rng: np.random.Generator
+) -> list[Person]:
+    """One person for each prior, from which her sensitivity is drawn."""
+    if strategies not in STRATEGIES:
+        raise InputError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategies!r}.")
+    low, high = bounds
+    n = len(priors)
+    chosen = (
+        list(rng.choice(list(MIXTURE), size=n, p=list(MIXTURE.values()))) if strategies == "mixed" else [strategies] * n
     )
-
-
-async def play_links(
-    url: str,
-    tokens: Sequence[str],
-    *,
-    strategy: str = "mixed",
-    prior: Prior | None = None,
-    seed: int = 1,
-    connections: int = 32,
-    patience: float = 3600.0,
-    progress: Callable[[str], None] = lambda phase: None,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    network: Any = None,
-) -> Played:
-    """Play somebody else's campaign, given links to it; the bots wait for the analyst, for so many seconds at most."""
-    if not tokens:
-        raise InputError("There must be at least one link.")
-    stage = _Stage(progress, connections)
-    async with AsyncTransport(url, connections=connections, attempts=PATIENCE, network=network) as transport:
-        memory = MessageMemory()
-        first = AsyncParticipantClient(transport, tokens[0], keeper=memory)
-        # the first bot's view stands for all: one campaign, one state
-        view = await first.participation()
-        cast = people(strategy, [prior or _guess(view)] * len(tokens), view.bounds, rng=np.random.default_rng(seed))
-        bots = _bots(transport, tokens, cast, stage.tally, memory)
-        waiting = _Waiting(first, patience, sleep)
-        if view.campaign_state == "reporting":
-            await stage.act("reporting", bots, Bot.report)
-        with stage.timed("deciding"):
-            view = await waiting.until(frozenset({"delivering", *OVER}))
-        if view.campaign_state == "delivering":
-            await stage.act("delivering", bots, Bot.deliver)
-            with stage.timed("releasing"):
-                view = await waiting.until(OVER)
-        await stage.act("receipts", bots, Bot.finish)
-    estimate = view.content.get("estimate")
-    return Played(
-        campaign=view.campaign,
-        state=view.campaign_state,
-        bots=bots,
-        tally=stage.tally,
-        seconds=stage.seconds,
-        estimate=estimate if isinstance(estimate, dict) else None,
-    )
-
-
-class _Stage:
-    """Runs one phase after the other, so many bots at once, and notes how long each took."""
-
-    def __init__(self, progress: Callable[[str], None], at_once: int) -> None:
-        self.tally = Tally()
-        self._turns = asyncio.Semaphore(at_once)
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    async def act(self, phase: str, bots: Sequence[Bot], what: Callable[[Bot], Awaitable[None]]) -> None:
-        """Let every bot do something; one that fails unforeseen is a problem, and the others go on."""
-
-        async def turn(bot: Bot) -> None:
-            async with self._turns:  # a bot that waits for its turn is not waiting for the server
-                await what(bot)
-
-        with self.timed(phase):
-            results = await asyncio.gather(*map(turn, bots), return_exceptions=True)
-        for bot, result in zip(bots, results, strict=True):
-            if isinstance(result, HushbidError):
-                self.tally.problems.append(f"A {bot.person.strategy} bot failed while {phase}: {result}")
-            elif isinstance(result, BaseException):
-                raise result
-
-    def timed(self, phase: str) -> "_Timer":
-        """Note how long something takes."""
-        self._progress(phase)
-        return _Timer(self.seconds, phase)
-
-
-class _Timer:
-    def __init__(self, seconds: dict[str, float], phase: str) -> None:
-        self._seconds, self._phase, self._began = seconds, phase, time.perf_counter()
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *problem: object) -> None:
-        self._seconds[self._phase] = time.perf_counter() - self._began
-
-
-class _Waiting:
-    """Asks now and then, through one bot, how far the campaign is."""
-
-    def __init__(
-        self, client: AsyncParticipantClient, patience: float, sleep: Callable[[float], Awaitable[None]]
-    ) -> None:
-        self._client, self._left, self._sleep = client, patience, sleep
-
-    async def until(self, states: frozenset[str]) -> Participation:
-        while True:
-            view = await self._client.participation()
-            if view.campaign_state in states:
-                return view
-            if self._left <= 0:
-                raise ServerFailed(f"The campaign is still {view.campaign_state}; the bots have waited long enough.")
-            self._left -= _POLL_SECONDS
-            await self._sleep(_POLL_SECONDS)
-
-
-def _bots(
-    transport: AsyncTransport, tokens: Sequence[str], cast: Sequence[Person], tally: Tally, memory: MessageMemory
-) -> tuple[Bot, ...]:
-    return tuple(
-        Bot(person, AsyncParticipantClient(transport, token, keeper=memory), tally)
-        for person, token in zip(cast, tokens, strict=True)
-    )
-
-
-def _audit(analyst: AnalystClient, campaign: str, tally: Tally) -> list[str]:
-    """What the whole campaign must show: one root on all receipts, the published one, and a log that holds."""
-    problems = []
-    root = analyst.public(campaign).get("root")
-    fingerprints = {key.public.fingerprint for key in analyst.keys().keys}
-    for found, fingerprint in tally.roots:
-        if found != root:
-            problems.append("A receipt's root is not the one that was published")
-        if fingerprint not in fingerprints:
-            problems.append("A receipt is signed by a key that the server does not list")
-    log = verify_log(analyst.events(campaign), root=root)
-    return problems + [f"The log fails its check {name}" for name in log.failed]
-
-
-def _groups(settings: Mapping[str, Any], n: int) -> list[tuple[str | None, Prior]]:
-    """Everybody's group and prior; groups take turns."""
-    form = settings["prior"]
-    if isinstance(form, Mapping) and set(form) == {"groups"}:
-        named = [(str(name), _prior(one)) for name, one in form["groups"].items()]
-        return [named[k % len(named)] for k in range(n)]
-    return [(None, _prior(form))] * n
-
-
-def _prior(form: Any) -> Prior:
-    found = parse_prior(form) if isinstance(form, str) else prior_from_dict(form)
-    if not isinstance(found, Prior):
-        raise InputError('prior must be a text such as "uniform:1,2", or a prior\'s fields.')
+    found = []
+    for place, (prior, strategy) in enumerate(zip(priors, chosen, strict=True)):
+        sensitivity = float(prior.sample(1, rng=rng)[0])
+        least, most = prior.support
+        told = min(max(sensitivity * _FACTORS.get(strategy, 1.0), least), most)  # within the support, or it is refused
+        value = low + (high - low) * float(rng.beta(5.0, 4.0))
+        found.append(
+            Person(strategy=str(strategy), sensitivity=sensitivity, report=told, value=value, early=place % 2 == 0)
+        )
     return found
 
 
-def _guess(view: Participation) -> Prior:
-    """Sensitivities between the least that may be reported and the most that can be bought, as far as she is told."""
-    low = float(view.content.get("smallest_report") or 0.0)
-    high = view.content.get("largest_bought")
-    top = float(high) if isinstance(high, (int, float)) and high > low else 2.0 * low + 1.0
-    return _prior(f"uniform:{low!r},{top!r}")
+@dataclass(slots=True)
+class Tally:
+    """What happened, counted."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    """How long each acknowledged submission took, by kind."""
+
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Refusals that had to come, by the strategy that earned them."""
+
+    problems: list[str] = field(default_factory=list)
+    """What should not have happened, each in a sentence without anybody's numbers."""
+
+    roots: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Root and key fingerprint on how many receipts."""
+
+    async def submit(self, kind: str, call: Awaitable[T]) -> T:
+        """Wait for a submission, and note how long it took."""
+        began = time.perf_counter()
+        found = await call
+        self.seconds.setdefault(kind, []).append(time.perf_counter() - began)
+        return found
+
+    async def refused(self, strategy: str, call: Awaitable[object]) -> None:
+        """Wait for a submission that must be refused."""
+        try:
+            await call
+        except (Conflict, NotAllowed):
+            self.refusals[strategy] += 1
+        else:
+            self.problems.append(f"A {strategy} bot was not refused")
+
+
+class Bot:
+    """One person at the other end of a link."""
+
+    def __init__(self, person: Person, client: AsyncParticipantClient, tally: Tally) -> None:
+        self.person = person
+        self.reported = False
+        self.delivered = False
+        self.withdrew = False
+        self.offer: Participation | None = None
+        self.receipt: Receipt | None = None
+        self._client = client
+        self._tally = tally
+
+    async def report(self) -> None:
+        """While reports are taken."""
+        person = self.person
+        if person.strategy == "decline":
+            await self._tally.submit("decline", self._client.decline())
+        elif not (person.strategy == "late" and person.early):
+            shown = await self._client.participation()
+            await self._tally.submit("report", self._client.report(person.report, offer=shown))
+            self.reported = True
+            if person.strategy == "withdraw" and person.early:
+                await self._withdraw()
+
+    async def deliver(self) -> None:
+        """While deliveries are taken."""
+        person = self.person
+        if person.strategy == "late" and person.early:
+            await self._tally.refused("late", self._client.report(person.report))  # reporting is over
+        if not self.reported or self.withdrew:
+            return
+        self.offer = await self._client.participation()
+        if self.offer.wanted and person.strategy not in ("drop-out", "late"):
+            await self._tally.submit("deliver", self._send(self.offer))
+            self.delivered = True
+            if person.strategy == "withdraw":
+                await self._withdraw()
+
+    async def finish(self) -> None:
+        """When the campaign is over."""
+        offer = self.offer
+        if self.person.strategy == "late" and not self.person.early and offer is not None and offer.wanted:
+            await self._tally.refused("late", self._send(offer))
+        self.receipt = await self._client.receipt()
+        self._tally.roots[self.receipt.root.hex(), self.receipt.key.fingerprint] += 1
+        self._tally.problems += [f"A {self.person.strategy} bot's {wrong}" for wrong in self._wrong(self.receipt)]
+
+    @property
+    def gain(self) -> float:
+        """What it got out of the campaign, the fee apart: payment less what the privacy loss really cost."""
+        if self.receipt is None:
+            return 0.0
+        body = self.receipt.body
+        return body.payment / 10.0**body.decimals - self.person.sensitivity * (body.delivered or 0.0)
+
+    async def _send(self, offer: Participation) -> Participation:
+        if offer.setting == "local":
+            return await self._client.deliver_privately(self.person.value, offer=offer)
+        return await self._client.deliver_value(self.person.value, offer=offer)
+
+    async def _withdraw(self) -> None:
+        await self._tally.submit("withdraw", self._client.withdraw())
+        self.withdrew = True
+
+    def _wrong(self, receipt: Receipt) -> Iterable[str]:
+        """Where a receipt differs from what the server acknowledged."""
+        body, counts = receipt.body, self.reported and not self.withdrew
+        if counts and body.report != self.person.report:
+            yield "acknowledged report is not on its receipt"
+        if not counts and body.payment:
+            yield "receipt pays for nothing"
+        if not self.reported and (body.report is not None or body.promised):
+            yield "receipt has a report that it never made"
+        offer = self.offer
+        if offer is None or not counts:
+            return
+        if body.promised != offer.promised:
+            yield "receipt promises another privacy loss than it was told"
+        if self.delivered and (not body.delivered or body.payment != offer.payment):
+            yield "acknowledged delivery is not on its receipt, or not paid as was told"
+        if not self.delivered and (body.delivered or body.payment):
+            yield "receipt pays for a delivery that it did not make"

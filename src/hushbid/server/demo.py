@@ -20,11 +20,11 @@ from hushbid.client import AnalystClient, AsyncParticipantClient, AsyncTransport
 from hushbid.client.views import Invitation
 from hushbid.errors import HushbidError
 from hushbid.priors import parse_prior
-from hushbid.server.bot import Bot, Tally, people
-from hushbid.server.bots import play_campaign
-from hushbid.server.home import Home
+from hushbid.server.bot_campaigns import play_campaign
+from hushbid.server.bots import Bot, Tally, people
+from hushbid.server.installation import Home
 from hushbid.server.service import Service
-from hushbid.server.service.forecasting import Effort
+from hushbid.server.service.forecast import Effort
 from hushbid.server.store.database import Database
 
 ANALYST, AUDITOR = "demo", "auditor"

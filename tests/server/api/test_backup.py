@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from hushbid.errors import CampaignError, Conflict, RecordError
-from hushbid.server.beside import Beside
+from hushbid.server.administration import Administration
 from hushbid.server.service import Service
 from tests.server.support import VALUES, Installation, Play, decided, opened, released
 
 
-def beside(installation: Installation, *, alone: bool = False) -> Beside:
-    return Beside.at(installation.folder, database=installation.url, alone=alone)
+def beside(installation: Installation, *, alone: bool = False) -> Administration:
+    return Administration.at(installation.folder, database=installation.url, alone=alone)
 
 
 def backed_up(installation: Installation, name: str = "backup.gz") -> Path:

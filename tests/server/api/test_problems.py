@@ -165,8 +165,9 @@ def test_a_connection_serves_one_request_after_the_other(shared: Live) -> None:
 
 
 def test_a_head_that_grows_too_large_is_refused(shared: Live) -> None:
+    # The last line is the one too many: bytes that nobody reads any more would reset the connection under the answer.
     line = b"X-Long: " + b"x" * 1000 + b"\r\n"
-    told = raw(shared, b"GET /api/v1/health HTTP/1.1\r\n", *[line] * 66)
+    told = raw(shared, b"GET /api/v1/health HTTP/1.1\r\n", *[line] * 65)
     head, _, body = told.partition(b"\r\n\r\n")
     assert b" 431 " in head.splitlines()[0]
     assert b"application/problem+json" in head

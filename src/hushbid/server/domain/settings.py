@@ -6,13 +6,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Literal
 
-import numpy as np
-
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.documents import time_of, time_text
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market
-from hushbid.money import Money
+from hushbid.money import check_currency
 from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
 
 MOST_PEOPLE = 100_000
@@ -117,7 +115,7 @@ class CampaignSettings:
         object.__setattr__(self, "prior", _checked_prior(self.prior))
         if self.variance is not None:
             object.__setattr__(self, "variance", _double(self.variance, "variance"))
-        Money.of(np.zeros(0), 0.0, currency=self.currency, decimals=self.decimals)
+        check_currency(self.currency, self.decimals)
         self._check_market()
         self._check_numbers()
         for name in ("report_by", "deliver_by"):

@@ -12,9 +12,9 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Connection
 
 from hushbid.errors import InputError
-from hushbid.server.crash import Crash
 from hushbid.server.domain.settings import checked_text
-from hushbid.server.home import Home
+from hushbid.server.failpoints import Crash
+from hushbid.server.installation import Home
 from hushbid.server.store.transaction import Transaction
 from hushbid.server.vault import Vault
 

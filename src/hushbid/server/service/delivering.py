@@ -24,8 +24,8 @@ from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import ParticipantState
 from hushbid.server.domain.views import ParticipationView
 from hushbid.server.service.context import Context
-from hushbid.server.service.reporting import acting
-from hushbid.server.service.shown import participation_view
+from hushbid.server.service.participation import acting
+from hushbid.server.service.views_of import participation_view
 from hushbid.server.store import events, ledger, participants
 from hushbid.server.store.rows import hashed
 from hushbid.server.store.transaction import Transaction

@@ -13,7 +13,7 @@ from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
 from hushbid.server.service.context import Context, checked_label, numbered_label
-from hushbid.server.service.shown import campaign_view, menus_text, spending_text
+from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.store import campaigns, events, ledger, links, participants
 from hushbid.server.store.rows import new_id, new_token, plain_text
 from hushbid.server.store.transaction import Transaction

@@ -12,7 +12,7 @@ from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import CampaignView
 from hushbid.server.service.context import Desk
 from hushbid.server.service.receipts import tree_over
-from hushbid.server.service.shown import campaign_view
+from hushbid.server.service.views_of import campaign_view
 from hushbid.server.store import campaigns, events, jobs, ledger, participants
 from hushbid.server.store.transaction import Transaction
 

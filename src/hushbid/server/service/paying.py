@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from hushbid.server.domain import rules
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import AccountView, PaymentRow
-from hushbid.server.service.shown import payment_row
+from hushbid.server.service.views_of import payment_row
 from hushbid.server.store import campaigns, events, participants
 from hushbid.server.store.transaction import Transaction
 

@@ -17,7 +17,7 @@ from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.views import PersonalLedger
 from hushbid.server.service.context import Context
 from hushbid.server.service.receipts import body_of, tree_over
-from hushbid.server.service.shown import own_view
+from hushbid.server.service.views_of import own_view
 from hushbid.server.store import campaigns, events, ledger, links, participants
 from hushbid.server.store.rows import stamp
 

@@ -17,7 +17,6 @@ from hushbid.errors import Conflict, HushbidError, InputError, NotAllowed, NotFo
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import Event
 from hushbid.receipts.receipt import Receipt
-from hushbid.server.crash import Crash, no_crash
 from hushbid.server.domain.settings import LEAST_PEOPLE, MOST_PEOPLE, CampaignSettings, checked_text
 from hushbid.server.domain.views import (
     AccountView,
@@ -38,27 +37,29 @@ from hushbid.server.domain.views import (
     PublicView,
     Session,
 )
-from hushbid.server.home import Home
-from hushbid.server.jobs import Jobs
+from hushbid.server.failpoints import Crash, no_crash
+from hushbid.server.installation import Home
 from hushbid.server.service import (
     accounts,
-    allocating,
+    decision,
     delivering,
     drafts,
     ending,
-    entering,
-    forecasting,
+    forecast,
+    idempotency,
+    links,
+    participation,
     paying,
     personal,
-    releasing,
-    repeating,
-    reporting,
-    shown,
-    starting,
+    release,
     ticking,
+    upkeep,
+    views_of,
 )
 from hushbid.server.service.context import Context, Desk
-from hushbid.server.service.forecasting import Effort
+from hushbid.server.service.forecast import Effort
+from hushbid.server.service.jobs import Jobs
+from hushbid.server.service.writer import Writer
 from hushbid.server.store import accounts as stored_accounts
 from hushbid.server.store import campaigns, events, ledger, participants
 from hushbid.server.store import jobs as stored_jobs
@@ -67,7 +68,6 @@ from hushbid.server.store.migrate import migrate
 from hushbid.server.store.rows import stamp
 from hushbid.server.store.transaction import Clock, Transaction
 from hushbid.server.vault import Vault
-from hushbid.server.writer import Writer
 
 T = TypeVar("T")
 MOST_ON_A_PAGE = 1000
@@ -124,14 +124,14 @@ class Service:
             self._context = replace(self._context, privacy_cap=home.privacy_cap())
             with database.writer.begin():
                 migrate(database.writer)
-                starting.bind_installation(database.writer, home)
+                upkeep.bind_installation(database.writer, home)
             self._writer = Writer(database, clock=clock, crash=crash)
             held.callback(self._writer.close)
             self._desk = Desk(context=self._context, write=self._write, read=self._read)
             self._jobs = Jobs(self._run_job, self._job_failed)
             held.callback(self._jobs.close)
             # before anybody is answered
-            for job in starting.take_up(self._desk):
+            for job in upkeep.take_up(self._desk):
                 self._jobs.start(job)
             self._held = held.pop_all()
 
@@ -237,7 +237,7 @@ class Service:
         if not 1 <= size <= MOST_PEOPLE:
             raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.")
         groups: list[str | None] = [None] * size if isinstance(people, int) else list(people)
-        return forecasting.preview(settings, groups, self._effort)
+        return forecast.preview(settings, groups, self._effort)
 
     def invite(
         self,
@@ -266,16 +266,16 @@ class Service:
             groups = participants.groups(connection, campaign_id)
         drafts.may_open(campaign, groups, self._context.privacy_cap)
         campaign.settings.require_people(self._context.least_people)
-        forecast = forecasting.preview(campaign.settings, groups, self._effort)
-        menus = forecasting.menus(campaign.settings, groups, self._effort)
-        return self._write("open", lambda tx: drafts.open_campaign(tx, self._context, campaign, forecast, menus))
+        most = forecast.preview(campaign.settings, groups, self._effort)
+        menus = forecast.menus(campaign.settings, groups, self._effort)
+        return self._write("open", lambda tx: drafts.open_campaign(tx, self._context, campaign, most, menus))
 
     # -- the analyst, from the reports to the end ----------------------------------------------------------------------
 
     def close_reporting(self, who: Principal, campaign_id: str) -> JobView:
         """Close reporting and decide, in the background; begins again if the last attempt failed."""
         _require_analyst(who)
-        return self._started(self._write("allocation.start", lambda tx: allocating.start(tx, campaign_id)))
+        return self._started(self._write("allocation.start", lambda tx: decision.start(tx, campaign_id)))
 
     def release(self, who: Principal, campaign_id: str, *, accept_nobody: bool = False) -> JobView:
         """Stop deliveries and release the estimate, in the background, once.
@@ -284,7 +284,7 @@ class Service:
         """
         _require_analyst(who)
         return self._started(
-            self._write("release.start", lambda tx: releasing.start(tx, campaign_id, accept_nobody=accept_nobody))
+            self._write("release.start", lambda tx: release.start(tx, campaign_id, accept_nobody=accept_nobody))
         )
 
     def mark_paid(
@@ -313,7 +313,7 @@ class Service:
         before = None if cursor is None else _two(cursor)
         with self._read() as connection:
             found = campaigns.newest(connection, before=before, limit=_checked_limit(limit) + 1)
-            views = tuple(shown.campaign_view(connection, one) for one in found[:limit])
+            views = tuple(views_of.campaign_view(connection, one) for one in found[:limit])
         last = found[limit - 1] if len(found) > limit else None
         return Page(items=views, cursor=None if last is None else f"{stamp(last.created_at)},{last.id}")
 
@@ -321,7 +321,7 @@ class Service:
         """One campaign."""
         _require_staff(who)
         with self._read() as connection:
-            return shown.campaign_view(connection, campaigns.get(connection, campaign_id))
+            return views_of.campaign_view(connection, campaigns.get(connection, campaign_id))
 
     def participants(
         self, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
@@ -332,7 +332,7 @@ class Service:
         with self._read() as connection:
             campaign = campaigns.get(connection, campaign_id)
             found = participants.listed(connection, campaign_id, after=after, limit=_checked_limit(limit) + 1)
-        views = tuple(shown.participant_view(campaign, one, labelled=who.role == "analyst") for one in found[:limit])
+        views = tuple(views_of.participant_view(campaign, one, labelled=who.role == "analyst") for one in found[:limit])
         return Page(items=views, cursor=str(found[limit - 1].number) if len(found) > limit else None)
 
     def jobs(self, who: Principal, campaign_id: str) -> tuple[JobView, ...]:
@@ -388,7 +388,7 @@ class Service:
     def public(self, campaign_id: str) -> PublicView:
         """What anybody may see of a campaign."""
         with self._read() as connection:
-            return shown.public_view(connection, campaigns.get(connection, campaign_id))
+            return views_of.public_view(connection, campaigns.get(connection, campaign_id))
 
     # -- the participant -----------------------------------------------------------------------------------------------
 
@@ -398,11 +398,11 @@ class Service:
 
     def enter_soon(self, link: str, secret: object) -> "Future[ParticipationView]":
         """What `enter` does, without waiting: the future's result is there once the exchange is durable."""
-        return self._writer.submit("enter", lambda tx: entering.enter(tx, link, secret), checks_first=True)
+        return self._writer.submit("enter", lambda tx: links.enter(tx, link, secret), checks_first=True)
 
     def own_link(self, secret: str) -> OwnLink:
         """A link for another device of hers, shown this once."""
-        return self._write("own-link", lambda tx: entering.own_link(tx, secret))
+        return self._write("own-link", lambda tx: links.own_link(tx, secret))
 
     def require_open(self, secret: str) -> None:
         """Refuse a secret that opens nothing, or nothing any more."""
@@ -412,27 +412,27 @@ class Service:
     def devices(self, secret: str) -> DevicesView:
         """On which devices a participant's part is open; refused, as everything is, to a secret that has ended."""
         with self._read() as connection:
-            return entering.devices(connection, secret)
+            return links.devices(connection, secret)
 
     def end_other_devices(self, secret: str) -> DevicesView:
         """End all of a participant's other devices, and links that nobody has used."""
-        return self._write("end-others", lambda tx: entering.end_others(tx, secret))
+        return self._write("end-others", lambda tx: links.end_others(tx, secret))
 
     def leave(self, secret: str) -> None:
         """End this device's own secret."""
-        self._write("leave", lambda tx: entering.leave(tx, secret))
+        self._write("leave", lambda tx: links.leave(tx, secret))
 
     def participation(self, secret: str) -> ParticipationView:
         """What a participant sees."""
         with self._read() as connection:
             holder = participants.holder(connection, secret)
-            return shown.own_view(connection, campaigns.get(connection, holder.participant.campaign_id), holder)
+            return views_of.own_view(connection, campaigns.get(connection, holder.participant.campaign_id), holder)
 
     def menu(self, secret: str) -> MenuView:
         """What a participant can expect as a function of her report."""
         with self._read() as connection:
             participant = participants.by_secret(connection, secret)
-            return shown.menu_view(campaigns.get(connection, participant.campaign_id), participant.group_name)
+            return views_of.menu_view(campaigns.get(connection, participant.campaign_id), participant.group_name)
 
     def report(self, secret: str, sensitivity: object) -> ParticipationView:
         """Report what one unit of privacy loss costs."""
@@ -441,16 +441,16 @@ class Service:
     def report_soon(self, secret: str, sensitivity: object) -> "Future[ParticipationView]":
         """What `report` does, without waiting: the future's result is there once the report is durable."""
         return self._writer.submit(
-            "report", lambda tx: reporting.report(tx, secret, sensitivity), checks_first=True, secret=secret
+            "report", lambda tx: participation.report(tx, secret, sensitivity), checks_first=True, secret=secret
         )
 
     def decline(self, secret: str) -> ParticipationView:
         """Do not take part."""
-        return self._write("decline", lambda tx: reporting.decline(tx, secret))
+        return self._write("decline", lambda tx: participation.decline(tx, secret))
 
     def withdraw(self, secret: str) -> ParticipationView:
         """Take back what was given."""
-        return self._write("withdraw", lambda tx: reporting.withdraw(tx, self._context, secret))
+        return self._write("withdraw", lambda tx: participation.withdraw(tx, self._context, secret))
 
     def deliver(self, secret: str, given: object, *, nonce: object) -> ParticipationView:
         """Deliver the value (central) or the message made from it (local); ``nonce`` names this delivery."""
@@ -492,9 +492,9 @@ class Service:
         now = self.clock()
         reports, data = ticking.overdue(self._desk, now)
         for campaign_id in reports:
-            self._unless_late("allocation.start", partial(allocating.start, campaign_id=campaign_id))
+            self._unless_late("allocation.start", partial(decision.start, campaign_id=campaign_id))
         for campaign_id in data:
-            self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))
+            self._unless_late("release.start", partial(release.start, campaign_id=campaign_id, accept_nobody=True))
         ticking.destroy_keys(self._desk, now)
         if self._forgot_at is None or abs(now - self._forgot_at) >= ticking.FORGETTING:
             ticking.forget(self._desk)
@@ -514,14 +514,14 @@ class Service:
         ``do`` is one of the use cases above that change something. What it changes and the answer, as ``encode`` makes
         it, become durable together, so a request is carried out once even if the server is killed in the middle of it.
         """
-        request = repeating.Request(who=who, key=key, asked=asked, encode=encode)
+        request = idempotency.Request(who=who, key=key, asked=asked, encode=encode)
         before = self._answered(request)
         if before is not None:
             return before, True
-        outer = repeating.current.set(request)
+        outer = idempotency.current.set(request)
         try:
             do()
-        except repeating.AlreadyDone as done:
+        except idempotency.AlreadyDone as done:
             return done.answer, True
         except HushbidError:  # perhaps because the same request has just been carried out
             before = self._answered(request)
@@ -529,17 +529,17 @@ class Service:
                 raise
             return before, True
         finally:
-            repeating.current.reset(outer)
+            idempotency.current.reset(outer)
         assert request.answer is not None, "whatever may be asked for once writes"
         return request.answer, False
 
     # -- within --------------------------------------------------------------------------------------------------------
 
     def _write(self, name: str, operation: Callable[[Transaction], T]) -> T:
-        request = repeating.current.get()
+        request = idempotency.current.get()
         return self._writer.run(name, operation if request is None else request.around(operation))
 
-    def _answered(self, request: repeating.Request) -> bytes | None:
+    def _answered(self, request: idempotency.Request) -> bytes | None:
         with self._read() as connection:
             return request.before(connection)
 
@@ -554,16 +554,16 @@ class Service:
 
     def _run_job(self, job: JobView) -> None:
         if job.kind == "release":
-            releasing.run(self._desk, job)
+            release.run(self._desk, job)
             return
-        allocating.run(self._desk, job)
+        decision.run(self._desk, job)
         with self._read() as connection:
             campaign = campaigns.get(connection, job.campaign)
-        starting.take_up_withdrawals(self._desk, campaign)
+        upkeep.take_up_withdrawals(self._desk, campaign)
         # a restored database may be behind: the estimate drawn, or the key destroyed, before
-        again = starting.take_up_delivering(self._desk, campaign)
+        again = upkeep.take_up_delivering(self._desk, campaign)
         if again is not None:
-            releasing.run(self._desk, again)
+            release.run(self._desk, again)
 
     def _job_failed(self, job: JobView, problem: str) -> None:
         failed = {"state": "failed", "problem": problem}

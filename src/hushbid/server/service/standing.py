@@ -11,7 +11,7 @@ from hushbid.durable import write_whole
 from hushbid.errors import CampaignError
 from hushbid.server.domain.entities import Campaign
 from hushbid.server.domain.states import CampaignState
-from hushbid.server.home import Home
+from hushbid.server.installation import Home
 
 _DECISION, _RELEASE, _SUFFIX = "decision-", "release-", ".json"
 _WITHDRAWN = "withdrawn-"

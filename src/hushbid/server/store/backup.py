@@ -5,7 +5,7 @@ to; the last line holds the number of rows and a hash over everything before it.
 refused before anything is restored.
 
 Sessions, failed log-ins and answers to repeated requests are left out: they are worth nothing later. So is everything
-that lies outside the database, keys and claims above all; see `hushbid.server.home`.
+that lies outside the database, keys and claims above all; see `hushbid.server.installation`.
 """
 
 import base64

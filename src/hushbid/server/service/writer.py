@@ -19,7 +19,7 @@ from sqlalchemy import RootTransaction
 from sqlalchemy.exc import SQLAlchemyError
 
 from hushbid.errors import HushbidError, ServerFailed
-from hushbid.server.crash import Crash, no_crash
+from hushbid.server.failpoints import Crash, no_crash
 from hushbid.server.store import participants
 from hushbid.server.store.database import Database
 from hushbid.server.store.transaction import Clock, Memory, Transaction

@@ -18,7 +18,7 @@ from hushbid.server.domain.access import SECRET_LETTERS, SECRET_PREFIX, Link, No
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import Device, DevicesView, OwnLink, ParticipationView
-from hushbid.server.service.shown import participation_view
+from hushbid.server.service.views_of import participation_view
 from hushbid.server.store import campaigns, events, links, participants
 from hushbid.server.store.rows import hashed, new_token, sure_moment
 from hushbid.server.store.transaction import Transaction

@@ -21,11 +21,11 @@ from hushbid.errors import CampaignError
 from hushbid.server.domain.entities import Campaign
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import JobView
-from hushbid.server.home import Home
-from hushbid.server.service import allocating, ending, releasing
+from hushbid.server.installation import Home
+from hushbid.server.service import decision, ending, release
 from hushbid.server.service.context import Desk
 from hushbid.server.service.margins import shown_release
-from hushbid.server.service.reporting import withdrawn
+from hushbid.server.service.participation import withdrawn
 from hushbid.server.service.standing import (
     all_withdrawn,
     decided,
@@ -117,7 +117,7 @@ def _state_margins(tx: Transaction, released: list[str]) -> None:
 
 
 def _cancel_undecided(tx: Transaction, desk: Desk, campaign: Campaign) -> None:
-    ending.cancelled(tx, campaign, allocating.RESTORED)
+    ending.cancelled(tx, campaign, decision.RESTORED)
     _remember(tx, desk, campaign.id)
 
 
@@ -144,5 +144,5 @@ def _remember(tx: Transaction, desk: Desk, campaign_id: str) -> None:
 
 def _release_again(tx: Transaction, campaign: Campaign) -> JobView:
     delivered = participants.count(tx.connection, campaign.id, ParticipantState.DELIVERED)
-    releasing.claim(tx, campaign, delivered)
-    return allocating.new_job(tx, campaign.id, "release", "taking up again")
+    release.claim(tx, campaign, delivered)
+    return decision.new_job(tx, campaign.id, "release", "taking up again")

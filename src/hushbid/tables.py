@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.durable import STREAM, Write
-from hushbid.engine.ids import refusal, refused_kind
 from hushbid.errors import InputError, MissingExtra
-from hushbid.ids import id_texts
+from hushbid.ids import id_texts, refusal, refused_kind
 
 Column = Sequence[Any] | NDArray[Any]
 Read = tuple[dict[str, Column], int, dict[str, str]]
@@ -329,7 +328,7 @@ def _read_parquet(file: BinaryIO, source: str, needed: list[str], optional: list
         table = opened.read(columns=wanted)
     except (pa.ArrowException, OSError) as problem:
         raise InputError(f"{source} is not a readable Parquet file ({type(problem).__name__}).") from problem
-    held = {name: refused_kind(table.column(name).type) for name in wanted}
+    held = {name: refused_kind(pa.types, table.column(name).type) for name in wanted}
     refused = {name: what for name, what in held.items() if what is not None}
     return {name: _from_arrow(table.column(name), pa) for name in wanted}, table.num_rows, refused
 

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.durable import Staging, write_file
-from hushbid.engine.files import Table, columns_of, read_table, table_writer
 from hushbid.engine.people import floats_of
 from hushbid.errors import DataError, InputError, MissingExtra, ReportError
 from hushbid.purchase.people import read_data, read_people
+from hushbid.tables import Table, columns_of, read_table, table_writer
 
 
 def saved(path: Path, content: str | bytes) -> Path:

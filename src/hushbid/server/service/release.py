@@ -19,8 +19,8 @@ from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import JobView
 from hushbid.server.service import ending
-from hushbid.server.service.allocating import new_job, refuse_running
 from hushbid.server.service.context import Desk
+from hushbid.server.service.decision import new_job, refuse_running
 from hushbid.server.service.delivering import opened
 from hushbid.server.service.margins import shown_release
 from hushbid.server.service.receipts import tree_over

@@ -29,7 +29,7 @@ def test_rounding_is_up_exactly_and_by_less_than_one_minor_unit(code: str, decim
 
 @pytest.mark.parametrize(("code", "coin"), [("JPY", 1.0), ("EUR", 0.01), ("KWD", 0.001)])
 def test_a_misreport_gains_at_most_one_coin_more(code: str, coin: float) -> None:
-    assert with_rounding(0.5, Currency.of(code)) == pytest.approx(0.5 + coin)
+    assert with_rounding(0.5, Currency.of(code).decimals) == pytest.approx(0.5 + coin)
 
 
 def test_amounts_are_written_as_people_write_them() -> None:

@@ -12,8 +12,8 @@ from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import ParticipationView
 from hushbid.server.service.context import Context
-from hushbid.server.service.shown import participation_view
 from hushbid.server.service.standing import mark_withdrawn
+from hushbid.server.service.views_of import participation_view
 from hushbid.server.store import campaigns, events, ledger, participants
 from hushbid.server.store.transaction import Transaction
 

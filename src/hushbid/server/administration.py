@@ -11,8 +11,8 @@ from typing import Self, TypeVar
 from hushbid.durable import write_file
 from hushbid.errors import CampaignError
 from hushbid.server.domain.views import Principal
-from hushbid.server.home import Home
-from hushbid.server.service import accounts, starting
+from hushbid.server.installation import Home
+from hushbid.server.service import accounts, upkeep
 from hushbid.server.store import accounts as stored
 from hushbid.server.store import backup
 from hushbid.server.store.backup import Backup
@@ -24,7 +24,7 @@ from hushbid.server.store.transaction import Transaction
 T = TypeVar("T")
 
 
-class Beside:
+class Administration:
     """An installation, whether its server runs or not."""
 
     def __init__(self, home: Home, database: Database) -> None:
@@ -45,7 +45,7 @@ class Beside:
                 opened = _opened(folder, database, exclusive=True)
             with opened.writer.begin():
                 migrate(opened.writer)
-                starting.bind_installation(opened.writer, folder)
+                upkeep.bind_installation(opened.writer, folder)
         except BaseException:
             opened.close()
             raise

@@ -1,0 +1,303 @@
+"""Bots that play whole campaigns: as a demonstration, as a test and as load.
+
+`play_campaign` conducts a campaign of its own with an analyst's credentials, `play_links` plays the participants of
+somebody else's. At the end every bot compares its receipt with what the server acknowledged: nothing may be lost,
+doubled or changed. `hushbid.server.bots` says what a single bot does.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hushbid.client import AnalystClient, AsyncParticipantClient, AsyncTransport, MessageMemory, Participation
+from hushbid.client.views import OVER
+from hushbid.errors import HushbidError, InputError, ServerFailed
+from hushbid.priors import Prior, parse_prior, prior_from_dict
+from hushbid.server.bots import MIXTURE, Bot, Person, Tally, people
+from hushbid.verification.receipts import verify_log
+
+SETTINGS: dict[str, Any] = {
+    "title": "How long do bots sleep?",
+    "question": "How many hours did you sleep last night?",
+    "prior": "uniform:1,3",
+    "bounds": [0, 12],
+    "buyer_weight": 500.0,
+    "max_privacy_loss": 2.0,
+    "participation_fee": 100,
+    "minimum_people": 5,
+}
+_POLL_SECONDS = 0.5
+PATIENCE = 14
+"""How often bots ask a server that does not answer: half a minute in all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What a campaign with bots came to."""
+
+    campaign: str
+    """Its identifier."""
+
+    state: str
+    """Its last state."""
+
+    bots: tuple[Bot, ...] = field(repr=False)
+    """Everybody, as they ended."""
+
+    tally: Tally = field(repr=False)
+    """What happened, counted."""
+
+    seconds: dict[str, float]
+    """How long reporting, deciding, delivering, releasing and reading receipts took."""
+
+    estimate: dict[str, Any] | None
+    """What was released, if the bots may see it."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing happened that should not have."""
+        return not self.tally.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain values."""
+        by_strategy = {
+            name: [bot for bot in self.bots if bot.person.strategy == name]
+            for name in MIXTURE
+            if any(bot.person.strategy == name for bot in self.bots)
+        }
+        return {
+            "ok": self.ok,
+            "campaign": self.campaign,
+            "state": self.state,
+            "bots": len(self.bots),
+            "strategies": {
+                name: {
+                    "bots": len(group),
+                    "delivered": sum(bot.delivered for bot in group),
+                    "mean_gain": float(np.mean([bot.gain for bot in group])),
+                }
+                for name, group in by_strategy.items()
+            },
+            "submissions": {kind: _latency(times) for kind, times in sorted(self.tally.seconds.items())},
+            "refused_as_expected": dict(self.tally.refusals),
+            "receipts": sum(self.tally.roots.values()),
+            "seconds": self.seconds,
+            "estimate": self.estimate,
+            "problems": sorted(set(self.tally.problems)),
+        }
+
+
+def _latency(times: Sequence[float]) -> dict[str, float]:
+    return {
+        "count": len(times),
+        "median_ms": 1e3 * float(np.median(times)),
+        "p99_ms": 1e3 * float(np.quantile(times, 0.99)),
+    }
+
+
+async def play_campaign(
+    analyst: AnalystClient,
+    settings: Mapping[str, Any],
+    *,
+    n: int,
+    strategy: str = "mixed",
+    seed: int = 1,
+    connections: int = 32,
+    identities: bool = False,
+    progress: Callable[[str], None] = lambda phase: None,
+    network: Any = None,
+) -> Played:
+    """Draft a campaign, let bots play it, release and pay; ``identities`` gives bots external ids.
+
+    ``network`` stands in for the real one, as for `hushbid.client.AsyncTransport`.
+    """
+    rng = np.random.default_rng(seed)
+    groups = _groups(settings, n)
+    run = asyncio.to_thread
+    campaign = (await run(analyst.draft, settings)).id
+    if identities or groups[0][0] is not None:  # with ids or groups people are named, else only counted
+        named = [
+            {"id": f"bot-{k}", **({} if group is None else {"group": group})} for k, (group, _) in enumerate(groups)
+        ]
+        invitations = await run(lambda: analyst.invite(campaign, people=named))
+    else:
+        invitations = await run(lambda: analyst.invite(campaign, count=n))
+    low, high = settings["bounds"]
+    cast = people(strategy, [prior for _, prior in groups], (float(low), float(high)), rng=rng)
+    stage = _Stage(progress, connections)
+    async with AsyncTransport(analyst.url, connections=connections, attempts=PATIENCE, network=network) as transport:
+        tokens = [invitation.token for invitation in invitations]
+        bots = _bots(transport, tokens, cast, stage.tally, MessageMemory())
+        await run(analyst.open, campaign)
+        await stage.act("reporting", bots, Bot.report)
+        with stage.timed("deciding"):
+            await run(analyst.close_reporting, campaign)
+            found = await run(analyst.wait, campaign)
+        if found.state == "delivering":
+            await stage.act("delivering", bots, Bot.deliver)
+            with stage.timed("releasing"):
+                await run(lambda: analyst.release(campaign, accept_nobody=True))
+                found = await run(analyst.wait, campaign)
+        await stage.act("receipts", bots, Bot.finish)
+    await run(analyst.mark_paid, campaign)
+    stage.tally.problems += await run(_audit, analyst, campaign, stage.tally)
+    estimate = await run(analyst.estimate, campaign) if found.state in ("released", "closed") else None
+    return Played(
+        campaign=campaign, state=found.state, bots=bots, tally=stage.tally, seconds=stage.seconds, estimate=estimate
+    )
+
+
+async def play_links(
+    url: str,
+    tokens: Sequence[str],
+    *,
+    strategy: str = "mixed",
+    prior: Prior | None = None,
+    seed: int = 1,
+    connections: int = 32,
+    patience: float = 3600.0,
+    progress: Callable[[str], None] = lambda phase: None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    network: Any = None,
+) -> Played:
+    """Play somebody else's campaign, given links to it; the bots wait for the analyst, for so many seconds at most."""
+    if not tokens:
+        raise InputError("There must be at least one link.")
+    stage = _Stage(progress, connections)
+    async with AsyncTransport(url, connections=connections, attempts=PATIENCE, network=network) as transport:
+        memory = MessageMemory()
+        first = AsyncParticipantClient(transport, tokens[0], keeper=memory)
+        # the first bot's view stands for all: one campaign, one state
+        view = await first.participation()
+        cast = people(strategy, [prior or _guess(view)] * len(tokens), view.bounds, rng=np.random.default_rng(seed))
+        bots = _bots(transport, tokens, cast, stage.tally, memory)
+        waiting = _Waiting(first, patience, sleep)
+        if view.campaign_state == "reporting":
+            await stage.act("reporting", bots, Bot.report)
+        with stage.timed("deciding"):
+            view = await waiting.until(frozenset({"delivering", *OVER}))
+        if view.campaign_state == "delivering":
+            await stage.act("delivering", bots, Bot.deliver)
+            with stage.timed("releasing"):
+                view = await waiting.until(OVER)
+        await stage.act("receipts", bots, Bot.finish)
+    estimate = view.content.get("estimate")
+    return Played(
+        campaign=view.campaign,
+        state=view.campaign_state,
+        bots=bots,
+        tally=stage.tally,
+        seconds=stage.seconds,
+        estimate=estimate if isinstance(estimate, dict) else None,
+    )
+
+
+class _Stage:
+    """Runs one phase after the other, so many bots at once, and notes how long each took."""
+
+    def __init__(self, progress: Callable[[str], None], at_once: int) -> None:
+        self.tally = Tally()
+        self._turns = asyncio.Semaphore(at_once)
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+
+    async def act(self, phase: str, bots: Sequence[Bot], what: Callable[[Bot], Awaitable[None]]) -> None:
+        """Let every bot do something; one that fails unforeseen is a problem, and the others go on."""
+
+        async def turn(bot: Bot) -> None:
+            async with self._turns:  # a bot that waits for its turn is not waiting for the server
+                await what(bot)
+
+        with self.timed(phase):
+            results = await asyncio.gather(*map(turn, bots), return_exceptions=True)
+        for bot, result in zip(bots, results, strict=True):
+            if isinstance(result, HushbidError):
+                self.tally.problems.append(f"A {bot.person.strategy} bot failed while {phase}: {result}")
+            elif isinstance(result, BaseException):
+                raise result
+
+    def timed(self, phase: str) -> "_Timer":
+        """Note how long something takes."""
+        self._progress(phase)
+        return _Timer(self.seconds, phase)
+
+
+class _Timer:
+    def __init__(self, seconds: dict[str, float], phase: str) -> None:
+        self._seconds, self._phase, self._began = seconds, phase, time.perf_counter()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *problem: object) -> None:
+        self._seconds[self._phase] = time.perf_counter() - self._began
+
+
+class _Waiting:
+    """Asks now and then, through one bot, how far the campaign is."""
+
+    def __init__(
+        self, client: AsyncParticipantClient, patience: float, sleep: Callable[[float], Awaitable[None]]
+    ) -> None:
+        self._client, self._left, self._sleep = client, patience, sleep
+
+    async def until(self, states: frozenset[str]) -> Participation:
+        while True:
+            view = await self._client.participation()
+            if view.campaign_state in states:
+                return view
+            if self._left <= 0:
+                raise ServerFailed(f"The campaign is still {view.campaign_state}; the bots have waited long enough.")
+            self._left -= _POLL_SECONDS
+            await self._sleep(_POLL_SECONDS)
+
+
+def _bots(
+    transport: AsyncTransport, tokens: Sequence[str], cast: Sequence[Person], tally: Tally, memory: MessageMemory
+) -> tuple[Bot, ...]:
+    return tuple(
+        Bot(person, AsyncParticipantClient(transport, token, keeper=memory), tally)
+        for person, token in zip(cast, tokens, strict=True)
+    )
+
+
+def _audit(analyst: AnalystClient, campaign: str, tally: Tally) -> list[str]:
+    """What the whole campaign must show: one root on all receipts, the published one, and a log that holds."""
+    problems = []
+    root = analyst.public(campaign).get("root")
+    fingerprints = {key.public.fingerprint for key in analyst.keys().keys}
+    for found, fingerprint in tally.roots:
+        if found != root:
+            problems.append("A receipt's root is not the one that was published")
+        if fingerprint not in fingerprints:
+            problems.append("A receipt is signed by a key that the server does not list")
+    log = verify_log(analyst.events(campaign), root=root)
+    return problems + [f"The log fails its check {name}" for name in log.failed]
+
+
+def _groups(settings: Mapping[str, Any], n: int) -> list[tuple[str | None, Prior]]:
+    """Everybody's group and prior; groups take turns."""
+    form = settings["prior"]
+    if isinstance(form, Mapping) and set(form) == {"groups"}:
+        named = [(str(name), _prior(one)) for name, one in form["groups"].items()]
+        return [named[k % len(named)] for k in range(n)]
+    return [(None, _prior(form))] * n
+
+
+def _prior(form: Any) -> Prior:
+    found = parse_prior(form) if isinstance(form, str) else prior_from_dict(form)
+    if not isinstance(found, Prior):
+        raise InputError('prior must be a text such as "uniform:1,2", or a prior\'s fields.')
+    return found
+
+
+def _guess(view: Participation) -> Prior:
+    """Sensitivities between the least that may be reported and the most that can be bought, as far as she is told."""
+    low = float(view.content.get("smallest_report") or 0.0)
+    high = view.content.get("largest_bought")
+    top = float(high) if isinstance(high, (int, float)) and high > low else 2.0 * low + 1.0
+    return _prior(f"uniform:{low!r},{top!r}")
