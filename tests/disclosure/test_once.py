@@ -92,7 +92,7 @@ def refused(folder: Path, *arguments: object) -> str:
 
 def forget() -> None:
     """What a process remembers is gone, as in a new one."""
-    hushbid.disclosure.releasing._drawn.clear()
+    hushbid.disclosure.once._drawn.clear()
     hushbid.disclosure.once._asked.clear()
 
 

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any, cast
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
+from hushbid.disclosure import noise
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.documents import Fields
@@ -34,6 +36,17 @@ class Grid:
     """Central: the scale, in steps of the weighted sum, that the sampler received; 0 if no noise was drawn."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summed:
+    """How many people a release is about that was made from sums, without anybody's figures."""
+
+    delivered: int
+    """How many people's data were used."""
+
+    dropped_out: int
+    """How many people who should have delivered did not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Release:
     """One estimate, drawn once. All of it is for the operator; :meth:`public` is what may be shown."""
@@ -48,7 +61,9 @@ class Release:
     """The noisy weighted mean. It is not clamped to the range: that would bias it."""
 
     privacy_loss: FloatArray
-    """What each person really lost, exactly; 0 for those whose data were not used. At most what she was promised."""
+    """What each person really lost, exactly; 0 for those whose data were not used. At most what she was promised.
+
+    Empty if the release was made from sums."""
 
     error: ErrorModel
     """How far the estimate may lie from the mean, given who delivered."""
@@ -66,13 +81,16 @@ class Release:
     """How many values lay outside the range. For the operator only (not known in the local setting: 0)."""
 
     dropped_out: tuple[int, ...]
-    """The rows that should have delivered and did not. For the operator only."""
+    """The rows that should have delivered and did not. For the operator only. Empty if it was made from sums."""
 
     versions: dict[str, str]
     """Of this library and of the sampler."""
 
     key: str
-    """The key of the plan."""
+    """The key of the plan, or what its claim is stored under if it was made from sums."""
+
+    summed: Summed | None = None
+    """How many people it is about, if it was made from sums; None if it is known who they are."""
 
     @property
     def standard_error(self) -> float:
@@ -80,9 +98,19 @@ class Release:
         return math.sqrt(self.error.mse)
 
     @property
+    def delivered(self) -> int:
+        """How many people's data were used."""
+        return int(np.count_nonzero(self.privacy_loss)) if self.summed is None else self.summed.delivered
+
+    @property
+    def absent(self) -> int:
+        """How many people who should have delivered did not."""
+        return len(self.dropped_out) if self.summed is None else self.summed.dropped_out
+
+    @property
     def bought_from(self) -> int:
         """How many people should have delivered."""
-        return int(np.count_nonzero(self.privacy_loss)) + len(self.dropped_out)
+        return self.delivered + self.absent
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that contains the mean with probability at least ``level``, whatever the distribution.
@@ -119,6 +147,7 @@ class Release:
             "key": self.key,
             "setting": self.setting,
             "bounds": list(self.bounds),
+            **({} if self.summed is None else {"summed": asdict(self.summed)}),
             "privacy_loss": _plain_list(self.privacy_loss),
             "error": _plain_dict(self.error),
             "planned_error": _plain_dict(self.planned_error),
@@ -136,7 +165,8 @@ class Release:
         stated = (values.get("format"), values.get("version")) if isinstance(values, Mapping) else None
         if stated != (FORMAT, VERSION) or type(stated[1]) is not int:
             raise RecordError(f"A release must have format {FORMAT!r} and version {VERSION}, got {stated!r}.")
-        given = Fields(values, "release", ("format", "version", *cls.__slots__))
+        names = [name for name in cls.__slots__ if name != "summed" or "summed" in values]
+        given = Fields(values, "release", ("format", "version", *names))
         bounds, setting = given.numbers("bounds"), given.text("setting")
         if setting not in ("central", "local") or len(bounds) != 2:
             raise RecordError("release: setting must be 'central' or 'local', and bounds must be two numbers.")
@@ -153,10 +183,17 @@ class Release:
             dropped_out=tuple(given.integers("dropped_out")),
             versions=given.texts("versions"),
             key=given.text("key"),
+            summed=given.part("summed", Summed) if "summed" in values else None,
         )
 
     def __repr__(self) -> str:
         return f"Release(estimate={self.estimate!r}, standard_error={self.standard_error!r}, setting={self.setting!r})"
+
+
+def versions(setting: Setting) -> dict[str, str]:
+    """Of this library and, where the noise is drawn here, of the sampler."""
+    found = {"hushbid": version("hushbid")}
+    return {**found, "opendp": noise.sampler_version()} if setting == "central" else found
 
 
 def _plain(value: Any) -> Any:

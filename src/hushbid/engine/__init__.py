@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hushbid.engine.pricing import Priced, Summary, price
-    from hushbid.engine.releasing import TableRelease, release
+    from hushbid.engine.releasing import release
     from hushbid.engine.run import Progress
 
-__all__ = ["Priced", "Progress", "Summary", "TableRelease", "price", "release"]
+__all__ = ["Priced", "Progress", "Summary", "price", "release"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,10 +16,10 @@ def __getattr__(name: str) -> Any:
         from hushbid.engine import pricing
 
         return getattr(pricing, name)
-    if name in ("TableRelease", "release"):
-        from hushbid.engine import releasing
+    if name == "release":
+        from hushbid.engine.releasing import release
 
-        return getattr(releasing, name)
+        return release
     if name == "Progress":
         from hushbid.engine.run import Progress
 

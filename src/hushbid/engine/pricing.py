@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hushbid.arrays import IntArray
+from hushbid.disclosure.from_sums import exact_total
 from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
@@ -112,11 +112,6 @@ class TallyKernel:
         if not np.abs(steps).max(initial=0.0) < 2.0**62:
             raise MarketError("A payment is too large to be added up.")
         return Tally(exact_total(steps.astype(np.int64)))
-
-
-def exact_total(integers: IntArray) -> int:
-    """The sum of 64-bit integers, whatever its size: halves of 32 bits add up without overflow below 2**31 rows."""
-    return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
 
 
 def price(

@@ -2,24 +2,66 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hushbid.disclosure import Release
 from hushbid.durable import Write
-from hushbid.tables import Column
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.money import Currency, Money
-from hushbid.purchase.people import People, rows_of
+from hushbid.priors.pilot import PriorSource
+from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_ceiling
 from hushbid.record import Record
 from hushbid.report.formats import at_most
+from hushbid.tables import Column
+
+Step = Callable[[str], object]
+"""Told what is done next."""
 
 LARGEST_RECORD = 1_000_000
 """Above so many people an engine does not take everybody to one place: there is a summary, no record and no report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is bought from whom."""
+
+    reports: Any
+    """A path, ``-``, an address, or a frame."""
+
+    id: str
+    """The column of ids."""
+
+    sensitivity: str
+    """The column of reports."""
+
+    group: str | None
+    """The column of groups, if there is one."""
+
+    prior: PriorSource
+    """What is believed about sensitivities."""
+
+    market: Callable[[list[str] | None], Market]
+    """The market for people with these group labels."""
+
+    currency: Currency
+    """What payments are made in."""
+
+    ceiling: float | None
+    """More than this is not spent, in units of the currency."""
+
+    accept_pilot_overlap: bool
+    """Whether a prior fitted on people who report was accepted by name."""
+
+    @property
+    def source(self) -> str:
+        """What messages call the table."""
+        return str(self.reports) if isinstance(self.reports, str | Path) else "The table of reports"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -47,7 +89,7 @@ class Everybody:
     def columns(self) -> dict[str, Column]:
         """The table of decisions, one row per person in the order of the reports."""
         return {
-            "id": self.people.id_column,
+            self.people.id_name: self.people.id_column,
             "privacy_loss": self.outcome.privacy_loss,
             "weight": self.outcome.weights,
             "payment_minor": self.money.payments,
@@ -105,21 +147,33 @@ class Decided:
         return decided_text(self.facts(), self.currency)
 
 
-def decide(
-    people: People, market: Market, currency: Currency, *, origin: Mapping[str, Any], ceiling: float | None = None
-) -> Decided:
-    """Run the market on people's reports, in memory, and round its payments."""
+def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:
+    """Read everybody into memory, run the market on the reports, and round its payments."""
+    step("reading the reports")
+    people = read_people(
+        wanted.reports,
+        id_column=wanted.id,
+        sensitivity=wanted.sensitivity,
+        group=wanted.group,
+        priors=wanted.prior.priors,
+        reading=reading,
+        ids_needed=ids_needed,
+    )
+    origin = wanted.prior.origin(people.ids, accepted=wanted.accept_pilot_overlap)
+    step("deciding")
     with rows_of(people.source):
+        market = wanted.market(people.groups)
         outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
-    everybody = Everybody.of(people, outcome, currency)
-    total = everybody.money.total
-    refuse_above_ceiling(total, currency, ceiling, lambda: forecast(market, len(people), currency))
+    everybody = Everybody.of(people, outcome, wanted.currency)
+    refuse_above_ceiling(
+        everybody.money.total, wanted.currency, wanted.ceiling, lambda: forecast(market, len(people), wanted.currency)
+    )
     return Decided(
         market=market,
         figures=outcome.figures(),
         dropped=people.dropped,
-        currency=currency,
-        total_minor=total,
+        currency=wanted.currency,
+        total_minor=everybody.money.total,
         paying=int((everybody.money.payments < 0).sum()),
         incentive_error=everybody.money.incentive_error,
         origin=origin,

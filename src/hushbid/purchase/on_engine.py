@@ -5,10 +5,9 @@ checked under a temporary name, and only then takes its own. Of up to `LARGEST_R
 one and taken to one place, where the same code as for memory makes payments, record and report.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from hushbid.durable import Staging
 from hushbid.engine import Priced, price
@@ -18,44 +17,15 @@ from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.errors import InputError, ReportError
 from hushbid.ids import id_texts
 from hushbid.mechanism import Market
-from hushbid.money import Currency, with_rounding
+from hushbid.money import with_rounding
 from hushbid.priors.pilot import PriorSource
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted
 from hushbid.purchase.people import Delivered, People, Reading
 from hushbid.purchase.spending import refuse_above_ceiling
 from hushbid.tables import ROWS_NOTE
 
-Step = Callable[[str], object]
 PASSES = 7
 """Steps of the progress bar: three to decide, one each for ids, pilot, writing and counting."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What is bought from whom, where an engine reads."""
-
-    reports: Any
-    """A path, an address, or a frame."""
-
-    id: str
-    sensitivity: str
-    group: str | None
-    """The names of the columns."""
-
-    prior: PriorSource
-    """What is believed about sensitivities."""
-
-    market: Callable[[list[str] | None], Market]
-    """The market for people with these group labels."""
-
-    currency: Currency
-    ceiling: float | None
-    accept_pilot_overlap: bool
-
-    @property
-    def source(self) -> str:
-        """What messages call the table."""
-        return str(self.reports) if isinstance(self.reports, str | Path) else "The table of reports"
 
 
 def decide_on_engine(
@@ -82,7 +52,7 @@ def decide_on_engine(
         currency=wanted.currency,
         total_minor=paid.total_minor,
         paying=paid.paying,
-        incentive_error=with_rounding(summary.incentive_error, wanted.currency),
+        incentive_error=with_rounding(summary.incentive_error, wanted.currency.decimals),
         origin=origin,
         everybody=None,
         passes=summary.passes,
@@ -104,6 +74,7 @@ def with_everybody(
         reports=found.outcome.reports,
         groups=found.labels,
         dropped=decided.dropped,
+        id_name=wanted.id,
     )
     each = Everybody.of(people, found.outcome, wanted.currency, from_engine=True)
     delivered = None if data is None else Delivered(data=found.data, strangers=0)

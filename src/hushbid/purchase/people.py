@@ -59,6 +59,9 @@ class People:
     dropped: int = 0
     """How many rows were left out because they cannot be priced."""
 
+    id_name: str = "id"
+    """What the column of names is called in what is written."""
+
     def __len__(self) -> int:
         return self.reports.size
 

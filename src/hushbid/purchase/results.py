@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.disclosure import Answer, Release
-from hushbid.engine import TableRelease
-from hushbid.engine.releasing import TableAnswer
 from hushbid.purchase.asking import BEFORE, estimate_origin, stamps_of
 from hushbid.purchase.campaign_file import Campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, counted
@@ -29,7 +27,7 @@ class Purchase:
     decided: Decided
     """What was decided, and the money it comes to."""
 
-    answer: Answer | TableAnswer | None
+    answer: Answer | None
     """The estimate and how it came about; None if there is none."""
 
     record: Record | None
@@ -45,7 +43,7 @@ class Purchase:
     files: tuple[Path, ...]
 
     @property
-    def release(self) -> Release | TableRelease | None:
+    def release(self) -> Release | None:
         """The one estimate."""
         return None if self.answer is None else self.answer.release
 
@@ -62,7 +60,7 @@ class Purchase:
     @property
     def late(self) -> int:
         """How many people delivered after the estimate was drawn."""
-        return len(self.answer.late) if isinstance(self.answer, Answer) else 0
+        return 0 if self.answer is None else len(self.answer.late)
 
     @property
     def stamps(self) -> list[str]:
@@ -116,7 +114,7 @@ class Purchase:
         return "\n".join(lines)
 
 
-def summary(campaign: Campaign, decided: Decided, answer: Answer | TableAnswer | None) -> dict[str, Any]:
+def summary(campaign: Campaign, decided: Decided, answer: Answer | None) -> dict[str, Any]:
     """The figures that are not about one person, in a file; above `LARGEST_RECORD` people in the place of a record."""
     return {
         "format": "hushbid summary",
@@ -137,57 +135,45 @@ def summary(campaign: Campaign, decided: Decided, answer: Answer | TableAnswer |
 # -- the estimate ------------------------------------------------------------------------------------------------------
 
 
-def campaign_estimate(campaign: Campaign, answer: Answer | TableAnswer) -> dict[str, Any]:
+def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
     """The estimate of a campaign: of which wave it is, and whether it is made up."""
     facts = estimate_facts(answer.release, campaign.level)
     return {**facts, **estimate_origin(campaign, answer), "public": {**facts["public"], "made_up": campaign.made_up}}
 
 
 def estimate_facts(release: Release, level: float) -> dict[str, Any]:
-    """The estimate with its interval, and the part of it that may be shown to anybody."""
+    """The estimate with its interval and error, without digits far below the error; the record keeps all.
+
+    In it is the part that may be shown to anybody; there the estimate has the digits that its planned error deserves.
+    """
+    ends = release.interval(level)
+    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
+    planned = release.planned_error.half_width(_PUBLIC_LEVEL)
     return {
-        **estimate_and_error(release, level),
-        "dropped_out": len(release.dropped_out),
-        "public": public_part(release),
+        "estimate": estimate,
+        "interval": {"level": level, "low": low, "high": high},
+        "standard_error": at_most(release.standard_error, 3),
+        "dropped_out": release.absent,
+        "public": {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]},
     }
 
 
-def estimate_and_error(release: "Release | TableRelease", level: float) -> dict[str, Any]:
-    """The estimate, its interval and its error, with no digits far below the error; the record keeps all."""
-    ends = release.interval(level)
-    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
-    interval_ = {"level": level, "low": low, "high": high}
-    return {"estimate": estimate, "interval": interval_, "standard_error": at_most(release.standard_error, 3)}
-
-
-def public_part(release: "Release | TableRelease") -> dict[str, Any]:
-    """What may be shown to anybody; the estimate has the digits that its planned error deserves."""
-    planned = release.planned_error.half_width(_PUBLIC_LEVEL)
-    return {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]}
-
-
 def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
-    """The estimate in a sentence."""
-    return interval_text(release.estimate, release.interval(level), level, quantity, unit, len(release.dropped_out))
-
-
-def interval_text(
-    estimate: float, ends: tuple[float, float], level: float, quantity: str, unit: str, dropped_out: int
-) -> str:
-    """An estimate and its interval in a sentence, and who is missing in another."""
-    value, lower, upper = interval(estimate, (ends[1] - ends[0]) / 2.0)
+    """The estimate and its interval in a sentence, and who is missing in another."""
+    low, high = release.interval(level)
+    value, lower, upper = interval(release.estimate, (high - low) / 2.0)
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )
-    gone = f" {counted(dropped_out)} did not deliver; the interval allows for it."
-    return sentence + gone * (dropped_out > 0)
+    gone = f" {counted(release.absent)} did not deliver; the interval allows for it."
+    return sentence + gone * (release.absent > 0)
 
 
 def _next_step(campaign: Campaign, on_engine: bool) -> str:
     if on_engine:
         return (
-            "Next: collect the data, put them into a column of the same table, add [data] with that file to the campaign"
-            " file and run it again."
+            "Next: collect the data, put them into a column of the same table, add [data] with that file to the"
+            " campaign file and run it again."
         )
     if campaign.market["setting"] == "local":
         low, high = campaign.market["bounds"]
