@@ -1,10 +1,20 @@
-"""Arrays of people's numbers: what they are called in signatures.
+"""Arrays of people's numbers: what they are called, how they are read, and one sentence for what is not allowed.
 
-Every layer speaks about the same few kinds of arrays; they have their names here, once.
+Generous inputs, strict outputs: a number, a list, a NumPy array or anything NumPy can read (a pandas or Polars series)
+comes in; arrays of 64-bit floats go on. Everything is checked once, at the public edge, by a function of this module;
+text, dates, complex numbers and masked entries are refused, never converted.
 """
+
+import math
+import numbers
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hushbid.errors import DataError, InputError
 
 FloatArray = NDArray[np.float64]
 """Reports, costs, losses, payments, weights: one number per person, or one per point of a curve."""
@@ -20,3 +30,250 @@ BoolArray = NDArray[np.bool_]
 
 HashArray = NDArray[np.uint64]
 """Ids as hashes of 64 bits."""
+
+
+class ArrayConvertible(Protocol):
+    """Anything NumPy can turn into an array: a pandas or Polars series, for instance."""
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NDArray[Any]:
+        """The values as a NumPy array."""
+        ...
+
+
+Numbers = Sequence[float] | NDArray[Any] | ArrayConvertible
+"""A vector (or any other shape) of numbers."""
+
+ID_KINDS = "texts or integers"
+"""What may name a person. Other kinds are written differently by every program that reads them: one person would have
+several names."""
+
+_SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
+_ROWS_SHOWN = 5
+_PLURAL = {"is": "are", "does": "do"}
+
+
+# -- one number --------------------------------------------------------------------------------------------------------
+
+
+def as_number(value: Any, name: str) -> float:
+    """One number; text is refused, not converted."""
+    try:
+        if isinstance(value, (str, bytes)) or np.ndim(value) > 0:
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be a number, got {value!r}.", field=name) from None
+
+
+def as_count(value: object, name: str, *, least: int) -> int:
+    """A whole number of people, campaigns or points."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.", field=name)
+    return int(value)
+
+
+def as_row(value: object, n: int) -> int:
+    """A person's place among ``n``; as usual, -1 is the last."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -n <= value < n:
+        raise InputError(f"user must be a row from 0 to {n - 1}, got {value!r}.", field="user")
+    return int(value) % n
+
+
+def as_bounds(bounds: object) -> tuple[float, float]:
+    """The public range of the data: two numbers, the lower first, of a size that noise and squares can be computed of.
+
+    Everything that takes a range asks here, so that what can be decided can be released.
+    """
+    try:
+        low, high = (_end_of_range(bound) for bound in bounds)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise InputError(f"bounds must be two numbers (low, high), got {bounds!r}.", field="bounds") from None
+    if not (max(abs(low), abs(high)) <= _LARGEST_BOUND and high - low >= _SMALLEST_WIDTH):
+        raise InputError(
+            f"bounds must be two numbers low < high of size at most {_LARGEST_BOUND:g}, at least {_SMALLEST_WIDTH:g}"
+            f" apart, got {(low, high)}.",
+            field="bounds",
+        )
+    return low + 0.0, high + 0.0
+
+
+def _end_of_range(value: object) -> float:
+    if isinstance(value, (str, bytes, bool)) or np.ma.is_masked(value):
+        raise TypeError
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:  # an integer beyond every float, too large for a bound whatever its sign
+        return math.inf
+
+
+# -- one number per person ---------------------------------------------------------------------------------------------
+
+
+def as_floats(values: object, name: str, error: type[InputError] = InputError) -> FloatArray:
+    """Numbers of any shape; the caller's own array if it holds 64-bit floats already."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        masked = np.ma.getmaskarray(values)
+        told = f"{name} must be numbers, but {rows_text(masked, 'is')} masked."
+        raise error(told, field=name, row=first_row(masked))
+    try:
+        array = np.asarray(values)
+        if values is None or array.dtype.kind not in "fiubO":
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        told = f"{name} must be numbers, got {type(values).__name__} that does not convert."
+        raise error(told, field=name) from None
+
+
+def as_losses(privacy_loss: object, *, some_positive: bool = True, name: str = "privacy_loss") -> FloatArray:
+    """Privacy losses, as a copy: one-dimensional, nonnegative, ``inf`` allowed, not all zero unless said so."""
+    losses = as_floats(privacy_loss, name)
+    if losses.ndim != 1 or losses.size == 0:
+        told = f"{name} must be a nonempty one-dimensional array, got shape {losses.shape}."
+        raise InputError(told, field=name)
+    bad = ~(losses >= 0)
+    if bad.any():
+        told = f"{name} must be nonnegative, but {rows_text(bad, 'is')} not."
+        raise InputError(told, field=name, row=first_row(bad))
+    if some_positive and not losses.any():
+        told = f"{name} must be positive for at least one person, got zero for all {losses.size}."
+        raise InputError(told, field=name)
+    return losses + 0.0  # without negative zeros
+
+
+def as_nonnegative(value: object, name: str, *, per_person: bool = True) -> float | FloatArray:
+    """One finite number of at least 0, or (``per_person``) an array of them that cannot be changed any more."""
+    if value is None or isinstance(value, (str, bytes)):
+        raise InputError(f"{name} must be a number, got {value!r}.", field=name)
+    array = as_floats(value, name)
+    if array.ndim > (1 if per_person else 0) or array.size == 0:
+        told = f"{name} must be one number{' or one per person' if per_person else ''}, got shape {array.shape}."
+        raise InputError(told, field=name)
+    _refuse_outside(array, name)
+    if array.ndim == 0:
+        return float(array)
+    array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+def as_variance(variance: object, n: int) -> float | FloatArray:
+    """A variance for all of ``n`` people, or one for each: nonnegative and finite."""
+    if isinstance(variance, float) and 0.0 <= variance < math.inf:  # as the solvers ask, a thousand times over
+        return float(variance)
+    spread = as_floats(variance, "variance")
+    if spread.shape not in ((), (n,)):
+        told = f"variance must be one number or one per person ({n}), got shape {spread.shape}."
+        raise InputError(told, field="variance")
+    _refuse_outside(spread, "variance")
+    return spread if spread.ndim else float(spread)
+
+
+def _refuse_outside(array: FloatArray, name: str) -> None:
+    bad = ~((array >= 0.0) & (array < math.inf))
+    if not bad.any():
+        return
+    if array.ndim == 0:
+        raise InputError(f"{name} must be nonnegative and finite, got {float(array)}.", field=name)
+    told = f"{name} must be nonnegative and finite, but {rows_text(bad, 'is')} not."
+    raise InputError(told, field=name, row=first_row(bad))
+
+
+def as_column(data: object, *, needed: BoolArray) -> FloatArray:
+    """Everybody's datum as a float, NaN where it is missing; only ``needed`` rows have to be numbers.
+
+    An error names rows, never values.
+    """
+    if isinstance(data, np.ma.MaskedArray):
+        data = np.ma.filled(data.astype(np.float64), math.nan)
+    array = np.asarray(data) if hasattr(data, "__array__") else None
+    if array is None or array.dtype == object:
+        array = _from_objects(data if array is None else array, needed)
+    if array.ndim != 1 or array.dtype.kind not in "fiub":
+        told = f"data must be one number per person, got {array.ndim} dimensions of type {array.dtype}."
+        raise DataError(told, field="data")
+    _refuse_length(needed.size, array.size)
+    return array.astype(np.float64)
+
+
+def _from_objects(data: Any, needed: BoolArray) -> FloatArray:
+    if isinstance(data, (str, bytes)) or not isinstance(data, (Iterable, np.ndarray)):
+        raise DataError(f"data must be one number per person, got {type(data).__name__}.", field="data")
+    values = list(data)
+    _refuse_length(needed.size, len(values))
+    column = np.full(len(values), math.nan)
+    bad = np.zeros(len(values), dtype=np.bool_)
+    # nobody else's datum is even looked at
+    for row in np.flatnonzero(needed):
+        try:
+            column[row] = _datum(values[row])
+        except (TypeError, ValueError):
+            bad[row] = True
+    if bad.any():
+        told = f"data must be numbers (None or NaN where missing), but {rows_text(bad)} cannot be read as one."
+        raise DataError(told, field="data", row=first_row(bad))
+    return column
+
+
+def _refuse_length(people: int, got: int) -> None:
+    if people != got:
+        raise DataError(f"data must have one entry per person ({people}), got {got}.", field="data")
+
+
+def _datum(value: Any) -> float:
+    missing = value is None or value is np.ma.masked
+    if missing or type(value).__name__ == "NAType":  # pandas' missing value, without importing pandas
+        return math.nan
+    if isinstance(value, (str, bytes)):
+        raise TypeError
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond every float; the bounds will clamp it
+        return math.inf if value > 0 else -math.inf
+
+
+# -- who ---------------------------------------------------------------------------------------------------------------
+
+
+def rows_text(bad: NDArray[Any], verb: Literal["is", "does", ""] = "", *, numbered: IntArray | None = None) -> str:
+    """The rows where ``bad`` is true, as the subject of a sentence, with its verb if one is given; never the values.
+
+    ``numbered`` are the numbers by which the reader knows the rows, if those are not 0, 1, 2, ...
+
+    >>> rows_text(np.array([False, True])), rows_text(np.arange(9) > 1, "does")
+    ('row 1', 'rows 2, 3, 4, 5, 6 and 2 more do')
+    """
+    rows = np.unique(np.nonzero(np.atleast_1d(bad))[0])
+    known = rows if numbered is None else numbered[rows]
+    text = ", ".join(str(row) for row in known[:_ROWS_SHOWN].tolist())
+    if rows.size == 1:
+        return f"row {text} {verb}".rstrip()
+    more = f" and {rows.size - _ROWS_SHOWN} more" if rows.size > _ROWS_SHOWN else ""
+    return f"rows {text}{more} {_PLURAL.get(verb, '')}".rstrip()
+
+
+def first_row(bad: NDArray[Any]) -> int:
+    """The first row where ``bad`` is true."""
+    return int(np.nonzero(np.atleast_1d(bad))[0][0])
+
+
+def id_texts(ids: Iterable[object]) -> list[str]:
+    """Ids in the one form in which they are compared and hashed: texts in Unicode's composed form (NFC) without spaces
+    around; empty where one is missing.
+
+    >>> id_texts([" ann ", "Zoe\\u0308", 7, None])
+    ['ann', 'Zoë', '7', '']
+    """
+    return [_id_text(one) for one in ids]
+
+
+def _id_text(one: object) -> str:
+    if one is None:
+        return ""
+    if isinstance(one, str):
+        return one.strip() if one.isascii() else unicodedata.normalize("NFC", one).strip()
+    if isinstance(one, numbers.Integral) and not isinstance(one, bool):
+        return str(int(one))
+    raise InputError(f"ids must hold {ID_KINDS}, not {type(one).__name__}.", field="ids")

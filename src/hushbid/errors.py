@@ -24,12 +24,26 @@
     └── MissingExtra (ImportError)     a package of an optional extra is not installed
 
 A message is one sentence that names the field, shows the value and says what is allowed. For a person's datum or
-report it shows the row instead of the value: a message may end up in a log.
+report it shows the row instead of the value: a message may end up in a log. Sentences are for people; what a program
+needs to know is in the attributes.
 """
 
 
 class HushbidError(Exception):
     """The root of every exception that Hushbid raises on purpose."""
+
+    def __init__(
+        self, *told: object, field: str | None = None, row: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(*told)
+        self.field = field
+        """The argument, setting or column that is wrong, by its name; None if there is not one."""
+
+        self.row = row
+        """The first row that is wrong, counted from 0; None if there is none."""
+
+        self.retry_after = retry_after
+        """In how many seconds the same request may succeed; None if nobody knows, or never."""
 
 
 class InputError(HushbidError, ValueError):

@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_floats, as_losses, as_variance
 from hushbid.errors import InputError
 
 Setting = Literal["central", "local"]
@@ -71,7 +71,7 @@ def best_weights(privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLi
         >>> best_weights([1.0, 1.0, 50.0], setting="central", variance=0.25).delivered
         array([1., 1., 5.])
     """
-    allowed, spread = as_losses(privacy_loss), _as_variance(variance, np.size(privacy_loss))
+    allowed, spread = as_losses(privacy_loss), _spread(variance, np.size(privacy_loss))
     if is_central(setting):
         return _central_weights(_capped(allowed, spread), spread)
     weights = _shares(_precisions(allowed, spread))
@@ -84,7 +84,7 @@ def near_optimal_weights(privacy_loss: ArrayLike, *, setting: Setting, variance:
     Central: everybody's loss is capped at ``1/√(k*+1)``, where k* is the largest k such that the (k+1)-th largest loss
     exceeds ``1/√(k+1)``. Local: weights proportional to the squared loss.
     """
-    allowed, spread = as_losses(privacy_loss), _as_variance(variance, np.size(privacy_loss))
+    allowed, spread = as_losses(privacy_loss), _spread(variance, np.size(privacy_loss))
     if is_central(setting):
         # k*: the last place at which the loss exceeds 1/√place
         descending = np.sort(allowed)[::-1]
@@ -121,12 +121,14 @@ def minimax_bounds(privacy_loss: ArrayLike, setting: Setting) -> MinimaxBounds:
 def mse_of(weights: ArrayLike, privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike) -> float:
     """Mean squared error of given weights with the least noise that ``privacy_loss`` allows (width-1 units)."""
     allowed = as_losses(privacy_loss)
-    shares = _numbers(weights, "weights")
+    shares = as_floats(weights, "weights")
     if shares.shape != allowed.shape:
-        raise InputError(f"weights must have one entry per person ({allowed.size}), got shape {shares.shape}.")
+        told = f"weights must have one entry per person ({allowed.size}), got shape {shares.shape}."
+        raise InputError(told, field="weights")
     if not (shares >= 0).all() or abs(shares.sum() - 1.0) > 1e-9:
-        raise InputError(f"weights must be nonnegative and sum to 1, got a sum of {float(shares.sum())}.")
-    spread = _as_variance(variance, allowed.size)
+        told = f"weights must be nonnegative and sum to 1, got a sum of {float(shares.sum())}."
+        raise InputError(told, field="weights")
+    spread = _spread(variance, allowed.size)
     if not is_central(setting):
         return _local_mse(shares, allowed, spread)
     used = shares > 0
@@ -140,23 +142,8 @@ def mse_of(weights: ArrayLike, privacy_loss: ArrayLike, *, setting: Setting, var
 def is_central(setting: str) -> bool:
     """Whether ``setting`` is "central" rather than "local"; anything else is refused."""
     if setting not in ("central", "local"):
-        raise InputError(f"setting must be 'central' or 'local', got {setting!r}.")
+        raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
     return setting == "central"
-
-
-def as_losses(privacy_loss: ArrayLike, *, some_positive: bool = True, name: str = "privacy_loss") -> FloatArray:
-    """Validated privacy losses: one-dimensional, nonnegative, ``inf`` allowed, not all zero unless said so."""
-    losses = _numbers(privacy_loss, name)
-    if losses.ndim != 1 or losses.size == 0:
-        raise InputError(f"{name} must be a nonempty one-dimensional array, got shape {losses.shape}.")
-    bad = ~(losses >= 0)
-    if bad.any():
-        raise InputError(
-            f"{name} must be nonnegative, but row {int(np.argmax(bad))} is not ({int(bad.sum())} such rows)."
-        )
-    if some_positive and not losses.any():
-        raise InputError(f"{name} must be positive for at least one person, got zero for all {losses.size}.")
-    return losses + 0.0  # a copy of our own, and no negative zeros
 
 
 def _capped(allowed: FloatArray, spread: FloatArray) -> FloatArray:
@@ -226,23 +213,6 @@ def _shares(amounts: FloatArray) -> FloatArray:
     return np.asarray(relative / relative.sum(), dtype=np.float64)
 
 
-def _as_variance(variance: ArrayLike, n: int) -> FloatArray:
-    spread = _numbers(variance, "variance")
-    if spread.shape not in ((), (n,)):
-        raise InputError(f"variance must be one number or one per person ({n}), got shape {spread.shape}.")
-    if not ((spread >= 0) & (spread < math.inf)).all():
-        shown = f"got {float(spread)}" if spread.ndim == 0 else "got an entry that is not"
-        raise InputError(f"variance must be nonnegative and finite, {shown}.")
-    return np.array(np.broadcast_to(spread, (n,)))
-
-
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(f"{name} must be numbers, but row {int(np.argmax(np.ma.getmaskarray(values)))} is masked.")
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "fiubO":
-            raise TypeError
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, got {type(values).__name__} that does not convert.") from None
+def _spread(variance: ArrayLike, n: int) -> FloatArray:
+    """Everybody's variance."""
+    return np.array(np.broadcast_to(as_variance(variance, n), (n,)))

@@ -16,6 +16,7 @@ import numpy as np
 from hushbid.arrays import FloatArray, IntArray
 from hushbid.documents import Fields
 from hushbid.errors import InputError, RecordError
+from hushbid.wording import NBSP, at_most, fixed, number
 
 _LARGEST = 2.0**53
 MOST_DECIMALS = 6
@@ -63,7 +64,7 @@ class Currency:
                 raise InputError(f"currency {code!r} is not an ISO 4217 code: state its number of decimals.")
             return cls(code, known)
         if known is not None and decimals != known:
-            raise InputError(f"decimals must be {known} for {code}, got {decimals}.")
+            raise InputError(f"decimals must be {known} for {code}, got {decimals}.", field="decimals")
         return cls(code, decimals)
 
     @property
@@ -154,9 +155,9 @@ def check_currency(code: object, decimals: object) -> None:
     """Refuse what is not a currency: three capital letters, and a possible number of decimals."""
     letters = isinstance(code, str) and len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()
     if not letters:
-        raise InputError(f"currency must be three capital letters such as 'EUR', got {code!r}.")
+        raise InputError(f"currency must be three capital letters such as 'EUR', got {code!r}.", field="currency")
     if type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS:
-        raise InputError(f"decimals must be an integer from 0 to {MOST_DECIMALS}, got {decimals!r}.")
+        raise InputError(f"decimals must be an integer from 0 to {MOST_DECIMALS}, got {decimals!r}.", field="decimals")
 
 
 def with_rounding(incentive_error: float, decimals: int) -> float:
@@ -172,9 +173,42 @@ def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
     """
     scaled = amounts * 10.0**decimals
     if not (np.abs(scaled) < _LARGEST).all():
-        raise InputError(f"payments must be below 2**53 minor units, but row {np.argmax(np.abs(scaled))} is not.")
+        raise InputError(
+            f"payments must be below 2**53 minor units, but row {np.argmax(np.abs(scaled))} is not.", field="payments"
+        )
     minor = np.ceil(scaled).astype(np.int64)
     doubtful = np.abs(scaled - np.rint(scaled)) <= _CLOSE * np.maximum(np.abs(scaled), 1.0)
     for row in np.flatnonzero(doubtful & (amounts != 0.0)).tolist():
         minor[row] = math.ceil(Fraction(float(amounts[row])) * 10**decimals)
     return minor
+
+
+def money(amount: float, currency: Currency | None) -> str:
+    """An amount with its currency and its usual decimals; below the smallest coin, two significant digits.
+
+    >>> money(1234.5, Currency.of("EUR")), money(0.00123, Currency.of("JPY")), money(1234.56, None)
+    ('EUR\\xa01,234.50', 'JPY\\xa00.0012', '1,235')
+    """
+    if currency is None:
+        return number(amount, 4)
+    code = "" if currency == NO_CURRENCY else f"{currency.code}{NBSP}"
+    if not math.isfinite(amount):
+        return f"{code}{number(amount)}"
+    below_coin = 0 < abs(amount) < 10.0**-currency.decimals
+    digits = number(amount, 2) if below_coin else fixed(amount, currency.decimals)
+    return f"{code}{digits}"
+
+
+def money_at_most(amount: float, currency: Currency | None) -> str:
+    """An upper bound on an amount: two digits, rounded up, however small.
+
+    >>> money_at_most(0.0100011, Currency.of("EUR"))
+    'EUR\\xa00.011'
+    """
+    code = "" if currency is None or currency == NO_CURRENCY else f"{currency.code}{NBSP}"
+    return f"{code}{number(at_most(amount), 2)}"
+
+
+def currency_words(currency: Currency | None) -> str:
+    """The currency's code where there is one, to stand beside numbers without it."""
+    return "in money" if currency is None or currency == NO_CURRENCY else currency.code

@@ -253,11 +253,11 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] 
         return None
     found = [values] if isinstance(values, str) and n is None else list(values)
     if not all(issubclass(kind, str) for kind in set(map(type, found))):
-        raise InputError(f"{name} must be texts, got something else.")
+        raise InputError(f"{name} must be texts, got something else.", field=name)
     if n is not None and len(found) != n:
-        raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.")
+        raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.", field=name)
     if name == "ids" and len(set(found)) < len(found):
-        raise InputError("ids must all be different, but one occurs twice.")
+        raise InputError("ids must all be different, but one occurs twice.", field="ids")
     return found
 
 
@@ -304,7 +304,7 @@ def fields_of(content: Mapping[str, Any], known: Mapping[str, Any] | None = None
     else:
         money, release = known["money"], known["release"]
     if release is not None and release.privacy_loss.size != n:
-        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.")
+        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.", field="release")
     people = Fields(content["people"], "people", ("ids", "groups"))
     groups = people.listed_texts("groups", n)
     # labels may be stated once, in the prior

@@ -22,10 +22,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray
+from hushbid.arrays import ID_KINDS, BoolArray, FloatArray, IntArray, id_texts, rows_text
 from hushbid.durable import STREAM, Write
 from hushbid.errors import InputError, MissingExtra
-from hushbid.ids import id_texts, refusal, refused_kind
 
 Column = Sequence[Any] | NDArray[Any]
 Read = tuple[dict[str, Column], int, dict[str, str]]
@@ -35,8 +34,20 @@ ROWS_NOTE = "rows count from 0, after the header"
 _PARQUET_MAGIC = b"PAR1"
 _PARQUET_NAMES = (".parquet", ".pq")
 _DELIMITERS = ",;\t"
-_ROWS_SHOWN = 5
 _LONGEST_CELL = 1 << 20
+_KINDS = (
+    ("is_floating", "floats"),
+    ("is_decimal", "decimals"),
+    ("is_timestamp", "timestamps"),
+    ("is_date", "dates"),
+    ("is_time", "times"),
+    ("is_boolean", "truth values"),
+    ("is_binary", "bytes"),
+    ("is_large_binary", "bytes"),
+    ("is_binary_view", "bytes"),
+    ("is_fixed_size_binary", "bytes"),
+)
+_ALLOWED_KINDS = ("is_integer", "is_string", "is_large_string", "is_string_view", "is_null")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -120,7 +131,7 @@ class Table:
         )
 
     def _rows(self, bad: BoolArray) -> str:
-        return rows_text(bad, self.numbered)
+        return rows_text(bad, "does", numbered=self.numbered)
 
 
 def read_table(path: str | Path, *, needed: Sequence[str], optional: Sequence[str] = ()) -> Table:
@@ -156,14 +167,18 @@ def table_writer(path: str | Path, columns: Mapping[str, Column]) -> Write:
     raise InputError(f"{path} must end in .csv or .parquet, or be - for standard output.")
 
 
-def rows_text(bad: BoolArray, numbered: IntArray | None = None) -> str:
-    """``row 3 does``, or ``rows 3, 5 and 12 more do``: subject and verb, for sentences that end in "not"."""
-    rows = np.flatnonzero(bad) if numbered is None else numbered[bad]
-    if rows.size == 1:
-        return f"row {rows[0]} does"
-    shown = ", ".join(str(row) for row in rows[:_ROWS_SHOWN])
-    more = f" and {rows.size - _ROWS_SHOWN} more" if rows.size > _ROWS_SHOWN else ""
-    return f"rows {shown}{more} do"
+def refused_kind(types: Any, kind: Any) -> str | None:
+    """What a column of an Arrow type holds, if it may not name people or groups; ``types`` is ``pyarrow.types``."""
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if any(getattr(types, allowed)(kind) for allowed in _ALLOWED_KINDS):
+        return None
+    return next((name for test, name in _KINDS if getattr(types, test)(kind)), str(kind))
+
+
+def refusal(column: str, held: str, source: str = "") -> InputError:
+    """What is said of a column that may not name people or groups."""
+    return InputError(f"{f'{source}: c' if source else 'C'}olumn {column!r} must hold {ID_KINDS}, not {held}.")
 
 
 # -- opening -----------------------------------------------------------------------------------------------------------
@@ -255,7 +270,7 @@ def _cells(text: io.TextIOBase, source: str, delimiter: str, width: int) -> list
     ragged = np.array([len(row) != width for row in cells], dtype=bool)
     if ragged.any():
         raise InputError(
-            f"{source}: every row must have {width} cells, as the header has, but {rows_text(ragged)} not"
+            f"{source}: every row must have {width} cells, as the header has, but {rows_text(ragged, 'does')} not"
             f" ({ROWS_NOTE})."
         )
     return cells

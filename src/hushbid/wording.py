@@ -1,8 +1,168 @@
-"""How texts are shown to people."""
+"""How numbers and texts are written for people: few digits, true signs, units that stay on their number's line."""
 
+import math
+import re
 import unicodedata
+from decimal import ROUND_CEILING, Decimal
 
+NBSP = "\u00a0"
+_MINUS = "\u2212"
+_LARGEST_POWER = 700.0
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNSEEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}  # control, format, half and unassigned characters, other line breaks
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, thousands separated: 0.0123, 12.3, 1,234.
+
+    >>> number(0.012345), number(1234.5), number(-2.5), number(3e-9), number(math.inf)
+    ('0.0123', '1,234', '−2.5', '3\\xa0×\\xa010⁻⁹', '∞')
+    """
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else ("∞" if value > 0 else f"{_MINUS}∞")
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if not -5 <= size < 12:
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        short = f"{float(mantissa):g}"
+        return f"{short}{NBSP}×{NBSP}10{str(int(power)).translate(_SUPERSCRIPTS)}".replace("-", _MINUS)
+    text = fixed(value, max(0, digits - 1 - size))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals; no negative zero."""
+    text = f"{value:,.{decimals}f}"
+    if text.startswith("-") and not text.strip("-0.,"):
+        text = text[1:]
+    return text.replace("-", _MINUS)
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """A share of one as per cent; never 0 % or 100 % for what is not.
+
+    >>> percent(0.1234), percent(0.0), percent(0.9999), percent(0.0001)
+    ('12\\xa0%', '0\\xa0%', 'over 99\\xa0%', 'under 1\\xa0%')
+    """
+    if 0 < share < 0.005:
+        return f"under 1{NBSP}%"
+    if 0.995 <= share < 1:
+        return f"over 99{NBSP}%"
+    return f"{number(100 * share, digits if abs(share) < 1 else 3)}{NBSP}%"
+
+
+def at_most(value: float, digits: int = 2) -> float:
+    """The value rounded up to so many significant digits: still a bound, but no longer exactly anybody's number.
+
+    >>> at_most(0.4213), at_most(0.42), at_most(12.01), at_most(0.0), at_most(math.inf)
+    (0.43, 0.42, 13.0, 0.0, inf)
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    written = Decimal(repr(float(value)))
+    return float(written.quantize(Decimal(1).scaleb(written.adjusted() - digits + 1), ROUND_CEILING))
+
+
+def at_least(value: float, digits: int = 2) -> float:
+    """The value rounded down to so many significant digits: still a bound from below.
+
+    >>> at_least(0.4293), at_least(0.42)
+    (0.42, 0.42)
+    """
+    return -at_most(-value, digits)
+
+
+def factor_at_most(loss: float) -> str:
+    """By how much a privacy loss can change odds, at most.
+
+    >>> factor_at_most(0.1), factor_at_most(1.0), factor_at_most(1000.0)
+    ('1.11', '2.72', '∞')
+    """
+    return number(at_most(math.exp(loss) if loss < _LARGEST_POWER else math.inf, 3))
+
+
+def level_text(level: float) -> str:
+    """A confidence as it was asked for, not rounded: a bound that is rounded up is none.
+
+    >>> level_text(0.95), level_text(0.956)
+    ('95\\xa0%', '95.6\\xa0%')
+    """
+    return f"{100.0 * level:.12g}{NBSP}%"
+
+
+def decimals_for(half_width: float) -> int:
+    """How many decimals a number deserves whose uncertainty is this: two digits of it."""
+    if not 0 < half_width < math.inf:
+        return 3
+    return max(0, min(12, 1 - math.floor(math.log10(half_width))))
+
+
+def interval(estimate: float, half_width: float) -> tuple[str, str, str]:
+    """Estimate, lower and upper end as texts; the ends are rounded outwards, so that what is shown still holds.
+
+    >>> interval(52.3417, 2.0631)
+    ('52.3', '50.2', '54.5')
+    """
+    decimals = decimals_for(half_width)
+    unit = 10.0**decimals
+    low = math.floor((estimate - half_width) * unit) / unit
+    high = math.ceil((estimate + half_width) * unit) / unit
+    return fixed(estimate, decimals), fixed(low, decimals), fixed(high, decimals)
+
+
+def estimate_figures(estimate: float, half_width: float) -> tuple[float, float, float]:
+    """Estimate, lower and upper end as numbers with one digit more than people are shown, the ends rounded outwards.
+
+    >>> estimate_figures(52.34174231, 2.06312313)
+    (52.34, 50.27, 54.41)
+    """
+    if not math.isfinite(half_width):
+        return estimate, -math.inf, math.inf
+    unit = 10.0 ** (decimals_for(half_width) + 1)
+    low, high = math.floor((estimate - half_width) * unit) / unit, math.ceil((estimate + half_width) * unit) / unit
+    return round(estimate * unit) / unit, low, high
+
+
+def count(people: int) -> str:
+    """A number of people, thousands separated."""
+    return f"{people:,}"
+
+
+def people(n: int) -> str:
+    """So many people, in words.
+
+    >>> people(1), people(2000)
+    ('1 person', '2,000 people')
+    """
+    return "1 person" if n == 1 else f"{count(n)} people"
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number and its unit, which stay together."""
+    return f"{text}{NBSP}{unit}" if unit else text
+
+
+def four_digits(text: str) -> str:
+    """A text whose decimal numbers have four digits, to be read; the whole ones stay in the file.
+
+    >>> four_digits("gamma(2, 0.512345678)")
+    'gamma(2, 0.5123)'
+    """
+    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
+
+
+def table(rows: list[tuple[str, ...]], *, indent: int = 2) -> str:
+    """Rows of cells in columns, the first to the left and the others to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        first, *others = (
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append(" " * indent + "  ".join([first, *others]).rstrip())
+    return "\n".join(lines)
 
 
 def printable(text: str, *, keep: str = "\n") -> str:

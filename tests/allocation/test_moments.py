@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import allocate
-from hushbid.allocation.moments import BATCH, OFFSET_BITS, Buckets, Moments
+from hushbid.allocation.sums import BATCH, OFFSET_BITS, Buckets, Moments
 
 KAPPA = 1.5 * 4 ** (1 / 3)
 KINDS = ["uniform", "narrow", "exponential", "log-normal", "heavy tail", "two points", "constant", "some zeros"]

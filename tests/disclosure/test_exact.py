@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from hushbid.arrays import as_bounds
 from hushbid.disclosure import ReleasePlan, noise, privatize
 from hushbid.disclosure.central import Sum, weigh
 from hushbid.disclosure.error import ErrorModel
@@ -21,7 +22,6 @@ from hushbid.disclosure.grid import (
     to_grid,
 )
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits, noise_scale
-from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import InputError, ReleaseError
 
 HOSTILE = [

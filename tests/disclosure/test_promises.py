@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hushbid.arrays import as_column
 from hushbid.disclosure import ReleasePlan
-from hushbid.disclosure.promises import as_column, rows_text
 from hushbid.errors import DataError, InputError
 
 
@@ -138,11 +138,3 @@ def test_rows_that_are_not_needed_are_not_read() -> None:
     values = as_column(["anything", 2.0], needed=np.array([False, True]))
     assert math.isnan(values[0])
     assert values[1] == 2.0
-
-
-def test_rows_are_listed_briefly() -> None:
-    bad = np.zeros(10, dtype=np.bool_)
-    bad[[4]] = True
-    assert rows_text(bad) == "row 4"
-    bad[[1, 2, 8, 9]] = True
-    assert rows_text(bad) == "rows 1, 2, 4 and 2 more"

@@ -336,7 +336,7 @@ setattr(module, name, counted)
 main()
 """
 STOPS = {
-    "while solving": ("engine.run", "Progress", 2, signal.SIGINT),
+    "while solving": ("engine.people", "Progress", 2, signal.SIGINT),
     "while pricing": ("engine.adapter", "with_output", 3, signal.SIGINT),
     "while pricing, for good": ("engine.adapter", "with_output", 3, signal.SIGKILL),
     "while DuckDB prices": ("engine.payouts", "DecisionsKernel.__call__", 2, signal.SIGINT),

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hushbid.engine import large
-from hushbid.engine.large import choose
+from hushbid.engine import opening
+from hushbid.engine.opening import choose
 
 
 def test_size_and_kind_decide_unless_an_engine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,9 +19,9 @@ def test_size_and_kind_decide_unless_an_engine_is_named(tmp_path: Path, monkeypa
     assert choose(tmp_path / "people.csv") == "memory"
     assert choose("-") == "memory"
     assert choose(tmp_path) == "auto"
-    monkeypatch.setattr(large, "LARGE", 1)
+    monkeypatch.setattr(opening, "LARGE", 1)
     assert choose(path) == "auto"
-    monkeypatch.setattr(large, "find_spec", lambda name: None)
+    monkeypatch.setattr(opening, "find_spec", lambda name: None)
     assert choose(path) == "memory"
 
 

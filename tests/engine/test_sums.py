@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hushbid.allocation import allocate, replies
 from hushbid.allocation.central_from_sums import SummedPopulation, bracket
-from hushbid.allocation.exact import ExactSums
+from hushbid.allocation.sums import ExactSums
 from hushbid.engine.curves import fit
 from hushbid.engine.histogram import COARSE, Histogram
 

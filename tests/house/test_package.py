@@ -127,7 +127,7 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_and_no_tests(whee
     files = (path for path in (ROOT / "src" / "hushbid").rglob("*") if path.is_file() and path.suffix != ".pyc")
     source = {str(path.relative_to(ROOT / "src")) for path in files}
     pages = {f"hushbid/server/pages/{name}" for name in ("texts/de.toml", "templates/base.html", "static/pages.css")}
-    assert {"hushbid/py.typed", "hushbid/report/page.css", *pages} <= source
+    assert {"hushbid/py.typed", "hushbid/report/page.css", "hushbid/report/templates/page.html", *pages} <= source
     assert source <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.partition("/")[0] for name in names} == {"hushbid", f"hushbid-{hushbid.__version__}.dist-info"}

@@ -11,7 +11,7 @@ import pytest
 from hushbid import Empirical, Exponential, Grouped, Market, Mixture, Uniform, privatize, release
 from hushbid.mechanism import Outcome
 from hushbid.record import Record
-from hushbid.report.caps import cap_curve
+from hushbid.report.sections.cap import cap_curve
 from hushbid.verification.verifying import verify
 
 PRIORS = [

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import allocate
-from hushbid.baselines.protocol import score
 from hushbid.errors import MarketError, NobodyToBuyFrom
 from hushbid.paper.algorithm_1 import (
     algorithm_1,
@@ -29,6 +28,7 @@ from hushbid.paper.algorithm_2 import (
     stationary_losses,
 )
 from hushbid.paper.mesh_payments import mesh_payments, mesh_sum, printed_mesh_sum
+from hushbid.paper.problem import score
 
 VARIANCE = 0.25
 EXAMPLE = np.linspace(1.0, 2.0, 11)

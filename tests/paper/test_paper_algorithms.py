@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushbid.allocation import allocate
-from hushbid.baselines import RivalAllocation
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.paper.algorithm_1 import (
     algorithm_1,
@@ -25,6 +24,7 @@ from hushbid.paper.algorithm_2 import (
     stationary_losses,
 )
 from hushbid.paper.mesh_payments import mesh_payments
+from hushbid.paper.problem import RivalAllocation
 
 Rival = Callable[..., RivalAllocation]
 CENTRAL_RIVALS = [

@@ -131,7 +131,7 @@ def test_a_report_below_the_support_is_refused_by_row_and_support(prior):
 @pytest.mark.parametrize("bad", [-1.0, -np.inf])
 def test_a_negative_report_is_refused_by_row_and_support_and_not_by_value(prior, bad):
     low, high = prior.support
-    with pytest.raises(ReportError, match=r"row 1 \(and row 3\) does: the support is ") as caught:
+    with pytest.raises(ReportError, match=r"rows 1, 3 do: the support is ") as caught:
         prior.virtual_cost([4.0, bad, 4.0, bad])
     assert str(caught.value).endswith(f"[{low:.12g}, {high:.12g}]" if high < np.inf else f"[{low:.12g}, inf)")
     assert str(bad) not in str(caught.value)
@@ -139,19 +139,19 @@ def test_a_negative_report_is_refused_by_row_and_support_and_not_by_value(prior,
 
 @every_prior
 def test_a_report_that_is_no_number_is_refused_by_row(prior):
-    with pytest.raises(ReportError, match=r"^reports must be numbers, but row 1 \(and row 3\) is not$"):
+    with pytest.raises(ReportError, match=r"^reports must be numbers, but rows 1, 3 are not$"):
         prior.virtual_cost([4.0, np.nan, 4.0, np.nan])
 
 
 def test_many_bad_rows_are_counted_not_listed():
-    with pytest.raises(ReportError, match=r"row 0 \(and rows 1, 2, 3, 4 and 995 more\)"):
+    with pytest.raises(ReportError, match=r"rows 0, 1, 2, 3, 4 and 995 more do"):
         Uniform(1, 2).virtual_cost(np.zeros(1000))
 
 
 @every_prior
 @pytest.mark.parametrize("bad", ["1.5", ["1", "2"], [1 + 2j], object(), [[1, 2], [3]]])
 def test_what_is_not_a_number_is_refused(prior, bad):
-    with pytest.raises(ReportError, match="reports must be a number or an array of numbers"):
+    with pytest.raises(ReportError, match="reports must be numbers, got"):
         prior.virtual_cost(bad)
 
 
@@ -266,10 +266,10 @@ def test_deep_tails_give_no_warning_and_no_nan():
         (lambda: Mixture([Uniform(0, 1), Empirical([1])], [1, 1]), "with a density, but component 1 is Empirical"),
         (lambda: Empirical([]), r"samples must be a vector of at least one number, got shape \(0,\)"),
         (lambda: Empirical([[1, 2]]), r"got shape \(1, 2\)"),
-        (lambda: Empirical([1, -2, np.inf]), r"finite numbers of at least 0, but row 1 \(and row 2\) is not"),
+        (lambda: Empirical([1, -2, np.inf]), r"finite numbers of at least 0, but rows 1, 2 are not"),
         (lambda: Empirical([1, 2], [1]), "as many as samples, got 1 weights for 2 samples"),
         (lambda: Empirical([1, 2], [0, 0]), "at least one value with a positive weight"),
-        (lambda: Empirical(["a"]), "samples must be a number or an array of numbers"),
+        (lambda: Empirical(["a"]), "samples must be numbers, got list"),
     ],
 )
 def test_parameters_that_are_not_allowed_are_refused_in_one_sentence(make, message):

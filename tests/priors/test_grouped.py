@@ -95,7 +95,7 @@ def test_repr_counts_people():
         ({"a": "uniform:0,1"}, ["a"], "must map text to priors, but 'a' is mapped to str"),
         ({1: Uniform(0, 1)}, [1], "must map text to priors, but 1 is mapped to Uniform"),
         ({"a": Uniform(0, 1)}, ["a", "b", "a"], "labels must be among 'a', but row 1 is not"),
-        ({"a": Uniform(0, 1)}, ["a", None, np.nan], r"but row 1 \(and row 2\) is not"),
+        ({"a": Uniform(0, 1)}, ["a", None, np.nan], r"but rows 1, 2 are not"),
         ({"a": Uniform(0, 1)}, "a", "labels must be one label per person, got the single text 'a'"),
         ({"a": Uniform(0, 1)}, [["a"]], "labels must be a vector"),
         ({"a": Uniform(0, 1)}, 3, "labels must be a vector of names, got 3"),

@@ -31,8 +31,10 @@ from hushbid.disclosure import noise
 from hushbid.errors import InputError
 from hushbid.mechanism.publish import plan_of
 from hushbid.report import AuditLine, Report, build_report, prior_picture, render_report, write_report
-from hushbid.report.audits import audit_lines
-from hushbid.report.page import SECTIONS, policy, stylesheet
+from hushbid.report.build import SECTIONS
+from hushbid.report.page import policy
+from hushbid.report.rendering import stylesheet
+from hushbid.report.sections.audits import audit_lines
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 N = 300
@@ -202,9 +204,9 @@ def test_the_interval_is_that_of_the_release(outcome: Outcome, report: Report) -
 
 def test_every_topic_has_its_section(report: Report) -> None:
     page = render_report(report)
-    for name, title, _ in SECTIONS:
-        assert f'id="{name}"' in page
-        assert title in words(page)
+    for section in SECTIONS.values():
+        assert f'id="{section.ANCHOR}"' in page
+        assert section.TITLE in words(page)
     text = words(page)
     for needed in (
         "with 95\u00a0% confidence between".replace("\u00a0", " "),
@@ -508,6 +510,7 @@ def test_the_page_asks_for_nothing_and_its_policy_forbids_asking(report: Report)
     rules = policy(stylesheet("theme.css", "page.css", "chart.css"))
     assert rules.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in rules
+    assert "<" not in stylesheet("theme.css", "page.css", "chart.css")  # CSS is not escaped
     assert len(page.encode()) < 200_000
 
 
@@ -611,7 +614,7 @@ def test_where_rivals_cannot_be_compared_the_report_says_why(settings: dict[str,
 
 
 def test_rivals_of_very_many_people_are_left_to_a_command(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
-    monkeypatch.setattr("hushbid.report.rivals.MOST_PEOPLE", N - 1)
+    monkeypatch.setattr("hushbid.report.sections.rivals.MOST_PEOPLE", N - 1)
     assert "the command hushbid compare does it" in words(page_of(outcome))
 
 

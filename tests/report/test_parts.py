@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from hushbid import Empirical, Grouped, Market, Outcome, Uniform
 from hushbid.errors import InputError
-from hushbid.report.assumptions import assumptions_of, prior_words
-from hushbid.report.formats import at_most, interval, number, percent
-from hushbid.report.html import Markup, element, join, plain, style_element
-from hushbid.report.selection import selection_facts
+from hushbid.report.rendering import environment, plain
+from hushbid.report.sections.assumptions import assumptions_of, prior_words
+from hushbid.report.sections.selection import selection_facts
 from hushbid.report.suppression import (
     NOT_STATED,
     SMALLEST_CELL,
@@ -25,6 +25,8 @@ from hushbid.report.suppression import (
     histogram,
     quantiles,
 )
+from hushbid.report.svg import mark
+from hushbid.wording import at_most, interval, number, percent
 
 HOSTILE = "<script>alert('x')</script> \" & ' \u202e\x00"
 
@@ -34,28 +36,23 @@ HOSTILE = "<script>alert('x')</script> \" & ' \u202e\x00"
 
 @given(st.text())
 def test_text_never_becomes_markup(text: str) -> None:
-    for made in (element("p", text), element("p", title=text), join([text])):
-        inside = made.removeprefix("<p").removesuffix("></p>").removesuffix("</p>")
-        assert inside.count("<") == 0
-        assert not any(character in made for character in ("\x00", "\x08", "\ud800"))
-    assert '"' not in element("p", title=text).removeprefix('<p title="').removesuffix('"></p>')
+    template = environment("hushbid.report").from_string('<p title="{{ text }}">{{ text }}</p>')
+    for made in (mark("p", text, title=text), template.render(text=text)):
+        value, _, inside = made.removeprefix('<p title="').removesuffix("</p>").partition('">')
+        assert not set('<"') & {*value, *inside}
+        assert not any(character in made for character in ("\x00", "\x08", "\ud800", "\u202e"))
 
 
-def test_only_elements_pass_as_markup() -> None:
-    made = element("div", element("b", HOSTILE), [None, element("i", "x")], class_="a", hidden=True, lang=None)
+def test_only_marks_pass_as_markup() -> None:
+    made = mark("g", mark("text", HOSTILE), mark("text", "x"), class_="a", lang=None)
     assert isinstance(made, Markup)
-    assert made.startswith('<div class="a" hidden><b>&lt;script&gt;')
+    assert made.startswith('<g class="a"><text>&lt;script&gt;')
     assert "<script" not in made
 
 
 def test_a_name_cannot_reorder_the_sentence_around_it() -> None:
     assert plain(HOSTILE) == "<script>alert('x')</script> \" & '"
     assert plain("a\n\tb  c") == "a b c"
-
-
-def test_a_style_sheet_cannot_end_its_element() -> None:
-    with pytest.raises(InputError):
-        style_element("</style><script>")
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 from scipy import stats
 
+from hushbid.arrays import as_bounds
 from hushbid.disclosure import PrivatizedValue, ReleasePlan, release_plan
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits
 from hushbid.disclosure.message import as_ratio, within_reach
-from hushbid.disclosure.promises import as_bounds
 from hushbid.server.api.wire import Delivery
 
 ROOT = Path(__file__).parents[2]

@@ -629,7 +629,7 @@ def test_a_verification_says_what_holds_without_anybodys_numbers() -> None:
     assert all(check.sentence.endswith(".") for check in found.checks)
     bad = lied(record, payments=1.01 * record.outcome.payments)
     assert "do not rely on this record" in bad.summary()
-    assert "rows 0, 1, 2 and 1 more" in bad.summary()
+    assert "rows 0, 1, 2, 3" in bad.summary()
     for column in ("report", "payment", "privacy_loss"):
         for value in record.outcome.columns()[column].tolist():
             assert value == 0.0 or repr(value) not in told + bad.summary()

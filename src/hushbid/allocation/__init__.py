@@ -11,10 +11,8 @@ from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
 from hushbid.allocation.local import solve_local
 from hushbid.allocation.local_replies import LocalReplies
-from hushbid.allocation.problem import as_keys, as_problem
+from hushbid.allocation.problem import Allocation, as_keys, as_problem, tie_keys
 from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
-from hushbid.allocation.solution import Allocation
-from hushbid.allocation.ties import tie_keys
 from hushbid.arrays import IndexArray
 from hushbid.errors import InputError
 
@@ -51,7 +49,7 @@ def allocate(
     (2, [0.623, 0.377, 0.0])
     """
     if not isinstance(setting, str):
-        raise InputError(f"setting must be 'central' or 'local', got {type(setting).__name__}.")
+        raise InputError(f"setting must be 'central' or 'local', got {type(setting).__name__}.", field="setting")
     if setting == "central":
         return solve_central(
             as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=False)
@@ -60,7 +58,7 @@ def allocate(
         return solve_local(
             as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=True)
         )
-    raise InputError(f"setting must be 'central' or 'local', got {setting!r}.")
+    raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
 
 
 def replies(

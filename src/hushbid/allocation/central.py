@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.certificate import central_lower_bound
-from hushbid.allocation.problem import HUGE, TINY, Problem
-from hushbid.allocation.solution import Allocation
+from hushbid.allocation.problem import HUGE, TINY, Allocation, Problem
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 CUBE_ROOT_4: float = 4.0 ** (1.0 / 3.0)

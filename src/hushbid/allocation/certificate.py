@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from hushbid.allocation.moments import Below, Buckets, Moments
 from hushbid.allocation.problem import HUGE
+from hushbid.allocation.sums import Below, Buckets, Moments
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _KAPPA = 1.5 * 4.0 ** (1.0 / 3.0)

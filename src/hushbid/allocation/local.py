@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.certificate import local_lower_bound
-from hushbid.allocation.problem import HUGE, Problem
-from hushbid.allocation.solution import Allocation
+from hushbid.allocation.problem import HUGE, Allocation, Problem
 from hushbid.arrays import FloatArray, IndexArray
 
 STEEPEST: float = 3.0 * math.sqrt(3.0) / (8.0 * math.sqrt(2.0))

@@ -14,16 +14,17 @@ This is the pointwise problem that [F] Prop. 2 reduces optimal truthful acquisit
 and Local Mechanisms", EC 2022, arXiv 2201.03968.
 """
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 TINY, HUGE = 1e-200, 1e150
@@ -119,21 +120,24 @@ def as_problem(
     local: bool,
 ) -> Problem:
     """Validate once; the message names the argument, the row where there is one, and what is allowed."""
-    costs = _numbers(virtual_costs, "virtual_costs")
+    costs = as_floats(virtual_costs, "virtual_costs")
     if costs.ndim != 1:
-        raise InputError(f"virtual_costs must be one-dimensional, got {costs.ndim} dimensions.")
+        raise InputError(f"virtual_costs must be one-dimensional, got {costs.ndim} dimensions.", field="virtual_costs")
     n = costs.size
     if n == 0:
-        raise InputError("virtual_costs must not be empty: there must be at least one person.")
+        raise InputError("virtual_costs must not be empty: there must be at least one person.", field="virtual_costs")
     cheapest = float(np.minimum.reduce(costs))
     if not 0.0 <= cheapest < math.inf:
         _refuse_costs(costs, cheapest)
-    weight = float(n + 1) if error_weight is None else _scalar(error_weight, "error_weight")
+    weight = float(n + 1) if error_weight is None else as_number(error_weight, "error_weight")
     if not 0.0 < weight < math.inf:
-        raise InputError(f"error_weight must be positive and finite, got {error_weight}.")
-    spread = float(variance) if isinstance(variance, (int, float)) else _variance(variance, n, local)
-    if isinstance(spread, float) and not 0.0 <= spread < math.inf:
-        raise InputError(f"variance must be nonnegative and finite, got {spread}.")
+        raise InputError(f"error_weight must be positive and finite, got {error_weight}.", field="error_weight")
+    if local and np.ndim(variance) > 0:
+        raise InputError(
+            "variance must be one number in the local setting: for unequal variances its optimum is an open problem.",
+            field="variance",
+        )
+    spread = as_variance(variance, n)
     if cheapest == 0.0:
         costs = costs + 0.0  # -0.0 becomes 0.0
     elif costs is virtual_costs and n <= _COPIED_UP_TO:  # the caller's own array, which may change
@@ -144,51 +148,29 @@ def as_problem(
 def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     """One key per person, all of one kind that can be ordered; kept as they are, never converted."""
     if np.ma.is_masked(tie_key):
-        raise InputError("tie_key must have one entry per person, but some are masked.")
+        raise InputError("tie_key must have one entry per person, but some are masked.", field="tie_key")
     if isinstance(tie_key, np.ndarray) and tie_key.dtype.kind in "iubfSUmM":
         keys = tie_key
     elif isinstance(tie_key, (str, bytes)) or not hasattr(tie_key, "__len__"):
-        raise InputError(f"tie_key must have one entry per person ({n}), got {type(tie_key).__name__}.")
+        raise InputError(
+            f"tie_key must have one entry per person ({n}), got {type(tie_key).__name__}.", field="tie_key"
+        )
     else:
         # without NumPy's conversions, which may make different keys equal
         items = list(tie_key)
         kinds = sorted({type(item).__name__ for item in items})
         if len(kinds) > 1 or kinds == ["NoneType"]:
-            raise InputError(f"tie_key must be keys of one kind, got {', '.join(kinds)}.")
+            raise InputError(f"tie_key must be keys of one kind, got {', '.join(kinds)}.", field="tie_key")
         keys = np.empty(len(items), dtype=float if kinds == ["float"] else object)
         keys[:] = items
     if keys.shape != (n,):
-        raise InputError(f"tie_key must have one entry per person ({n}), got shape {keys.shape}.")
+        raise InputError(f"tie_key must have one entry per person ({n}), got shape {keys.shape}.", field="tie_key")
     if keys.dtype.kind == "f" and np.isnan(keys).any():
         raise InputError(
-            f"tie_key must be keys that can be ordered, but row {int(np.argmax(np.isnan(keys)))} is not one."
+            f"tie_key must be keys that can be ordered, but row {int(np.argmax(np.isnan(keys)))} is not one.",
+            field="tie_key",
         )
     return keys
-
-
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    if type(values) is np.ndarray and values.dtype == np.float64:
-        return values
-    if values is None:
-        raise InputError(f"{name} must be numbers, got None.")
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(f"{name} must be numbers, but row {int(np.argmax(np.ma.getmaskarray(values)))} is masked.")
-    try:
-        array = np.asarray(values)
-        if array.dtype == np.float64:
-            return array
-        if array.dtype.kind not in "fiub" and array.dtype != object:
-            raise TypeError
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be numbers, got {type(values).__name__} that does not convert.") from None
-
-
-def _scalar(value: Any, name: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {value!r}.") from None
 
 
 def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
@@ -199,24 +181,73 @@ def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
     problem = "not a number" if np.isnan(costs[row]) else "negative"
     raise InputError(
         f"virtual_costs must be nonnegative numbers (inf for never), but row {row} is {problem}"
-        f" ({int(bad.sum())} such rows)."
+        f" ({int(bad.sum())} such rows).",
+        field="virtual_costs",
     )
 
 
-def _variance(variance: ArrayLike, n: int, local: bool) -> float | FloatArray:
-    spread = _numbers(variance, "variance")
-    if spread.ndim == 0:
-        return float(spread)
-    if local:
-        raise InputError(
-            "variance must be one number in the local setting: for unequal variances its optimum is an open problem."
-        )
-    if spread.shape != (n,):
-        raise InputError(f"variance must be one number or one per person ({n}), got shape {spread.shape}.")
-    bad = ~((spread >= 0) & (spread < math.inf))
-    if bad.any():
-        raise InputError(
-            f"variance must be nonnegative and finite, but row {int(np.argmax(bad))} is not"
-            f" ({int(bad.sum())} such rows)."
-        )
-    return spread
+type_setting = Literal["central", "local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Allocation:
+    """Who gives up how much privacy, and what that buys; in units where the data range has width 1."""
+
+    privacy_loss: FloatArray
+    """Each person's ε, in the order of the input; ``inf`` where the optimum adds no noise at all."""
+
+    weights: FloatArray
+    """Each person's weight in the estimate; they sum to one."""
+
+    mse: float
+    """Mean squared error of the estimate: noise plus sampling."""
+
+    objective: float
+    """``error_weight * mse + Σ virtual_costs * privacy_loss``, the quantity that was minimised."""
+
+    active: int
+    """How many people are bought from."""
+
+    setting: type_setting
+    """``"central"`` (noise added once, by the platform) or ``"local"`` (by each person's device)."""
+
+    error_weight: float
+    """What one unit of squared error costs everybody together."""
+
+    _certify: Callable[[], float] = field(repr=False)
+    _certified: float | None = field(default=None, init=False, repr=False)
+
+    @property
+    def lower_bound(self) -> float:
+        """A number that no allocation's objective can be below, computed without reading this one.
+
+        Central: the bounds of all pieces of the one-dimensional problem, within 1e-9 of the optimum. Local: the dual
+        bound, which leaves a gap when few people are active. Computed when first asked for, from the costs as they are
+        then: do not change the array in between.
+        """
+        if self._certified is None:
+            # frozen to the outside; the bound is remembered
+            object.__setattr__(self, "_certified", self._certify())
+        assert self._certified is not None
+        return self._certified
+
+    @property
+    def gap(self) -> float:
+        """``objective / lower_bound - 1``: how far from optimal this allocation could be at the most."""
+        bound = self.lower_bound
+        return self.objective / bound - 1.0 if bound > 0 else (0.0 if self.objective == bound else float("inf"))
+
+
+def tie_keys(ids: Iterable[object], *, seed: bytes = b"") -> HashArray:
+    """A number for each id, the same on every machine and engine; pass them as ``tie_key``.
+
+    The order they give depends on nothing that anybody reports, nor on the order of rows, which may: in a file sorted
+    by price. Without a ``seed`` of one's own, fixed before anybody reports, nobody has anything left to choose.
+
+    >>> tie_keys(["ann", " ann "]).tolist()
+    [10176691957563388837, 10176691957563388837]
+    """
+    digests = (
+        hashlib.blake2b(id.encode(errors="surrogatepass"), digest_size=8, key=seed).digest() for id in id_texts(ids)
+    )
+    return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.allocation.solution import Allocation
+from hushbid.allocation.problem import Allocation
 from hushbid.arrays import FloatArray, IndexArray
 
 

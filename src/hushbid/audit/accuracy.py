@@ -71,10 +71,15 @@ def check_accuracy(
     people, chosen once, delivers nothing.
     """
     if repetitions < 10 or not 0.0 <= drop_out < 1.0:
-        raise InputError(f"repetitions must be at least 10 and drop_out in [0, 1), got {repetitions} and {drop_out}.")
+        raise InputError(
+            f"repetitions must be at least 10 and drop_out in [0, 1), got {repetitions} and {drop_out}.",
+            field="repetitions",
+        )
     deviation = np.sqrt(plan.variance)
     if (deviation > plan.width / 2.0 * (1 + 1e-12)).any():
-        raise InputError("variance must not exceed the square of half the range: no data have such a variance.")
+        raise InputError(
+            "variance must not exceed the square of half the range: no data have such a variance.", field="variance"
+        )
     low, high = plan.bounds
     # two points, each as likely: exactly the declared variance, and mean in the middle
     mean = low + (high - low) / 2.0

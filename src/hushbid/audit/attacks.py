@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Grouped, Prior
-from hushbid.priors.arrays import to_floats
 
 _ROUNDS = 4
 
@@ -85,10 +84,12 @@ def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points
 
     A grid over everybody's support with ``points`` reports each, refined around the best found.
     """
-    truth = np.atleast_1d(to_floats(reports, "reports", ReportError))
+    truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
     who = list(dict.fromkeys(int(row) for row in rows))
     if len(who) < 2 or not all(0 <= row < truth.size for row in who):
-        raise InputError(f"rows must be at least two different rows from 0 to {truth.size - 1}, got {list(rows)}.")
+        raise InputError(
+            f"rows must be at least two different rows from 0 to {truth.size - 1}, got {list(rows)}.", field="rows"
+        )
     honest = market.acquire(truth)
     best: Outcome = honest
     weights = np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)
@@ -128,11 +129,11 @@ def several_identities(
     Her identities report the same, or one of them something of its own. She cannot make up data: each identity holds
     her own datum, so her losses add up, and she values the estimate once.
     """
-    truth = np.atleast_1d(to_floats(reports, "reports", ReportError))
+    truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
     if not 0 <= row < truth.size:
-        raise InputError(f"row must be from 0 to {truth.size - 1}, got {row}.")
+        raise InputError(f"row must be from 0 to {truth.size - 1}, got {row}.", field="row")
     if identities < 2:
-        raise InputError(f"identities must be at least 2, got {identities}.")
+        raise InputError(f"identities must be at least 2, got {identities}.", field="identities")
     # the market as it sees her: more people, all of them real
     crowd = _with_copies(market, truth.size, row, identities - 1)
     mine = [row, *range(truth.size, truth.size + identities - 1)]
@@ -210,7 +211,7 @@ def _search(
 ) -> int:
     """Maximise over a grid that closes in on the best point; returns how many points were tried."""
     if points < 3:
-        raise InputError(f"points must be at least 3, got {points}.")
+        raise InputError(f"points must be at least 3, got {points}.", field="points")
     low, high = np.array(ranges).T
     place, best, tried = truth.copy(), worth(truth), 1
     bottom, top = low.copy(), high.copy()

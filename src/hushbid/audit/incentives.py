@@ -22,11 +22,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior
-from hushbid.priors.arrays import to_floats
 
 _KINKS = 40
 _CLOSER = 24
@@ -162,9 +161,11 @@ def check_incentives(
     """
     world = rule if isinstance(rule, Market) else market
     if world is None:
-        raise InputError("market must be given when the rule is not a Market: it says what people believe and value.")
+        raise InputError(
+            "market must be given when the rule is not a Market: it says what people believe and value.", field="market"
+        )
     decide: Rule = rule.acquire if hasattr(rule, "acquire") else rule
-    truth = np.atleast_1d(to_floats(reports, "reports", ReportError))
+    truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
     tested = _tested(truth.size, people, rows, rng)
     base = decide(truth)
     scale = 1.0 + float(np.abs(base.payments).max())  # what rounding is relative to
@@ -180,12 +181,12 @@ def check_incentives(
 def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: np.random.Generator | None) -> list[int]:
     if rows is not None:
         if not rows or not all(0 <= row < n for row in rows):
-            raise InputError(f"rows must be at least one row from 0 to {n - 1}, got {list(rows)}.")
+            raise InputError(f"rows must be at least one row from 0 to {n - 1}, got {list(rows)}.", field="rows")
         return [int(row) for row in rows]
     if people is None or people >= n:
         return list(range(n))
     if people < 1:
-        raise InputError(f"people must be at least 1, got {people}.")
+        raise InputError(f"people must be at least 1, got {people}.", field="people")
     chosen: list[int] = np.sort((rng or np.random.default_rng(0)).choice(n, people, replace=False)).tolist()
     return chosen
 

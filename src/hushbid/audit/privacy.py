@@ -19,12 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.arrays import FloatArray, IntArray, as_bounds, as_losses
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.local import draw_messages
-from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import InputError
-from hushbid.estimation import as_losses, is_central
+from hushbid.estimation import is_central
 
 Mechanism = Callable[[FloatArray, int], FloatArray]
 """``mechanism(data, repetitions)`` returns that many independent outputs on the same data."""
@@ -117,9 +116,11 @@ def check_privacy(
         raise InputError("privacy_loss and bounds must be given for a mechanism that is not a plan.")
     losses, (low, high) = as_losses(privacy_loss), as_bounds(bounds)
     if not 0 <= user < losses.size:
-        raise InputError(f"user must be a row from 0 to {losses.size - 1}, got {user}.")
+        raise InputError(f"user must be a row from 0 to {losses.size - 1}, got {user}.", field="user")
     if samples < 100 or not 0.5 <= confidence < 1.0:
-        raise InputError(f"samples must be at least 100 and confidence in [0.5, 1), got {samples} and {confidence}.")
+        raise InputError(
+            f"samples must be at least 100 and confidence in [0.5, 1), got {samples} and {confidence}.", field="samples"
+        )
     outputs = {}
     # the worst data sets we know: everybody at the low end, her datum anywhere
     far = _FAR * (high - low)
@@ -145,7 +146,7 @@ def check_privacy(
 def _check_plan(plan: ReleasePlan, *, user: int, samples: int, confidence: float) -> PrivacyAudit:
     losses = plan.delivered
     if not 0 <= user < losses.size or not 0 < losses[user] < math.inf:
-        raise InputError(f"user must be a row with a positive, finite privacy loss, got {user}.")
+        raise InputError(f"user must be a row with a positive, finite privacy loss, got {user}.", field="user")
 
     def central(data: FloatArray, repetitions: int) -> FloatArray:
         return simulate_plan(plan, data, repetitions)

@@ -19,7 +19,6 @@ from hushbid.baselines.fixed_accuracy import FixedAccuracy
 from hushbid.baselines.near_optimal import NearOptimal, Optimal
 from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.posted_price import PostedPrice
-from hushbid.baselines.protocol import RivalAllocation
 from hushbid.baselines.rival import Rival, RivalOutcome
 from hushbid.baselines.uniform_loss import UniformLoss
 
@@ -34,7 +33,6 @@ __all__ = [
     "Optimal",
     "PostedPrice",
     "Rival",
-    "RivalAllocation",
     "RivalOutcome",
     "UniformLoss",
     "compare",

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_floats
 from hushbid.baselines.first_best import FirstBest
 from hushbid.baselines.fixed_accuracy import FixedAccuracy
 from hushbid.baselines.near_optimal import NearOptimal, Optimal
@@ -34,7 +34,6 @@ from hushbid.baselines.uniform_loss import UniformLoss
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped
-from hushbid.priors.arrays import to_floats
 
 __all__ = ["RIVALS", "Comparison", "ComparisonRow", "compare"]
 
@@ -192,7 +191,7 @@ def _populations(
     if reports is not None:
         if people is not None or rng is not None:
             raise InputError("give reports, or people and rng, not both.")
-        return [np.atleast_1d(to_floats(reports, "reports", ReportError))]
+        return [np.atleast_1d(as_floats(reports, "reports", ReportError))]
     if people is None or rng is None or people < 1 or populations < 2:
         raise InputError(
             f"without reports, people (at least 1), rng and populations (at least 2) are needed, got people={people},"

@@ -21,12 +21,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
 from hushbid.estimation import WORST_VARIANCE, best_weights
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior
-from hushbid.priors.arrays import to_floats
 
 __all__ = ["Decision", "Pool", "Rival", "RivalOutcome", "step_rents"]
 
@@ -112,10 +111,12 @@ class Rival(ABC):
 
     def acquire(self, reports: ArrayLike) -> RivalOutcome:
         """Losses, payments and error for everybody's reports."""
-        stated = np.atleast_1d(to_floats(reports, "reports", ReportError))
+        stated = np.atleast_1d(as_floats(reports, "reports", ReportError))
         self.market.prior.virtual_cost(stated)  # refuses what the market would refuse, by row
         if stated.shape != (self.people,):
-            raise InputError(f"reports must have one entry per person ({self.people}), got shape {stated.shape}.")
+            raise InputError(
+                f"reports must have one entry per person ({self.people}), got shape {stated.shape}.", field="reports"
+            )
         made = self.decide(stated)
         mse = made.mse * self.market.width**2
         weight = np.asarray(self.market.user_weight, dtype=np.float64)
@@ -152,11 +153,12 @@ class Rival(ABC):
 def common_variance(market: Market) -> float:
     """The one variance of a market, for a range of width 1; rivals are not defined for several."""
     if isinstance(market.stated_variance, np.ndarray):
-        raise InputError("variance must be one number to compare with rivals, got one per person.")
+        raise InputError("variance must be one number to compare with rivals, got one per person.", field="variance")
     if market.outside_option != "own_data" and np.any(np.asarray(market.user_weight) > 0):
         raise InputError(
             f"outside_option must be 'own_data' to compare with rivals while user_weight is not 0,"
-            f" got {market.outside_option!r}."
+            f" got {market.outside_option!r}.",
+            field="outside_option",
         )
     return market.stated_variance / market.width**2
 
@@ -165,10 +167,10 @@ def unit_error_weight(market: Market, people: int, error_weight: float | None) -
     """The error weight for a data range of width 1."""
     common_variance(market)
     if people < 1:
-        raise InputError(f"people must be at least 1, got {people}.")
+        raise InputError(f"people must be at least 1, got {people}.", field="people")
     weight = market.error_weight(people) if error_weight is None else error_weight
     if not 0.0 < weight < np.inf:
-        raise InputError(f"error_weight must be positive and finite, got {error_weight}.")
+        raise InputError(f"error_weight must be positive and finite, got {error_weight}.", field="error_weight")
     return weight * market.width**2
 
 

@@ -30,7 +30,7 @@ def command(
     not, so the power to find a planted fault is told too. The exit status is 1 if a fault was found.
     """
     from hushbid.audit.suite import audits_of
-    from hushbid.report.audits import lines_of
+    from hushbid.report.sections.audits import lines_of
 
     chosen = checks or CHECKS
     with Steps(1 + len(chosen)) as step:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.common import OneFile, Steps, table, tell
+from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.errors import InputError
+from hushbid.wording import table
 
 if TYPE_CHECKING:
     from hushbid.server.bot_campaigns import Played

@@ -89,19 +89,6 @@ def tell(result: Mapping[str, Any], text: str, *, as_json: bool, err: bool = Fal
         click.echo(printable(text), err=err)
 
 
-def table(rows: list[tuple[str, ...]], *, indent: int = 2) -> str:
-    """Rows of cells in columns, the first to the left and the others to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        first, *others = (
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append(" " * indent + "  ".join([first, *others]).rstrip())
-    return "\n".join(lines)
-
-
 class Steps:
     """A progress bar over the steps of a command, on a terminal only and gone at the end.
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from hushbid.cli.common import COUNT, Steps, table, tell
+from hushbid.cli.common import COUNT, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import MarketOptions, market_options, people_options
+from hushbid.wording import table
 
 SETTINGS = ("central", "local")
 Rivals = dict[str, dict[str, Any]]

@@ -150,7 +150,7 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
 
 def _text(purchase: "Purchase", mean: float, out: Path) -> str:
     from hushbid.purchase.results import estimate_text
-    from hushbid.report.formats import at_most
+    from hushbid.wording import at_most
 
     campaign, decided = purchase.campaign, purchase.decided
     count, bought, currency = decided.figures.people, decided.figures.active, decided.currency

@@ -1,14 +1,14 @@
 """``hushbid fit-prior``: from a pilot's sensitivities to a prior for other people's."""
 
-import re
 from typing import Any
 
 import click
 
-from hushbid.cli.common import OneFile, Steps, table, tell
+from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
+from hushbid.wording import four_digits, table
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical")
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -62,11 +62,12 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
 def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
     import numpy as np
 
+    from hushbid.arrays import rows_text
     from hushbid.errors import InputError, ReportError
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
     from hushbid.report.prior_picture import prior_picture
-    from hushbid.tables import ROWS_NOTE, read_table, rows_text
+    from hushbid.tables import ROWS_NOTE, read_table
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
         step("reading the pilot")
@@ -77,8 +78,8 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
         bad = ~((values >= 0.0) & np.isfinite(values))
         if bad.any():
             raise ReportError(
-                f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad)} not hold"
-                f" one ({ROWS_NOTE})."
+                f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
+                f" hold one ({ROWS_NOTE})."
             )
         step("fitting")
         fits = fit_priors(values, bounds=given["bounds"])
@@ -126,11 +127,6 @@ def _virtual_costs(prior: Any) -> list[dict[str, float]]:
     return rows
 
 
-def _short(text: str) -> str:
-    """A prior's text with four digits, to be read; the file keeps all of them."""
-    return re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
-
-
 def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
     compared: list[tuple[str, ...]] = [("family", "held-out distance", "AIC", "needs ironing")]
     for fit in fits:
@@ -142,7 +138,7 @@ def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
         for row in result["virtual_cost"]
     ]
     named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"]
-    shown = "the pilot's own values" if named is None else _short(named)
+    shown = "the pilot's own values" if named is None else four_digits(named)
     lines = [
         f"{result['people']:,} people; how far each prior lies from data it was not fitted to, closest first:",
         table(compared),

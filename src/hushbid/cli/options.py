@@ -26,7 +26,7 @@ _GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 def read_bounds(ctx: click.Context, option: click.Parameter, value: str) -> tuple[float, float]:
     """Two numbers with a comma between them, the smaller first."""
-    from hushbid.disclosure.promises import as_bounds
+    from hushbid.arrays import as_bounds
 
     try:
         low, high = (float(part) for part in value.split(","))
@@ -223,7 +223,7 @@ class EngineOptions:
 
     def chosen(self, reports: str) -> "Reading":
         """How a file is read: by which engine, ``"memory"`` if by none."""
-        from hushbid.engine.large import choose
+        from hushbid.engine.opening import choose
         from hushbid.purchase.people import Reading
 
         if self.spark_master is not None and self.engine not in ("auto", "spark"):

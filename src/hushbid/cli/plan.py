@@ -89,7 +89,7 @@ def _plan(
 
 def _text(result: dict[str, Any], options: MarketOptions) -> str:
     from hushbid.purchase.spending import Spending
-    from hushbid.report.formats import at_least, at_most
+    from hushbid.wording import at_least, at_most
 
     lines = [
         f"Invite {result['people']:,} people, {result['setting']} setting, with a buyer weight of"

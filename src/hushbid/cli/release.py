@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushbid import wording
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
@@ -53,7 +54,6 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     one. A record that holds it is written to RECORD's name with .released.json at its end.
     """
     from hushbid.purchase.asking import BEFORE, MADE_UP
-    from hushbid.purchase.deciding import counted
     from hushbid.purchase.results import estimate_facts, estimate_text
 
     answer, question, stamps, path = _release(record, data, given)
@@ -62,8 +62,8 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     if answer.before:
         text += f"\n{BEFORE}"
     if answer.late:
-        text += f"\n{counted(len(answer.late))} delivered after it was drawn: their data were not used, and they are"
-        text += f" {given['late']}."
+        text += f"\n{wording.people(len(answer.late))} delivered after it was drawn: their data were not used,"
+        text += f" and they are {given['late']}."
     text += "".join(f"\nSTAMPED in the record: {stamp}." for stamp in stamps)
     if path is not None:
         text += f"\nWritten: {path}."
@@ -74,9 +74,9 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
 
 def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", str, tuple[str, ...], Path | None]:
     """The estimate, what was asked, what is stamped, and the record that was written."""
+    from hushbid.arrays import id_texts
     from hushbid.disclosure import Answer
     from hushbid.errors import InputError
-    from hushbid.ids import id_texts
     from hushbid.purchase.asking import asked_by, refuse_unsaid_late, store_beside
     from hushbid.purchase.campaign_file import Kind
     from hushbid.purchase.deciding import record_writer
@@ -121,7 +121,6 @@ def _answer(record: "Record", data: Any, claims: Path, given: dict[str, Any]) ->
     from hushbid.disclosure import release_made_up, release_once
     from hushbid.mechanism.publish import plan_of
     from hushbid.purchase.asking import MADE_UP, wave_stamps
-    from hushbid.purchase.deciding import counted
 
     plan, simulated, accepted = plan_of(record.outcome), given["simulated_values"], given["accept_infinite_loss"]
     if MADE_UP in record.stamps:
@@ -138,7 +137,7 @@ def _answer(record: "Record", data: Any, claims: Path, given: dict[str, Any]) ->
     )
     stamps = wave_stamps(given["wave"], answer.waves_before)
     if answer.late:
-        who = counted(len(answer.late))
+        who = wording.people(len(answer.late))
         stamps.append(
             f"late: the data of {who} came after the estimate was drawn and were not used; they are {given['late']}"
         )

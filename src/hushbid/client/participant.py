@@ -18,11 +18,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
+from hushbid.arrays import as_bounds
 from hushbid.client.calls import Call, Conversation, Work, an_object, delete, get, post, put, say
 from hushbid.client.messages import Bounds, Keeper, MessageFolder, Terms, place_name
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
 from hushbid.client.views import Participation, link_to, split_link
-from hushbid.disclosure.promises import as_bounds
 from hushbid.errors import DataError, InputError, NotAllowed, RecordError, ServerFailed
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.receipt import Receipt
@@ -246,7 +246,7 @@ class _Participant:
         self, sensitivity: float, at_most: float | None, offer: Participation | None
     ) -> Conversation[Participation]:
         if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)) or not 0 <= sensitivity < 1e300:
-            raise InputError("sensitivity must be a finite number of at least 0.")
+            raise InputError("sensitivity must be a finite number of at least 0.", field="sensitivity")
         at_most = _limit(at_most)
         view = offer if offer is not None else (yield from self.participation())
         if view.campaign_state == "reporting":  # otherwise the server refuses, and she has agreed to nothing
@@ -419,7 +419,7 @@ def _limit(at_most: float | None) -> float | None:
     if at_most is None:
         return None
     if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not 0.0 < at_most < math.inf:
-        raise InputError(f"at_most must be a positive number, got {at_most!r}.")
+        raise InputError(f"at_most must be a positive number, got {at_most!r}.", field="at_most")
     return float(at_most)
 
 

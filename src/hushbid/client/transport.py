@@ -212,7 +212,7 @@ def _checked_url(url: str) -> str:
 
 def _checked_attempts(attempts: int) -> int:
     if type(attempts) is not int or attempts < 1:
-        raise InputError(f"attempts must be a positive integer, got {attempts!r}.")
+        raise InputError(f"attempts must be a positive integer, got {attempts!r}.", field="attempts")
     return attempts
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from hushbid.disclosure.promises import as_bounds
+from hushbid.arrays import as_bounds
 from hushbid.errors import InputError, ServerFailed
 from hushbid.money import MOST_DECIMALS
 

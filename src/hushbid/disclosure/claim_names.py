@@ -101,7 +101,7 @@ def as_question(question: object) -> str:
     'mean sleep'
     """
     if not isinstance(question, str):
-        raise InputError(f"question must be a text, got {type(question).__name__}.")
+        raise InputError(f"question must be a text, got {type(question).__name__}.", field="question")
     return " ".join(unicodedata.normalize("NFC", question.casefold()).split())
 
 
@@ -109,12 +109,12 @@ def as_wave(wave: object) -> int:
     """A wave is a whole number from 1; nobody is asked the same more than a million times."""
     if not isinstance(wave, int) or isinstance(wave, bool) or not 1 <= wave <= LAST_WAVE:
         got = "a larger one" if isinstance(wave, int) and wave > LAST_WAVE else repr(wave)
-        raise InputError(f"wave must be a whole number from 1 to {LAST_WAVE}, got {got}.")
+        raise InputError(f"wave must be a whole number from 1 to {LAST_WAVE}, got {got}.", field="wave")
     return wave
 
 
 def person_digests(ids: Sequence[str]) -> HashArray:
-    """A hash of each id, as `hushbid.ids.id_texts` writes it."""
+    """A hash of each id, as `hushbid.arrays.id_texts` writes it."""
     return _digests((one.encode("utf-8", "surrogatepass") for one in ids), _PERSON)
 
 

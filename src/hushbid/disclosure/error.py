@@ -71,7 +71,7 @@ class ErrorModel:
     def half_width(self, level: float) -> float:
         """Half the width of an interval that contains the mean with probability at least ``level``."""
         if not 0.0 < level < 1.0:
-            raise InputError(f"level must lie strictly between 0 and 1, got {level}.")
+            raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
         unit = math.sqrt(self.mse)
         if unit == 0.0 or not math.isfinite(unit):
             return self.rounding if unit == 0.0 else math.inf

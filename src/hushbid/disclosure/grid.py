@@ -23,9 +23,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray
+from hushbid.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import noise
-from hushbid.disclosure.promises import rows_text
 from hushbid.errors import ReleaseError
 
 DATA_BITS = 40

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, rows_text
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
-from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan, as_bounds, as_column, rows_text
+from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
-from hushbid.estimation import as_losses, best_weights
+from hushbid.estimation import best_weights
 
 """Below this the noise would not fit in 64 bits."""
 
@@ -55,7 +55,7 @@ def privatize(
         return draw_messages(_as_datum(value), loss, bounds)[0]
     path = Path(store)
     if not path.name:
-        raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.")
+        raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.", field="store")
     # what a stored message must have been made with
     terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
     kept = claims.stored(path.parent, path.name)
@@ -125,10 +125,10 @@ class Combination:
 def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | None]:
     """Everybody's message or None; those of people with a zero planned loss are not read."""
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
-        raise DataError(f"data must be one message per person, got {type(data).__name__}.")
+        raise DataError(f"data must be one message per person, got {type(data).__name__}.", field="data")
     rows = list(data)
     if len(rows) != plan.people:
-        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.")
+        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
     messages: list[PrivatizedValue | None] = [None] * len(rows)
     for row in np.flatnonzero(plan.delivered > 0):
         messages[row] = _read_message(rows[row], int(row))
@@ -140,7 +140,7 @@ def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | Non
         ]
     )
     if wrong.any():
-        raise DataError(f"A message must state the planned privacy loss exactly, but {rows_text(wrong)} does not.")
+        raise DataError(f"A message must state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not.")
     return messages
 
 
@@ -200,9 +200,12 @@ def _as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
     try:
         loss = float(privacy_loss)
     except (TypeError, ValueError):
-        raise InputError("privacy_loss must be a number.") from None
+        raise InputError("privacy_loss must be a number.", field="privacy_loss") from None
     if not loss >= SMALLEST_LOSS:
-        raise InputError(f"privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.3g} to send anything, got {loss}.")
+        raise InputError(
+            f"privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.3g} to send anything, got {loss}.",
+            field="privacy_loss",
+        )
     if loss == math.inf and not accept_infinite_loss:
         raise InfiniteLoss("privacy_loss is infinite: pass accept_infinite_loss=True to send the value without noise.")
     return loss

@@ -73,17 +73,20 @@ class PrivatizedValue:
             raise InputError(f"A message must have format {FORMAT!r} and version {VERSION}.")
         bits, ratio = message["grid_bits"], message["epsilon"]
         if type(bits) is not int or not 1 <= bits <= LARGEST_GRID_BITS:
-            raise InputError(f"grid_bits must be an integer from 1 to {LARGEST_GRID_BITS}.")
+            raise InputError(f"grid_bits must be an integer from 1 to {LARGEST_GRID_BITS}.", field="grid_bits")
         if not isinstance(ratio, (list, tuple)) or len(ratio) != 2:
-            raise InputError("epsilon must be two integers as text: numerator and denominator.")
+            raise InputError("epsilon must be two integers as text: numerator and denominator.", field="epsilon")
         numerator, denominator = (_integer(part, "epsilon") for part in ratio)
         if numerator <= 0 or denominator < 0 or math.gcd(numerator, denominator) != 1:
-            raise InputError("epsilon must be a positive fraction in lowest terms.")
+            raise InputError("epsilon must be a positive fraction in lowest terms.", field="epsilon")
         value = _integer(message["value"], "value")
         if not -_LARGEST_VALUE <= value < _LARGEST_VALUE:
-            raise InputError("value must fit in 64 bits.")
+            raise InputError("value must fit in 64 bits.", field="value")
         if value != within_reach(value, bits, (numerator, denominator)):
-            raise InputError(f"value must lie within {_FARTHEST} noise scales of the range: no noise takes it farther.")
+            raise InputError(
+                f"value must lie within {_FARTHEST} noise scales of the range: no noise takes it farther.",
+                field="value",
+            )
         return cls(grid_bits=bits, epsilon=(numerator, denominator), value=value)
 
     @classmethod
@@ -120,4 +123,4 @@ def _integer(text: object, name: str) -> int:
         digits = text.removeprefix("-")
         if digits.isdigit() and (digits[0] != "0" or text == "0"):
             return int(text)
-    raise InputError(f"{name} must be an integer written in decimal digits, as text.")
+    raise InputError(f"{name} must be an integer written in decimal digits, as text.", field=name)

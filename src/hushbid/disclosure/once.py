@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray
+from hushbid.arrays import FloatArray, HashArray, IndexArray, id_texts, rows_text
 from hushbid.disclosure.claim_names import (
     Ask,
     as_question,
@@ -25,11 +25,10 @@ from hushbid.disclosure.claim_names import (
 )
 from hushbid.disclosure.claim_store import Marks, Settled, refuse_neighbour, settle
 from hushbid.disclosure.claims import drawn_once, stored
-from hushbid.disclosure.promises import ReleasePlan, rows_text
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.disclosure.releasing import prepare, with_rows, without_rows
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
-from hushbid.ids import id_texts
 
 _OR_LATE = ", or came after it was drawn, which sums cannot tell apart (--engine memory can)"
 _process_key = secrets.token_bytes(32)
@@ -191,12 +190,14 @@ def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
         return None
     names = np.array(id_texts(None if isinstance(one, float) and math.isnan(one) else one for one in ids), dtype=object)
     if names.size != people:
-        raise InputError(f"ids must have one entry per person ({people}), got {names.size}.")
+        raise InputError(f"ids must have one entry per person ({people}), got {names.size}.", field="ids")
     if (missing := names == "").any():
-        raise DataError(f"ids must name everybody, but nobody is named in {rows_text(missing)}.")
+        raise DataError(f"ids must name everybody, but nobody is named in {rows_text(missing)}.", field="ids")
     if len(first := {name: row for row, name in reversed(list(enumerate(names)))}) != people:
         again = np.array([first[name] != row for row, name in enumerate(names)])
-        raise DataError(f"ids must name everybody once, but somebody is named again in {rows_text(again)}.")
+        raise DataError(
+            f"ids must name everybody once, but somebody is named again in {rows_text(again)}.", field="ids"
+        )
     return person_digests(names.tolist())
 
 

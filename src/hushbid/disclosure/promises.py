@@ -2,23 +2,17 @@
 
 import hashlib
 import json
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import BoolArray, FloatArray
-from hushbid.errors import DataError, InputError
-from hushbid.estimation import Setting, as_losses, is_central
+from hushbid.arrays import FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
+from hushbid.errors import InputError, MarketError
+from hushbid.estimation import Setting, is_central
 
-_SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
 SMALLEST_LOSS = 2.0**-53
 """A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
-
-_ROWS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -74,17 +68,21 @@ class ReleasePlan:
         allowed = as_losses(promised, some_positive=False, name="promised")
         used = allowed if delivered is None else as_losses(delivered, some_positive=False, name="delivered")
         if used.shape != allowed.shape:
-            raise InputError(f"delivered must have one entry per person ({allowed.size}), got {used.size}.")
-        if (used > allowed).any():
-            raise InputError(f"delivered must not exceed promised, but does in {rows_text(used > allowed)}.")
-        spread = _as_variance(variance, bounds, allowed.size)
+            told = f"delivered must have one entry per person ({allowed.size}), got {used.size}."
+            raise InputError(told, field="delivered")
+        over = used > allowed
+        if over.any():
+            told = f"delivered must not exceed promised, but does in {rows_text(over)}."
+            raise InputError(told, field="delivered", row=first_row(over))
+        stated = ((bounds[1] - bounds[0]) / 2.0) ** 2 if variance is None else as_variance(variance, allowed.size)
+        spread = np.array(np.broadcast_to(stated, allowed.shape))
         # promises do not change any more
         for array in (allowed, used, spread):
             array.setflags(write=False)
         if key is None:
             key = _content_hash(setting, label, bounds, (allowed, used, spread))
         if not key or len(key) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
-            raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.")
+            raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.", field="key")
         return cls(
             setting=setting,
             promised=allowed,
@@ -115,110 +113,13 @@ class ReleasePlan:
         return self.variance / self.width / self.width
 
 
-def as_bounds(bounds: object) -> tuple[float, float]:
-    """The public range of the data: two numbers, the lower first, of a size that noise and squares can be computed of.
-
-    Everything that takes a range asks here, so that what can be decided can be released.
-    """
-    try:
-        low, high = (_end_of_range(bound) for bound in bounds)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        raise InputError(f"bounds must be two numbers (low, high), got {bounds!r}.") from None
-    if not (max(abs(low), abs(high)) <= _LARGEST_BOUND and high - low >= _SMALLEST_WIDTH):
-        raise InputError(
-            f"bounds must be two numbers low < high of size at most {_LARGEST_BOUND:g}, at least {_SMALLEST_WIDTH:g}"
-            f" apart, got {(low, high)}."
+def refuse_unreleasable(least: float) -> None:
+    """What is decided and paid must be possible to release: one sum with noise, or everybody's own noisy value."""
+    if least < SMALLEST_LOSS:
+        raise MarketError(
+            f"A privacy loss of {least:.2g} is too small to release anything: it must be at least 2**-53 ="
+            f" {SMALLEST_LOSS:.2g}, so the error weight is too small for these reports."
         )
-    return low + 0.0, high + 0.0
-
-
-def _end_of_range(value: object) -> float:
-    if isinstance(value, (str, bytes, bool)) or np.ma.is_masked(value):
-        raise TypeError
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except OverflowError:  # an integer beyond every float, too large for a bound whatever its sign
-        return math.inf
-
-
-def as_column(data: object, *, needed: BoolArray) -> FloatArray:
-    """Everybody's datum as a float, NaN where it is missing; only ``needed`` rows have to be numbers.
-
-    An error names rows, never values.
-    """
-    if isinstance(data, np.ma.MaskedArray):
-        data = np.ma.filled(data.astype(np.float64), math.nan)
-    array = np.asarray(data) if hasattr(data, "__array__") else None
-    if array is None or array.dtype == object:
-        array = _from_objects(data if array is None else array, needed)
-    if array.ndim != 1 or array.dtype.kind not in "fiub":
-        raise DataError(f"data must be one number per person, got {array.ndim} dimensions of type {array.dtype}.")
-    if array.size != needed.size:
-        raise DataError(_wrong_length(needed.size, array.size))
-    return array.astype(np.float64)
-
-
-def rows_text(bad: BoolArray) -> str:
-    """``row 3``, or ``rows 3, 5, 8 and 12 more``."""
-    rows = [str(row) for row in np.flatnonzero(bad)[: _ROWS_SHOWN + 1]]
-    total = int(bad.sum())
-    if total == 1:
-        return f"row {rows[0]}"
-    more = f" and {total - _ROWS_SHOWN} more" if total > _ROWS_SHOWN else ""
-    return f"rows {', '.join(rows[:_ROWS_SHOWN])}{more}"
-
-
-def _wrong_length(people: int, got: int) -> str:
-    return f"data must have one entry per person ({people}), got {got}."
-
-
-def _from_objects(data: Any, needed: BoolArray) -> FloatArray:
-    if isinstance(data, (str, bytes)) or not isinstance(data, (Iterable, np.ndarray)):
-        raise DataError(f"data must be one number per person, got {type(data).__name__}.")
-    values = list(data)
-    if len(values) != needed.size:
-        raise DataError(_wrong_length(needed.size, len(values)))
-    column = np.full(len(values), math.nan)
-    bad = np.zeros(len(values), dtype=np.bool_)
-    # nobody else's datum is even looked at
-    for row in np.flatnonzero(needed):
-        try:
-            column[row] = _as_number(values[row])
-        except (TypeError, ValueError):
-            bad[row] = True
-    if bad.any():
-        raise DataError(
-            f"data must be numbers (None or NaN where missing), but {rows_text(bad)} cannot be read as one."
-        )
-    return column
-
-
-def _as_number(value: Any) -> float:
-    missing = value is None or value is np.ma.masked
-    if missing or type(value).__name__ == "NAType":  # pandas' missing value, without importing pandas
-        return math.nan
-    if isinstance(value, (str, bytes)):
-        raise TypeError
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond every float; the bounds will clamp it
-        return math.inf if value > 0 else -math.inf
-
-
-def _as_variance(variance: ArrayLike | None, bounds: tuple[float, float], n: int) -> FloatArray:
-    if variance is None:
-        return np.full(n, ((bounds[1] - bounds[0]) / 2.0) ** 2)
-    if np.ma.is_masked(variance):
-        raise InputError("variance must be one number or one per person, but some are masked.")
-    try:
-        spread = np.array(variance, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"variance must be one number or one per person, got {type(variance).__name__}.") from None
-    if spread.shape not in ((), (n,)):
-        raise InputError(f"variance must be one number or one per person ({n}), got shape {spread.shape}.")
-    if not ((spread >= 0) & (spread < math.inf)).all():
-        raise InputError("variance must be nonnegative and finite.")
-    return np.array(np.broadcast_to(spread, (n,)))
 
 
 def _content_hash(setting: str, label: str, bounds: tuple[float, float], arrays: tuple[FloatArray, ...]) -> str:

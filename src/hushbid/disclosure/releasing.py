@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
 from hushbid.disclosure import central, local
 from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.promises import ReleasePlan, as_column, rows_text
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import best_weights, is_central
@@ -42,7 +42,7 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     settings; in the local one everybody's noise is drawn anew each time.
     """
     if repetitions < 0:
-        raise InputError(f"repetitions must not be negative, got {repetitions}.")
+        raise InputError(f"repetitions must not be negative, got {repetitions}.", field="repetitions")
     column, present = _who_delivered(plan, data)
     if is_central(plan.setting):
         summed = central.weigh(plan, present)

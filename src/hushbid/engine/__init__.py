@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hushbid.engine.people import Progress
     from hushbid.engine.pricing import Priced, Summary, price
     from hushbid.engine.releasing import release
-    from hushbid.engine.run import Progress
 
 __all__ = ["Priced", "Progress", "Summary", "price", "release"]
 
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
 
         return release
     if name == "Progress":
-        from hushbid.engine.run import Progress
+        from hushbid.engine.people import Progress
 
         return Progress
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import precedence, tie_keys
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, id_texts
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.engine.decisions import LookupKernel
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError, MarketError
-from hushbid.ids import id_texts
 from hushbid.mechanism import Market, Outcome
 
 

@@ -1,6 +1,6 @@
 """Counts and moments of costs in buckets of equal leading bits: sparse, additive, in 64-bit integers.
 
-As in :mod:`hushbid.allocation.moments` a cost's bucket is its bit pattern shifted right and its place inside, rounded
+As in :mod:`hushbid.allocation.sums` a cost's bucket is its bit pattern shifted right and its place inside, rounded
 down to `OFFSET_BITS`, an integer. Here the buckets that hold nobody are left out, so no range need be known before.
 Overflow cannot happen: squares of offsets have 28 bits, and 2**34 people's fit in 62.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.central_from_sums import Levels
-from hushbid.allocation.exact import ExactSums
+from hushbid.allocation.sums import ExactSums
 from hushbid.arrays import FloatArray, IntArray
 
 OFFSET_BITS = 14

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ SPARK_AT = "spark:"
 def open_engine(population: Any, engine: str = "auto", *, connection: Any = None) -> Engine:
     """The engine for a table; for a path, ``engine`` says which one reads it."""
     if engine not in NAMES and not engine.startswith(SPARK_AT):
-        raise InputError(f"engine must be one of {', '.join(NAMES)}, or spark: with a master URL, got {engine!r}.")
+        raise InputError(
+            f"engine must be one of {', '.join(NAMES)}, or spark: with a master URL, got {engine!r}.", field="engine"
+        )
     if isinstance(population, str | Path):
         return _open_path(population, engine)
     # by the name of its module: none of the libraries is imported to find out
@@ -25,11 +28,14 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
     if kind not in ("pyarrow", "polars", "duckdb", "_duckdb", "pyspark"):
         raise InputError(
             "population must be a pyarrow table, a Polars frame, a DuckDB relation, a Spark DataFrame or a path, got"
-            f" {type(population).__name__}."
+            f" {type(population).__name__}.",
+            field="population",
         )
     expected = {"pyarrow": "memory", "_duckdb": "duckdb", "pyspark": "spark"}.get(kind, kind)
     if engine not in ("auto", expected) and not (expected == "spark" and engine.startswith(SPARK_AT)):
-        raise InputError(f"engine must be 'auto' or {expected!r} for a {type(population).__name__}, got {engine!r}.")
+        raise InputError(
+            f"engine must be 'auto' or {expected!r} for a {type(population).__name__}, got {engine!r}.", field="engine"
+        )
     return _open_frame(population, expected, connection)
 
 
@@ -51,7 +57,9 @@ def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
 
 def _open_path(path: str | Path, engine: str) -> Engine:
     if is_url(path) and not engine.startswith("spark"):
-        raise InputError(f"engine must be 'spark' for {str(path)!r}: the others read files of this machine.")
+        raise InputError(
+            f"engine must be 'spark' for {str(path)!r}: the others read files of this machine.", field="engine"
+        )
     with _naming_the_extra(engine):
         return _open_url(str(path), engine) if is_url(path) else _open_file(Path(path), engine)
 
@@ -59,7 +67,7 @@ def _open_path(path: str | Path, engine: str) -> Engine:
 def refuse_existing_address(url: str, engine: str) -> None:
     """Say, before everybody is priced, if there is something already where Spark shall write."""
     with _naming_the_extra(engine):
-        from hushbid.engine.spark_session import refuse_existing
+        from hushbid.engine.spark import refuse_existing
 
         _session(engine)
         refuse_existing(url)
@@ -106,7 +114,7 @@ def _open_url(url: str, engine: str) -> Engine:
 
 
 def _session(engine: str) -> Any:
-    from hushbid.engine.spark_session import session
+    from hushbid.engine.spark import session
 
     return session(engine.removeprefix(SPARK_AT) if engine.startswith(SPARK_AT) else None)
 
@@ -114,3 +122,28 @@ def _session(engine: str) -> Any:
 def is_url(path: str | Path) -> bool:
     """Whether a path names another file system than this machine's, which only Spark reads."""
     return "://" in str(path)
+
+
+LARGE = 256 << 20
+"""A Parquet file of at least so many bytes is priced in batches unless told otherwise."""
+
+MEMORY = "memory"
+_PARQUET_NAMES = (".parquet", ".pq")
+
+
+def choose(path: str | Path, engine: str = "auto", *, master: str | None = None) -> str:
+    """The engine for a file or folder: the named one; else by what it is, how large, and what is installed.
+
+    ``"memory"`` stands for reading everything at once, ``"auto"`` for Arrow's batches. Small files and everything that
+    is not Parquet are read at once; a folder, which only an engine reads, and a large file in batches; an address as
+    in ``s3a://`` by Spark.
+    """
+    if engine == "spark" or (engine == "auto" and (master is not None or is_url(path))):
+        return "spark" if master is None else SPARK_AT + master
+    if engine != "auto":
+        return engine
+    place = Path(path)
+    if place.is_dir():
+        return "auto"
+    is_large = place.suffix.lower() in _PARQUET_NAMES and place.is_file() and place.stat().st_size >= LARGE
+    return "auto" if is_large and find_spec("pyarrow") is not None else MEMORY

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from hushbid.ids import id_texts
+from hushbid.arrays import id_texts
 from hushbid.priors.pilot import Pilot
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.allocation.exact import ExactSums
+from hushbid.allocation.sums import ExactSums
 from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch
 from hushbid.engine.histogram import COARSE, Histogram

@@ -164,7 +164,7 @@ def checked(path: str | Path, priced: Priced) -> Paid:
 def _frame(priced: Priced, kernel: DecisionsKernel | DueKernel, currency: Currency) -> Frame:
     id = priced._kernel.people.id
     if id is None:
-        raise InputError("id must name a column: decisions are written beside it.")
+        raise InputError("id must name a column: decisions are written beside it.", field="id")
     # beyond that a double does not hold whole minor units
     if not priced._kernel.largest_payment * currency.per_unit < _LARGEST:
         raise MarketError(f"A payment is too large to be written in minor units of {currency.code}.")

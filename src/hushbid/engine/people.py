@@ -1,6 +1,6 @@
 """Who is in a table: from a batch of rows to reports, virtual costs and what is wrong with them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import BoolArray, FloatArray, HashArray, IntArray
-from hushbid.engine.adapter import Batch, pyarrow
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IntArray, id_texts
+from hushbid.engine.adapter import Batch, Engine, Reducer, Sum, pyarrow
 from hushbid.errors import InputError
-from hushbid.ids import id_texts
 from hushbid.priors import Prior
 
 PROBLEMS = (
@@ -175,3 +174,38 @@ def floats_of(column: Any, name: str) -> FloatArray:
     column = column.cast("float64")
     values: FloatArray = column.to_numpy(zero_copy_only=False)
     return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Told before every pass over the rows."""
+
+    number: int
+    """Passes count from 1."""
+
+    what: str
+    """What the pass is for."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Run:
+    """Counts passes and tells about them."""
+
+    engine: Engine
+    people: People
+    window: int
+    """At most so many people are expected in the window that goes to the driver."""
+
+    tell: Callable[[Progress], object] | None
+    passes: int = 0
+
+    def reduce(self, what: str, kernel: Reducer[Sum], zero: Sum) -> Sum:
+        """One pass."""
+        self.starts(what)
+        return self.engine.reduce(kernel, zero)
+
+    def starts(self, what: str) -> None:
+        """Count a pass and tell about it."""
+        self.passes += 1
+        if self.tell is not None:
+            self.tell(Progress(number=self.passes, what=what))

@@ -10,21 +10,20 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.disclosure.from_sums import exact_total
+from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
 from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
-from hushbid.engine.people import PROBLEMS, People
-from hushbid.engine.run import Progress, Run
+from hushbid.engine.people import PROBLEMS, People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
 from hushbid.engine.solve_few import MOST, Few, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
-from hushbid.ids import refusal, refused_kind
 from hushbid.mechanism import Figures, Market
-from hushbid.mechanism.fields import refuse_unreleasable
 from hushbid.priors import Grouped, Prior
+from hushbid.tables import refusal, refused_kind
 
 GATHER = 1 << 15
 """Up to so many people are priced on the driver one by one; more by sums and curves."""
@@ -284,12 +283,15 @@ def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: s
         ("check_ids", check_ids, ("exact", "off")),
     ):
         if value not in allowed:
-            raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.")
+            raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
     for name in ("variance", "user_weight"):
         if isinstance(getattr(market, name), np.ndarray):
             raise InputError(f"{name} of the market must be one number here; variances may come from a column.")
     if variance is not None and market.setting == "local":
-        raise InputError("variance must be one number in the local setting: one per person is an open problem there.")
+        raise InputError(
+            "variance must be one number in the local setting: one per person is an open problem there.",
+            field="variance",
+        )
 
 
 def _people(
@@ -316,10 +318,12 @@ def _people(
     if taken:
         raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.")
     if isinstance(market.prior, Grouped) != (group is not None):
-        raise InputError("group must name the column of labels if, and only if, the market's prior is Grouped.")
+        raise InputError(
+            "group must name the column of labels if, and only if, the market's prior is Grouped.", field="group"
+        )
     priors: Mapping[str, Prior] = market.prior.priors if isinstance(market.prior, Grouped) else {"": market.prior}
     if len(tie_seed) > 64:
-        raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.")
+        raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.", field="tie_seed")
     return People(report=report, id=id, group=group, variance=variance, priors=priors, tie_seed=tie_seed)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, IndexArray
+from hushbid.arrays import BoolArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan
 from hushbid.disclosure.claim_names import Ask, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.from_sums import SummedPlan, Sums, prepare_summed
@@ -24,7 +24,6 @@ from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
-from hushbid.ids import id_texts
 
 
 def release(priced: Priced, data: str, *, claims: str | Path, question: str = "", wave: int = 1) -> Release:

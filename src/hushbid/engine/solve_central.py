@@ -13,12 +13,12 @@ import numpy as np
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA
 from hushbid.allocation.central_from_sums import Bracket, Levels, SummedPopulation, bracket
-from hushbid.allocation.exact import ExactSums
+from hushbid.allocation.sums import ExactSums
 from hushbid.arrays import FloatArray
 from hushbid.engine.curves import Curve, fit
 from hushbid.engine.decisions import FormulaKernel, Idle
 from hushbid.engine.passes import Census, Refined, RefineKernel, TwoWindows, TwoWindowsKernel, Window, WindowKernel
-from hushbid.engine.run import Run
+from hushbid.engine.people import Run
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market
 from hushbid.payments import Rents, rents, rounding

@@ -14,8 +14,7 @@ from hushbid.allocation.local import WORTHWHILE
 from hushbid.arrays import HashArray, IndexArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
-from hushbid.engine.people import lookup_keys
-from hushbid.engine.run import Run
+from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Grouped
@@ -41,7 +40,7 @@ def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most
     # ids are read only where they decide
     by_identity = market.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
-        raise InputError("id must name a column: who is bought from among equals is decided by identity.")
+        raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
     enough = min(_AT_LEAST, census.histogram.people)
     kernel = GatherKernel(run.people, max(cut, census.histogram.cut_after(enough)), max(most, enough), by_identity)
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hushbid.money import Currency
-from hushbid.priors.numerals import at_most
+from hushbid.wording import at_most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

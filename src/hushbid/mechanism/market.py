@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
-from hushbid.arrays import FloatArray, IndexArray
-from hushbid.disclosure.promises import SMALLEST_LOSS, as_bounds
+from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_floats, as_nonnegative, as_number
+from hushbid.disclosure.promises import SMALLEST_LOSS, refuse_unreleasable
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
 from hushbid.estimation import best_weights
-from hushbid.mechanism.fields import as_nonnegative, as_number, refuse_unreleasable
 from hushbid.mechanism.outcome import Outcome
 from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.schedule import Menu, expected_menu
@@ -32,7 +31,6 @@ from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.mechanism.worst_case import sole_rent_diverges
 from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Grouped, Prior, prior_from_dict
-from hushbid.priors.arrays import to_floats
 
 OutsideOption = Literal["own_data", "estimate"]
 
@@ -96,11 +94,15 @@ class Market:
 
     def __post_init__(self) -> None:
         if not isinstance(self.prior, (Prior, Grouped)):
-            raise InputError(f"prior must be a prior such as Uniform(1, 2), got {type(self.prior).__name__}.")
+            raise InputError(
+                f"prior must be a prior such as Uniform(1, 2), got {type(self.prior).__name__}.", field="prior"
+            )
         if self.setting not in ("central", "local"):
-            raise InputError(f"setting must be 'central' or 'local', got {self.setting!r}.")
+            raise InputError(f"setting must be 'central' or 'local', got {self.setting!r}.", field="setting")
         if self.outside_option not in ("own_data", "estimate"):
-            raise InputError(f"outside_option must be 'own_data' or 'estimate', got {self.outside_option!r}.")
+            raise InputError(
+                f"outside_option must be 'own_data' or 'estimate', got {self.outside_option!r}.", field="outside_option"
+            )
         object.__setattr__(self, "bounds", as_bounds(self.bounds))
         object.__setattr__(self, "buyer_weight", as_nonnegative(self.buyer_weight, "buyer_weight", per_person=False))
         object.__setattr__(self, "user_weight", as_nonnegative(self.user_weight, "user_weight"))
@@ -108,26 +110,32 @@ class Market:
             object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
         if isinstance(self.variance, np.ndarray) and self.setting == "local":
             raise InputError(
-                "variance must be one number in the local setting: one per person is an open problem there."
+                "variance must be one number in the local setting: one per person is an open problem there.",
+                field="variance",
             )
         if self.buyer_weight == 0.0 and not np.any(self.user_weight):
             raise InputError("buyer_weight and user_weight must not all be 0: nobody would care about the estimate.")
         if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
             raise InputError(
-                "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay."
+                "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay.",
+                field="variance",
             )
         if self.max_privacy_loss is not None:
             object.__setattr__(self, "max_privacy_loss", as_number(self.max_privacy_loss, "max_privacy_loss"))
             if not 0.0 < self.max_privacy_loss < math.inf:
-                raise InputError(f"max_privacy_loss must be positive and finite, got {self.max_privacy_loss}.")
+                raise InputError(
+                    f"max_privacy_loss must be positive and finite, got {self.max_privacy_loss}.",
+                    field="max_privacy_loss",
+                )
             if self.max_privacy_loss < SMALLEST_LOSS:
                 raise InputError(
                     f"max_privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.2g}, so that something can be"
-                    f" released, got {self.max_privacy_loss}."
+                    f" released, got {self.max_privacy_loss}.",
+                    field="max_privacy_loss",
                 )
         object.__setattr__(self, "tolerance", as_number(self.tolerance, "tolerance"))
         if not 0.0 < self.tolerance <= 0.1:
-            raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.")
+            raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.", field="tolerance")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Market):
@@ -173,8 +181,10 @@ class Market:
         `hushbid.allocation.tie_keys` makes keys of ids, as the command line, the engines and the server do.
         """
         if np.ndim(reports) > 1 or np.size(reports) == 0:
-            raise InputError(f"reports must be one number per person, at least one, got shape {np.shape(reports)}.")
-        stated: FloatArray = np.atleast_1d(to_floats(reports, "reports", ReportError))
+            raise InputError(
+                f"reports must be one number per person, at least one, got shape {np.shape(reports)}.", field="reports"
+            )
+        stated: FloatArray = np.atleast_1d(as_floats(reports, "reports", ReportError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         self.check_people(stated.size)
         try:
@@ -305,7 +315,7 @@ class Market:
         for name in ("variance", "user_weight"):
             value = getattr(self, name)
             if isinstance(value, np.ndarray) and value.shape != (n,):
-                raise InputError(f"{name} must have one entry per person ({n} people), got {value.size}.")
+                raise InputError(f"{name} must have one entry per person ({n} people), got {value.size}.", field=name)
         if self.outside_option == "estimate" and n == 1:
             raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
 

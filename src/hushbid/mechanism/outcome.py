@@ -11,7 +11,7 @@ from hushbid.allocation import Allocation
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import RecordError
 from hushbid.mechanism.figures import Figures
-from hushbid.priors.numerals import at_most
+from hushbid.wording import at_most
 
 if TYPE_CHECKING:
     from hushbid.mechanism.market import Market

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_count, as_number
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import best_weights
-from hushbid.mechanism.fields import as_count, as_number
 from hushbid.mechanism.simulation import Estimate, Progress, check_people, mean_of, standard_error
 from hushbid.priors import Grouped
 
@@ -92,10 +91,10 @@ def plan(
     name, value = ("target_mse", target_mse) if budget is None else ("budget", budget)
     target = as_number(value, name)
     if not 0.0 < target < math.inf:
-        raise InputError(f"{name} must be positive and finite, got {value}.")
+        raise InputError(f"{name} must be positive and finite, got {value}.", field=name)
     repetitions = as_count(repetitions, "repetitions", least=_FEWEST)
     if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
+        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.", field="rng")
     search = _Search(market, "payment" if target_mse is None else "mse", target, repetitions, rng, progress)
     return search.for_people() if n is None else search.for_weight(check_people(market.prior, n))
 
@@ -145,9 +144,9 @@ class _Search:
     def for_people(self) -> Plan:
         for name in ("variance", "user_weight"):
             if isinstance(getattr(self.market, name), np.ndarray):
-                raise InputError(f"n must be given for a market with one {name} per person.")
+                raise InputError(f"n must be given for a market with one {name} per person.", field="n")
         if isinstance(self.market.prior, Grouped):
-            raise InputError("n must be given for a market with one prior per person.")
+            raise InputError("n must be given for a market with one prior per person.", field="n")
 
         def figure(n: int) -> FloatArray:
             return self._figure(self.market, self._draw(n, self.seed))
@@ -223,7 +222,8 @@ class _Search:
             name = "target_mse" if self.kind == "mse" else "budget"
             raise MarketError(
                 f"{name} must be above {least:.6g}, the least with this buyer_weight however many people there are, got"
-                f" {self.value:g}."
+                f" {self.value:g}.",
+                field=name,
             )
 
     def _refuse_impossible(self, n: int, campaigns: list[FloatArray]) -> None:
@@ -236,14 +236,16 @@ class _Search:
             least = float(best_weights(np.full(n, cap), setting=market.setting, variance=spread).mse) * market.width**2
             if not self.value > least:
                 raise MarketError(
-                    f"target_mse must be above {least:g}, the least possible with {n} people, got {self.value:g}."
+                    f"target_mse must be above {least:g}, the least possible with {n} people, got {self.value:g}.",
+                    field="target_mse",
                 )
         elif np.any(np.asarray(market.user_weight) > 0.0):
             least = float(self._figure(replace(market, buyer_weight=0.0), campaigns).mean())
             if not self.value > least:
                 raise MarketError(
                     f"budget must be above {least:g}, what {n} people are paid even if the buyer does not care about"
-                    f" the error, got {self.value:g}."
+                    f" the error, got {self.value:g}.",
+                    field="budget",
                 )
 
     def _result(self, market: "Market", n: int, solved_for: Literal["buyer_weight", "n"], answer: Estimate) -> Plan:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, as_count, as_floats, as_row, first_row, rows_text
 from hushbid.errors import InputError, MarketError
-from hushbid.mechanism.fields import as_count, as_row
 from hushbid.mechanism.outcome import Outcome
 from hushbid.payments import rents
 from hushbid.priors import Grouped, Prior
@@ -46,16 +45,13 @@ class Schedule:
 
     def at(self, reports: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Loss and payment at each report, as two vectors."""
-        if np.ma.is_masked(reports):
-            raise InputError("reports must be numbers, but some are masked.")
-        try:
-            z = np.atleast_1d(np.asarray(reports, dtype=float)).ravel()
-        except (TypeError, ValueError):
-            raise InputError(f"reports must be numbers, got {type(reports).__name__} that does not convert.") from None
+        z = np.atleast_1d(as_floats(reports, "reports")).ravel()
         outside = ~((z >= self.support[0]) & (z <= self.support[1]))
         if outside.any():
             raise InputError(
-                f"reports must lie in the prior's support {self.support}, but entry {int(np.argmax(outside))} does not."
+                f"reports must lie in the prior's support {self.support}, but {rows_text(outside, 'does')} not.",
+                field="reports",
+                row=first_row(outside),
             )
         return self._at(z)
 

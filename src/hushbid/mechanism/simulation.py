@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_count
 from hushbid.errors import InputError
-from hushbid.mechanism.fields import as_count
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Grouped, Prior
 
@@ -88,7 +87,7 @@ class Simulation:
     def quantile(self, name: str, level: float = 0.95) -> Estimate:
         """A quantile of one of the arrays, by name; the interval comes from order statistics and assumes nothing."""
         if not 0.0 < level < 1.0:
-            raise InputError(f"level must be between 0 and 1, got {level}.")
+            raise InputError(f"level must be between 0 and 1, got {level}.", field="level")
         return _quantile_of(self._array(name), level)
 
     def summary(self) -> str:
@@ -114,7 +113,7 @@ class Simulation:
     def _array(self, name: str) -> FloatArray:
         names = [field for field in self.__slots__ if isinstance(getattr(self, field), np.ndarray)]
         if name not in names:
-            raise InputError(f"name must be one of {', '.join(names)}, got {name!r}.")
+            raise InputError(f"name must be one of {', '.join(names)}, got {name!r}.", field="name")
         array: FloatArray = getattr(self, name)
         return array
 
@@ -131,7 +130,9 @@ def simulate(
     """Let the market decide for ``n`` people, ``repetitions`` times; see `Market.simulate`."""
     people = market.prior if true_prior is None else true_prior
     if not isinstance(people, (Prior, Grouped)):
-        raise InputError(f"true_prior must be a prior such as Uniform(1, 2), got {type(people).__name__}.")
+        raise InputError(
+            f"true_prior must be a prior such as Uniform(1, 2), got {type(people).__name__}.", field="true_prior"
+        )
     for prior in (market.prior, people):
         n = check_people(prior, n)
     repetitions = as_count(repetitions, "repetitions", least=2)
@@ -166,7 +167,7 @@ def check_people(prior: Prior | Grouped, n: int) -> int:
     """Refuse a number of people that the prior cannot be for."""
     people = as_count(n, "n", least=1)
     if isinstance(prior, Grouped) and len(prior) != people:
-        raise InputError(f"n must be the number of labels of the grouped prior, {len(prior)}, got {n}.")
+        raise InputError(f"n must be the number of labels of the grouped prior, {len(prior)}, got {n}.", field="n")
     return people
 
 

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines.protocol import RivalAllocation, RivalProblem, read_problem, score
 from hushbid.errors import MarketError
+from hushbid.paper.problem import RivalAllocation, RivalProblem, read_problem, score
 
 __all__ = [
     "algorithm_1",

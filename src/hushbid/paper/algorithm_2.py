@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines.protocol import RivalAllocation, RivalProblem, read_problem, score
 from hushbid.errors import InputError, MarketError
+from hushbid.paper.problem import RivalAllocation, RivalProblem, read_problem, score
 
 __all__ = [
     "MultiplierLimits",
@@ -141,7 +141,7 @@ def _search(
 ) -> RivalAllocation:
     """Algorithm 2's loop over i; ``scores`` says what a grid point is worth with person i high, and with her low."""
     if points < 2:
-        raise InputError(f"points must be at least 2, got points={points!r}.")
+        raise InputError(f"points must be at least 2, got points={points!r}.", field="points")
     best: RivalAllocation | None = None
     for i in range(1, problem.virtual_costs.size + 1):
         grid = _grid(limits.lower, float(limits.upper[i - 1]), points)

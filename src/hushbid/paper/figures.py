@@ -127,7 +127,9 @@ def write_figures(
     wanted = list(formats)
     unknown = [one for one in wanted if one not in FORMATS]
     if unknown or not wanted:
-        raise InputError(f"formats must be some of {', '.join(FORMATS)}, got {', '.join(wanted) or 'none'}.")
+        raise InputError(
+            f"formats must be some of {', '.join(FORMATS)}, got {', '.join(wanted) or 'none'}.", field="formats"
+        )
     chosen = list(names)
     for name in chosen:
         _check_name(name)

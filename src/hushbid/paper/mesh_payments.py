@@ -24,9 +24,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, as_floats
 from hushbid.errors import InputError, ReportError
-from hushbid.priors.arrays import to_floats
 
 __all__ = ["MeshPayments", "PricedAllocation", "ReportPrior", "mesh_payments", "mesh_sum", "printed_mesh_sum"]
 
@@ -81,11 +80,13 @@ def mesh_payments(
     ``variance`` and the money are for a data range of width 1, and everybody's weight on the error is 1, as in [F].
     """
     if not (np.isfinite(accuracy) and accuracy > 0):
-        raise InputError(f"accuracy must be positive and finite, got accuracy={accuracy!r}.")
-    sensitivities = to_floats(reports, "reports", ReportError)
+        raise InputError(f"accuracy must be positive and finite, got accuracy={accuracy!r}.", field="accuracy")
+    sensitivities = as_floats(reports, "reports", ReportError)
     chosen = np.arange(sensitivities.size) if rows is None else np.asarray(rows, dtype=np.intp)
     if np.any((chosen < 0) | (chosen >= sensitivities.size)):
-        raise InputError(f"rows must be between 0 and {sensitivities.size - 1}, got rows={chosen.tolist()!r}.")
+        raise InputError(
+            f"rows must be between 0 and {sensitivities.size - 1}, got rows={chosen.tolist()!r}.", field="rows"
+        )
     virtual_costs = prior.virtual_cost(sensitivities)
     truthful = rule(virtual_costs)
     rents = np.zeros(chosen.size)

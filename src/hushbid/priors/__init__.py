@@ -3,9 +3,8 @@
 from hushbid.priors.base import Prior
 from hushbid.priors.beta import Beta
 from hushbid.priors.empirical import Empirical
-from hushbid.priors.families import Exponential, LogNormal, Uniform
+from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
 from hushbid.priors.forms import parse_prior, prior_from_dict
-from hushbid.priors.gamma import Gamma
 from hushbid.priors.grouped import Grouped
 from hushbid.priors.mixture import Mixture
 from hushbid.priors.scipy_prior import from_scipy

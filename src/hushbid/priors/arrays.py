@@ -4,42 +4,14 @@ Sensitivities reach a prior as a number, a list, a NumPy array or anything NumPy
 They are checked once, here, and worked on in blocks that fit a processor's cache.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.arrays import FloatArray, as_floats, first_row, rows_text
 from hushbid.errors import InputError, PriorError, ReportError
 
 _BLOCK = 1 << 15
-_ROWS_SHOWN = 5
-
-
-class ArrayConvertible(Protocol):
-    """Anything NumPy can turn into an array: a pandas or Polars series, for instance."""
-
-    def __array__(self, *args: Any, **kwargs: Any) -> NDArray[Any]:
-        """The values as a NumPy array."""
-        ...
-
-
-Numbers = Sequence[float] | NDArray[Any] | ArrayConvertible
-"""A vector (or any other shape) of numbers."""
-
-
-def to_floats(values: object, name: str, error: type[InputError] = InputError) -> FloatArray:
-    """``values`` as an array of 64-bit floats; text, dates, complex numbers and masked entries are refused."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise error(f"{name} must be numbers, but {rows_text(np.ma.getmaskarray(values))} is masked")
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "fiubO":
-            raise TypeError
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise error(f"{name} must be a number or an array of numbers, got {type(values).__name__}") from None
 
 
 def like_input(array: FloatArray) -> float | FloatArray:
@@ -59,19 +31,22 @@ def in_blocks(function: Callable[[FloatArray], FloatArray], array: FloatArray) -
 
 def no_nan(values: object, name: str) -> FloatArray:
     """``values`` as floats, refusing NaN by row."""
-    array = to_floats(values, name)
+    array = as_floats(values, name)
     if array.size and np.isnan(np.min(array)):
-        raise InputError(f"{name} must not be NaN, but {rows_text(np.isnan(array))} is")
+        bad = np.isnan(array)
+        raise InputError(f"{name} must not be NaN, but {rows_text(bad, 'is')}", field=name, row=first_row(bad))
     return array
 
 
 def to_reports(values: object, low: FloatArray | float, support_of: Callable[[int], tuple[float, float]]) -> FloatArray:
     """Reports as floats, each a number no smaller than ``low`` (one bound, or one per row)."""
-    reports = to_floats(values, "reports", ReportError)
+    reports = as_floats(values, "reports", ReportError)
     if reports.size == 0:
         return reports
     if np.isnan(np.min(reports)):
-        raise ReportError(f"reports must be numbers, but {rows_text(np.isnan(reports))} is not")
+        bad = np.isnan(reports)
+        told = f"reports must be numbers, but {rows_text(bad, 'is')} not"
+        raise ReportError(told, field="reports", row=first_row(bad))
     below = reports < low
     if np.any(below):
         row = int(np.argmax(np.ravel(below)))
@@ -79,7 +54,10 @@ def to_reports(values: object, low: FloatArray | float, support_of: Callable[[in
         # where reports below the support are allowed, only negative ones are refused
         limit = "0" if np.broadcast_to(low, reports.shape).flat[row] < ends[0] else "the prior's support"
         raise ReportError(
-            f"reports must not lie below {limit}, but {rows_text(below)} does: the support is {interval_text(*ends)}"
+            f"reports must not lie below {limit}, but {rows_text(below, 'does')}: the support is"
+            f" {interval_text(*ends)}",
+            field="reports",
+            row=row,
         )
     return reports
 
@@ -89,32 +67,22 @@ def interval_text(low: float, high: float) -> str:
     return f"[{low:.12g}, {high:.12g}]" if high < np.inf else f"[{low:.12g}, inf)"
 
 
-def rows_text(bad: BoolArray) -> str:
-    """``row 3``, or ``row 3 (and rows 7, 9 and 12 more)``: the rows where ``bad`` is true, never the values."""
-    rows = np.unique(np.nonzero(np.atleast_1d(bad))[0])
-    text = f"row {rows[0]}"
-    if rows.size == 1:
-        return text
-    others = ", ".join(str(row) for row in rows[1:_ROWS_SHOWN])
-    more = f" and {rows.size - _ROWS_SHOWN} more" if rows.size > _ROWS_SHOWN else ""
-    return f"{text} (and {'row' if rows.size == 2 else 'rows'} {others}{more})"
-
-
 def to_probabilities(values: object) -> FloatArray:
     """Quantile levels as floats in [0, 1]."""
-    levels = to_floats(values, "quantile levels")
+    levels = as_floats(values, "quantile levels")
     bad = ~((levels >= 0.0) & (levels <= 1.0))
     if np.any(bad):
-        raise InputError(f"quantile levels must lie in [0, 1], but {rows_text(bad)} does not")
+        told = f"quantile levels must lie in [0, 1], but {rows_text(bad, 'does')} not"
+        raise InputError(told, field="quantile levels", row=first_row(bad))
     return levels
 
 
 def check_sampling(n: object, rng: object) -> int:
     """The number of draws, after checking it and the generator."""
     if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}", field="rng")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise InputError(f"n must be an integer of at least 0, got n={n!r}")
+        raise InputError(f"n must be an integer of at least 0, got n={n!r}", field="n")
     return int(n)
 
 
@@ -125,11 +93,11 @@ def to_parameter(value: object, name: str, allowed: str, is_allowed: Callable[[f
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:
-        raise PriorError(f"{name} must be {allowed}, got an integer beyond all floats") from None
+        raise PriorError(f"{name} must be {allowed}, got an integer beyond all floats", field=name) from None
     except (TypeError, ValueError):
-        raise PriorError(f"{name} must be {allowed}, got {name}={value!r}") from None
+        raise PriorError(f"{name} must be {allowed}, got {name}={value!r}", field=name) from None
     if not is_allowed(number):
-        raise PriorError(f"{name} must be {allowed}, got {name}={number:.12g}")
+        raise PriorError(f"{name} must be {allowed}, got {name}={number:.12g}", field=name)
     return number
 
 

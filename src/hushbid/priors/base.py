@@ -12,24 +12,17 @@ nondecreasing, the *ironed* virtual cost takes its place (see `hushbid.priors.ir
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray
-from hushbid.priors.arrays import (
-    Numbers,
-    check_sampling,
-    in_blocks,
-    like_input,
-    no_nan,
-    to_probabilities,
-    to_reports,
-)
-from hushbid.priors.grid import grid_points
+from hushbid.arrays import BoolArray, FloatArray, Numbers
+from hushbid.priors.arrays import check_sampling, in_blocks, like_input, no_nan, to_probabilities, to_reports
 from hushbid.priors.ironing import FlatPart, Ironed, iron
-from hushbid.priors.table import IncreasingTable
+from hushbid.priors.numerals import number_text, plain_number
+from hushbid.priors.tables import IncreasingTable, grid_points
 
 
 class Prior(ABC):
@@ -280,3 +273,24 @@ class ContinuousPrior(Prior):
 
 def _finite(high: float) -> float:
     return min(high, float(np.finfo(np.float64).max))
+
+
+class ParametricPrior(ContinuousPrior):
+    """A family that a few named numbers describe: a frozen dataclass whose fields are floats."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prior as a plain dict that `prior_from_dict` reads back."""
+        return {"family": self.family} | {name: plain_number(getattr(self, name)) for name in self.parameter_names()}
+
+    def to_text(self) -> str:
+        """The prior as a short text that `parse_prior` reads back."""
+        return f"{self.family}:" + ",".join(number_text(getattr(self, name)) for name in self.parameter_names())
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """The names of the parameters, in the order of the constructor and of the text form."""
+        return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+
+    def _set(self, **parameters: float) -> None:
+        for name, value in parameters.items():
+            object.__setattr__(self, name, value)

@@ -14,7 +14,7 @@ from scipy import special
 
 from hushbid.arrays import FloatArray
 from hushbid.priors.arrays import coarse, to_positive, to_support_high, to_support_low
-from hushbid.priors.parametric import ParametricPrior
+from hushbid.priors.base import ParametricPrior
 from hushbid.priors.special_functions import beta_log_density, beta_markup, beta_mass
 
 _CLEARLY_ABOVE_ONE = 1.25

@@ -22,9 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, rows_text
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import Numbers, rows_text, to_floats
 from hushbid.priors.base import Prior
 from hushbid.priors.ironing import FlatPart
 from hushbid.priors.numerals import number_text
@@ -49,15 +48,18 @@ class Empirical(Prior):
         values = _vector(samples, "samples")
         masses = np.ones_like(values) if weights is None else _vector(weights, "weights")
         if masses.size != values.size:
-            raise PriorError(f"weights must be as many as samples, got {masses.size} weights for {values.size} samples")
+            raise PriorError(
+                f"weights must be as many as samples, got {masses.size} weights for {values.size} samples",
+                field="weights",
+            )
         values, masses = values[masses > 0.0], masses[masses > 0.0]
         if values.size == 0:
-            raise PriorError("samples must hold at least one value with a positive weight, got none")
+            raise PriorError("samples must hold at least one value with a positive weight, got none", field="samples")
         # equal values are one step
         self._values, place = np.unique(values, return_inverse=True)
         self._weights = np.bincount(place, weights=masses).astype(np.float64)
         if not np.isfinite(np.sum(self._weights)):
-            raise PriorError("weights must have a finite sum, got inf")
+            raise PriorError("weights must have a finite sum, got inf", field="weights")
         for array in (self._values, self._weights):
             array.setflags(write=False)
 
@@ -269,10 +271,10 @@ def _exact_integers(array: FloatArray) -> list[int]:
 
 
 def _vector(values: object, name: str) -> FloatArray:
-    array = to_floats(values, name, PriorError)
+    array = as_floats(values, name, PriorError)
     if array.ndim != 1 or array.size == 0:
-        raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}")
+        raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}", field=name)
     bad = ~((array >= 0.0) & (array < np.inf))
     if np.any(bad):
-        raise PriorError(f"{name} must be finite numbers of at least 0, but {rows_text(bad)} is not")
+        raise PriorError(f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not", field=name)
     return array

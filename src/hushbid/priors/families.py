@@ -20,8 +20,8 @@ from hushbid.priors.arrays import (
     to_support_high,
     to_support_low,
 )
-from hushbid.priors.parametric import ParametricPrior
-from hushbid.priors.special_functions import mills, times_exp
+from hushbid.priors.base import ParametricPrior
+from hushbid.priors.special_functions import gamma_log_density, gamma_markup, mills, times_exp
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -236,3 +236,57 @@ class LogNormal(ParametricPrior):
             if not np.any(active):
                 break
         return np.where(x < _TINY, np.maximum(x, 0.0), np.where(x == np.inf, np.inf, self._from_standard(z)))
+
+
+@dataclass(frozen=True)
+class Gamma(ParametricPrior):
+    """Sensitivities in [0, inf) with mean shape·scale and standard deviation √shape·scale.
+
+    >>> Gamma(2, 0.5).expectation
+    1.0
+    """
+
+    shape: float
+    scale: float
+
+    family: ClassVar[str] = "gamma"
+
+    def __post_init__(self) -> None:
+        self._set(shape=to_positive(self.shape, "shape"), scale=to_positive(self.scale, "scale"))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [0, inf)."""
+        return (0.0, math.inf)
+
+    @property
+    def _always_regular(self) -> bool:
+        return True
+
+    @property
+    def expectation(self) -> float:
+        """The expected sensitivity."""
+        return self.shape * self.scale
+
+    def _cdf(self, c: FloatArray) -> FloatArray:
+        return np.asarray(special.gammainc(self.shape, c / self.scale), dtype=np.float64)
+
+    def _survival(self, c: FloatArray) -> FloatArray:
+        return np.asarray(special.gammaincc(self.shape, c / self.scale), dtype=np.float64)
+
+    def _log_pdf(self, c: FloatArray) -> FloatArray:
+        at_zero = math.inf if self.shape < 1.0 else -math.log(self.scale) if self.shape == 1.0 else -math.inf
+        x = c / self.scale
+        inside = gamma_log_density(x, self.shape) - np.log(x) - math.log(self.scale)
+        return np.where(x > 0.0, np.where(x < np.inf, inside, -np.inf), at_zero)
+
+    def _quantile(self, q: FloatArray) -> FloatArray:
+        return self.scale * np.where(
+            q < 0.5, special.gammaincinv(self.shape, q), special.gammainccinv(self.shape, 1.0 - q)
+        )
+
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return rng.gamma(self.shape, self.scale, n)
+
+    def _markup(self, c: FloatArray) -> FloatArray:
+        return gamma_markup(coarse(c / self.scale, bits=6), self.shape, scale=self.scale)

@@ -25,14 +25,12 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from hushbid.errors import PriorError
-from hushbid.priors.base import Prior
+from hushbid.priors.base import ParametricPrior, Prior
 from hushbid.priors.beta import Beta
 from hushbid.priors.empirical import Empirical
-from hushbid.priors.families import Exponential, LogNormal, Uniform
-from hushbid.priors.gamma import Gamma
+from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
 from hushbid.priors.grouped import Grouped
 from hushbid.priors.mixture import Mixture
-from hushbid.priors.parametric import ParametricPrior
 from hushbid.priors.scipy_prior import ScipyPrior, scipy_prior
 from hushbid.priors.truncated_normal import TruncatedNormal
 
@@ -87,7 +85,7 @@ def prior_from_dict(form: Mapping[str, Any]) -> Prior | Grouped:
         return _single(form)
     _check_keys(form, Grouped.family, "priors", "labels")
     if not isinstance(form["priors"], Mapping):
-        raise PriorError(f"priors must be a dict of names and dicts, got {form['priors']!r}")
+        raise PriorError(f"priors must be a dict of names and dicts, got {form['priors']!r}", field="priors")
     priors = {name: _single(prior) for name, prior in form["priors"].items()}
     return Grouped(priors, _list(form["labels"], "labels", "names"))
 
@@ -123,7 +121,7 @@ def _check_keys(form: Mapping[str, Any], family: str, *names: str) -> None:
 
 def _list(value: Any, name: str, of: str) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise PriorError(f"{name} must be a list of {of}, got {value!r}")
+        raise PriorError(f"{name} must be a list of {of}, got {value!r}", field=name)
     return list(value)
 
 

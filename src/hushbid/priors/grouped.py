@@ -5,17 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError, ReportError
-from hushbid.priors.arrays import (
-    Numbers,
-    check_sampling,
-    no_nan,
-    rows_text,
-    to_floats,
-    to_probabilities,
-    to_reports,
-)
+from hushbid.priors.arrays import check_sampling, no_nan, to_probabilities, to_reports
 from hushbid.priors.base import Prior
 
 
@@ -34,18 +26,21 @@ class Grouped:
 
     def __init__(self, priors: Mapping[str, Prior], labels: Iterable[str]) -> None:
         if not isinstance(priors, Mapping) or not priors:
-            raise PriorError(f"priors must be a dict of at least one name and prior, got {priors!r}")
+            raise PriorError(f"priors must be a dict of at least one name and prior, got {priors!r}", field="priors")
         for name, prior in priors.items():
             if not isinstance(name, str) or not isinstance(prior, Prior):
-                raise PriorError(f"priors must map text to priors, but {name!r} is mapped to {type(prior).__name__}")
+                raise PriorError(
+                    f"priors must map text to priors, but {name!r} is mapped to {type(prior).__name__}", field="priors"
+                )
         if isinstance(labels, str):
-            raise PriorError(f"labels must be one label per person, got the single text {labels!r}")
+            raise PriorError(f"labels must be one label per person, got the single text {labels!r}", field="labels")
         self._priors = dict(priors)
         codes = {name: code for code, name in enumerate(self._priors)}
         self._codes = np.array([codes.get(label, -1) for label in _plain_list(labels)], dtype=np.intp)
         if np.any(self._codes < 0):
             known = ", ".join(map(repr, self._priors))
-            raise PriorError(f"labels must be among {known}, but {rows_text(self._codes < 0)} is not")
+            told = f"labels must be among {known}, but {rows_text(self._codes < 0, 'is')} not"
+            raise PriorError(told, field="labels", row=first_row(self._codes < 0))
         rows = [np.flatnonzero(self._codes == code) for code in range(len(self._priors))]
         self._groups = tuple((name, self._priors[name], index) for name, index in zip(codes, rows, strict=True))
 
@@ -114,7 +109,7 @@ class Grouped:
     def sample(self, n: int | None = None, *, rng: np.random.Generator) -> FloatArray:
         """One sensitivity per person; ``n``, if given, must be the number of people."""
         if check_sampling(len(self) if n is None else n, rng) != len(self):
-            raise PriorError(f"n must be the number of labels, {len(self)}, got n={n}")
+            raise PriorError(f"n must be the number of labels, {len(self)}, got n={n}", field="n")
         draws = np.empty(len(self))
         for _, prior, rows in self.groups:
             draws[rows] = prior.sample(rows.size, rng=rng)
@@ -153,7 +148,7 @@ class Grouped:
         return np.array([number(prior) for prior in self._priors.values()])[self._codes]
 
     def _reports(self, reports: Numbers) -> FloatArray:
-        array = to_floats(reports, "reports", ReportError)
+        array = as_floats(reports, "reports", ReportError)
         self._check_length(array)
         smallest = self._per_row(lambda prior: prior.smallest_report)
         return to_reports(array, smallest, lambda row: self.prior_of(row).support)
@@ -172,10 +167,12 @@ class Grouped:
 
 def _plain_list(labels: Iterable[str]) -> list[Any]:
     if not isinstance(labels, Iterable):
-        raise PriorError(f"labels must be a vector of names, got {labels!r}")
+        raise PriorError(f"labels must be a vector of names, got {labels!r}", field="labels")
     if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
-        raise PriorError(f"labels must be one label per person, but {rows_text(np.ma.getmaskarray(labels))} is masked")
+        masked = np.ma.getmaskarray(labels)
+        told = f"labels must be one label per person, but {rows_text(masked, 'is')} masked"
+        raise PriorError(told, field="labels", row=first_row(masked))
     array = np.asarray(labels if hasattr(labels, "__array__") else list(labels), dtype=object)
     if array.ndim != 1:
-        raise PriorError(f"labels must be a vector of names, got shape {array.shape}")
+        raise PriorError(f"labels must be a vector of names, got shape {array.shape}", field="labels")
     return list(array.tolist())

@@ -22,8 +22,7 @@ from typing import Protocol
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.priors.grid import Curve
-from hushbid.priors.table import IncreasingTable
+from hushbid.priors.tables import Curve, IncreasingTable
 
 _NOISE = 1e-11
 _LARGEST_NOISE = 1e-5

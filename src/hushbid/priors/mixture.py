@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, Numbers, as_floats, rows_text
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import Numbers, rows_text, to_floats
 from hushbid.priors.base import ContinuousPrior, Prior
 from hushbid.priors.numerals import number_text
 from hushbid.priors.root_finding import solve_quantile
@@ -34,19 +33,22 @@ class Mixture(ContinuousPrior):
 
     def __init__(self, components: Iterable[Prior], weights: Numbers) -> None:
         kept = tuple(components)
-        shares = to_floats(weights, "weights", PriorError)
+        shares = as_floats(weights, "weights", PriorError)
         if not kept:
-            raise PriorError("components must be at least one prior, got none")
+            raise PriorError("components must be at least one prior, got none", field="components")
         for k, component in enumerate(kept):
             if not isinstance(component, ContinuousPrior):
-                raise PriorError(f"components must be priors with a density, but component {k} is {component!r}")
+                raise PriorError(
+                    f"components must be priors with a density, but component {k} is {component!r}", field="components"
+                )
         if shares.shape != (len(kept),):
             raise PriorError(
-                f"weights must be one number per component, got shape {shares.shape} for {len(kept)} components"
+                f"weights must be one number per component, got shape {shares.shape} for {len(kept)} components",
+                field="weights",
             )
         bad = ~((shares > 0.0) & (shares < np.inf))
         if np.any(bad):
-            raise PriorError(f"weights must be finite numbers above 0, but {rows_text(bad)} is not")
+            raise PriorError(f"weights must be finite numbers above 0, but {rows_text(bad, 'is')} not", field="weights")
         self._components: tuple[ContinuousPrior, ...] = kept  # type: ignore[assignment]
         self._weights = tuple(shares.tolist())
         self._shares = tuple((shares / np.sum(shares)).tolist())

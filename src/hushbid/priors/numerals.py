@@ -1,7 +1,6 @@
-"""Numbers in dict and text forms, where every float reads back as itself, and bounds with few digits."""
+"""Numbers in dict and text forms, where every float reads back as itself."""
 
 import math
-from decimal import ROUND_CEILING, Decimal
 
 
 def number_text(value: float) -> str:
@@ -14,15 +13,3 @@ def number_text(value: float) -> str:
 def plain_number(value: float) -> float | str:
     """``value`` for a dict that strict JSON can hold: infinity becomes the text "inf"."""
     return value if math.isfinite(value) else "inf"
-
-
-def at_most(value: float, digits: int = 2) -> float:
-    """The value rounded up to so many significant digits: still a bound, but no longer exactly anybody's number.
-
-    >>> at_most(0.4213), at_most(0.42), at_most(12.01), at_most(0.0), at_most(math.inf)
-    (0.43, 0.42, 13.0, 0.0, inf)
-    """
-    if value == 0 or not math.isfinite(value):
-        return value
-    written = Decimal(repr(float(value)))
-    return float(written.quantize(Decimal(1).scaleb(written.adjusted() - digits + 1), ROUND_CEILING))

@@ -16,11 +16,10 @@ from hushbid.errors import PriorError
 from hushbid.priors.arrays import to_finite, to_parameter, to_positive
 from hushbid.priors.base import ContinuousPrior
 from hushbid.priors.beta import Beta
-from hushbid.priors.families import Exponential, LogNormal, Uniform
-from hushbid.priors.gamma import Gamma
-from hushbid.priors.grid import grid_points
+from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
 from hushbid.priors.numerals import number_text, plain_number
 from hushbid.priors.root_finding import solve_quantile
+from hushbid.priors.tables import grid_points
 from hushbid.priors.truncated_normal import TruncatedNormal
 
 _ROUNDING = 1e-12

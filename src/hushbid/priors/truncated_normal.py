@@ -23,7 +23,7 @@ from hushbid.priors.arrays import (
     to_support_high,
     to_support_low,
 )
-from hushbid.priors.parametric import ParametricPrior
+from hushbid.priors.base import ParametricPrior
 from hushbid.priors.special_functions import normal_ratio
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)

@@ -33,7 +33,7 @@ from hushbid.purchase.people import AT_ONCE, Delivered, Reading, read_data, rows
 from hushbid.purchase.results import Purchase, campaign_estimate, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.audits import lines_of
+from hushbid.report.sections.audits import lines_of
 from hushbid.tables import Column, table_writer
 
 _SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from hushbid.arrays import as_bounds
 from hushbid.disclosure.claim_names import LAST_WAVE
-from hushbid.disclosure.promises import as_bounds
 from hushbid.durable import STREAM
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for

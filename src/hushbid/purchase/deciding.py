@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hushbid import wording
 from hushbid.disclosure import Release
 from hushbid.durable import Write
 from hushbid.mechanism import Figures, Market, Outcome
@@ -17,8 +18,8 @@ from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_ceiling
 from hushbid.record import Record
-from hushbid.report.formats import at_most
 from hushbid.tables import Column
+from hushbid.wording import at_most
 
 Step = Callable[[str], object]
 """Told what is done next."""
@@ -233,7 +234,8 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     ]
     if facts["people_who_pay"]:
         lines.append(
-            f"{counted(facts['people_who_pay'])} owe money: they value the estimate more than their data cost them."
+            f"{wording.people(facts['people_who_pay'])} owe money: they value the estimate more than their data cost"
+            " them."
         )
     if facts["cap_cost"] > 0.0:
         lines.append(
@@ -242,15 +244,6 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     if math.isinf(facts["largest_privacy_loss"]):
         lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
     return "\n".join(lines)
-
-
-def counted(number: int) -> str:
-    """So many people, in words.
-
-    >>> counted(1), counted(2000)
-    ('1 person', '2,000 people')
-    """
-    return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
 def _paid(minor: int, currency: Currency) -> str:

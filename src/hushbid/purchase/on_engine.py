@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from hushbid.arrays import id_texts
 from hushbid.durable import Staging
 from hushbid.engine import Priced, price
 from hushbid.engine.everybody import everybody
 from hushbid.engine.overlaps import Overlaps, OverlapsKernel
 from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.errors import InputError, ReportError
-from hushbid.ids import id_texts
 from hushbid.mechanism import Market
 from hushbid.money import with_rounding
 from hushbid.priors.pilot import PriorSource
@@ -125,7 +125,7 @@ def write_decisions(
 
 def write_to_address(priced: Priced, url: str, wanted: Wanted, step: Step, *, force: bool) -> Paid:
     """Write decisions to another file system, which only Spark does; refused above the ceiling."""
-    from hushbid.engine.spark_session import moved
+    from hushbid.engine.spark import moved
 
     frame = decisions(priced, wanted.currency)
     step("pricing and writing")

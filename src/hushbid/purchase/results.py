@@ -6,13 +6,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hushbid import wording
 from hushbid.disclosure import Answer, Release
 from hushbid.purchase.asking import BEFORE, estimate_origin, stamps_of
 from hushbid.purchase.campaign_file import Campaign
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, counted
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided
 from hushbid.record import Record
 from hushbid.report import AuditLine
-from hushbid.report.formats import at_most, estimate_figures, interval
+from hushbid.wording import at_most, estimate_figures, interval
 
 _PUBLIC_LEVEL = 0.95
 
@@ -94,13 +95,13 @@ class Purchase:
                 lines.append(BEFORE)
             if self.late and campaign.data is not None:
                 lines.append(
-                    f"{counted(self.late)} delivered after it was drawn: their data were not used, they are"
+                    f"{wording.people(self.late)} delivered after it was drawn: their data were not used, they are"
                     f" {campaign.data.late}, and the table of payments names them."
                 )
         if self.missing:
             lines.append(f"No estimate: {self.missing}")
         if self.strangers:
-            lines.append(f"{counted(self.strangers)} in the data did not report; their data were not used.")
+            lines.append(f"{wording.people(self.strangers)} in the data did not report; their data were not used.")
         if self.failed:
             lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
         where = "summary" if self.on_engine else "record"
@@ -165,7 +166,7 @@ def estimate_text(release: Release, level: float, quantity: str = "the mean", un
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )
-    gone = f" {counted(release.absent)} did not deliver; the interval allows for it."
+    gone = f" {wording.people(release.absent)} did not deliver; the interval allows for it."
     return sentence + gone * (release.absent > 0)
 
 

@@ -148,9 +148,9 @@ class ListedKey:
         found = fields_of(values, "A key", _KEY_FIELDS)
         public = PublicKey.from_hex(found["public_key"])
         if found["fingerprint"] != public.fingerprint:
-            raise RecordError("fingerprint must be the SHA-256 of public_key.")
+            raise RecordError("fingerprint must be the SHA-256 of public_key.", field="fingerprint")
         if not isinstance(found["withdrawn"], bool):
-            raise RecordError("withdrawn must be true or false.")
+            raise RecordError("withdrawn must be true or false.", field="withdrawn")
         time_of(found["created_at"], "created_at")
         endorsement = found["endorsement"]
         return cls(
@@ -189,10 +189,10 @@ class KeyList:
         found = fields_of(values, "A list of keys", _FIELDS)
         integer_of(found["version"], "version")
         if not isinstance(found["keys"], list) or not found["keys"]:
-            raise RecordError("keys must be a list of at least one key.")
+            raise RecordError("keys must be a list of at least one key.", field="keys")
         keys = tuple(ListedKey.from_dict(key) for key in found["keys"])
         if [key.number for key in keys] != list(range(1, len(keys) + 1)):
-            raise RecordError("keys must be numbered 1, 2, 3, ... in their order.")
+            raise RecordError("keys must be numbered 1, 2, 3, ... in their order.", field="keys")
         signature = bytes_of(found["signature"], "signature", SIGNATURE_BYTES)
         if not keys[-1].public.signed(_LIST, _listing(keys), signature):
             raise RecordError("The list of keys is not signed by its newest key.")

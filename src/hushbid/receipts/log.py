@@ -116,7 +116,7 @@ class Event:
         integer_of(found["version"], "version")
         require_plain(found["body"], "body")
         if not isinstance(found["body"], Mapping):
-            raise RecordError("body must be an object.")
+            raise RecordError("body must be an object.", field="body")
         time_of(found["at"], "at")
         for name in ("previous", "hash"):
             bytes_of(found[name], name, 32)
@@ -154,7 +154,7 @@ def next_event(campaign: str, head: Head | None, *, at: datetime, kind: str, bod
     Every chain is made here, the server's too: a body of anything but plain values is refused before it is hashed.
     """
     if not isinstance(body, Mapping):
-        raise RecordError(f"body must be an object, got {type(body).__name__}.")
+        raise RecordError(f"body must be an object, got {type(body).__name__}.", field="body")
     require_plain(body, "body")
     moment = time_text(at)
     event = Event(

@@ -55,7 +55,7 @@ class Tree:
     def proof(self, index: int) -> tuple[bytes, ...]:
         """The proof that an entry is at its place."""
         if type(index) is not int or not 0 <= index < self.size:
-            raise InputError(f"index must be an integer from 0 to {self.size - 1}, got {index!r}.")
+            raise InputError(f"index must be an integer from 0 to {self.size - 1}, got {index!r}.", field="index")
         path = []
         for level in self.levels[:-1]:
             beside = index ^ 1  # the sibling's place, on either side

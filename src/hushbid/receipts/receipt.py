@@ -126,7 +126,7 @@ class Body:
         found = fields_of(values, "body", _BODY_FIELDS | set(named))
         currency = text_of(found["currency"], "currency")
         if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
-            raise RecordError("currency must be three capital letters such as EUR.")
+            raise RecordError("currency must be three capital letters such as EUR.", field="currency")
         numbers = {
             name: None if found[name] is None else number_of(found[name], name)
             for name in ("report", "promised", "delivered")
@@ -213,10 +213,10 @@ class Receipt:
         event = fields_of(found["event"], "event", frozenset({"number", "hash"}))
         bytes_of(event["hash"], "event.hash", HASH_BYTES)
         if not isinstance(found["proof"], list):
-            raise RecordError("proof must be a list of hashes.")
+            raise RecordError("proof must be a list of hashes.", field="proof")
         key = PublicKey.from_hex(found["public_key"])
         if found["fingerprint"] != key.fingerprint:
-            raise RecordError("fingerprint must be the SHA-256 of public_key.")
+            raise RecordError("fingerprint must be the SHA-256 of public_key.", field="fingerprint")
         return cls(
             body=Body.from_dict(found["body"]),
             index=integer_of(found["index"], "index"),
@@ -249,11 +249,11 @@ def _times(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
         return ()
     values = found[name]
     if not isinstance(values, list) or not values:
-        raise RecordError(f"{name} must be a list of at least one time, or left out.")
+        raise RecordError(f"{name} must be a list of at least one time, or left out.", field=name)
     for value in values:
         time_of(value, name)
     if values != sorted(values):
-        raise RecordError(f"{name} must list times in order.")
+        raise RecordError(f"{name} must list times in order.", field=name)
     return tuple(values)
 
 

@@ -20,21 +20,30 @@ Wiring, for a command line or a server:
 - ``settlement``: by whoever keeps that account, who delivered and what is owed and paid, fees included.
 - ``notices``: sentences shown above everything, for instance that sensitivities are simulated.
 
-Nothing in a report is one person's: charts need 20 people, bars 5, small groups are pooled (`aggregates`). The page
+Nothing in a report is one person's: charts need 20 people, bars 5, small groups are pooled (`suppression`). The page
 asks for nothing from outside and runs no script; its content security policy forbids both. All text of the caller is
-escaped by construction (`html`). It needs no package beyond the core's.
+escaped by the templates (`rendering`). It needs no package beyond the core's.
 
-`prior_picture` draws a sample of sensitivities against fitted priors, with the ironed virtual costs, as SVG.
+In reading order:
+
+- `build`: `Report`, which names the sections, and `build_report`, which has each compute its facts.
+- `material`: what sections compute from.
+- `suppression`: what may be said about people without saying anything about a person; the only place that decides it.
+- `sections`: one file per section, with a template of the same name in ``templates``.
+- `page`: the page around them, its opening and its policy.
+- `rendering`: how templates are filled in; the server's pages use it too.
+- `svg`: scales, axes and marks for all pictures.
+- `prior_picture`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
 """
 
 from pathlib import Path
 
 from hushbid.durable import write_file
-from hushbid.report.build import build_report
-from hushbid.report.model import AuditLine, Report
+from hushbid.report.build import Report, build_report
+from hushbid.report.material import Settlement
 from hushbid.report.page import render_report
 from hushbid.report.prior_picture import prior_picture
-from hushbid.report.settlement import Settlement
+from hushbid.report.sections.audits import AuditLine
 
 __all__ = ["AuditLine", "Report", "Settlement", "build_report", "prior_picture", "render_report", "write_report"]
 

@@ -1,58 +1,109 @@
 """From an outcome to the frozen `Report`: everything that is computed for the page, nothing of how it looks."""
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from hushbid.disclosure import Release
+from hushbid.errors import InputError
+from hushbid.mechanism import Menu, Outcome
+from hushbid.money import Currency
+from hushbid.report import sections
+from hushbid.report.material import Groups, Material, Settlement, planned_error
+from hushbid.report.rendering import plain
+from hushbid.report.suppression import GroupRow, too_few
 
-from hushbid import __version__
-from hushbid.disclosure import ErrorModel, Release
-from hushbid.errors import HushbidError, InputError
-from hushbid.mechanism import Market, Menu, Outcome
-from hushbid.money import Currency, Money
-from hushbid.priors import Grouped
-from hushbid.report.assumptions import assumptions_of, prior_words
-from hushbid.report.audits import audit_lines
-from hushbid.report.caps import cap_curve
-from hushbid.report.curves import curves_of
-from hushbid.report.formats import at_most
-from hushbid.report.html import plain
-from hushbid.report.material import noise_share, planned_error
-from hushbid.report.model import (
-    CapFacts,
-    ComparisonFacts,
-    CostFacts,
-    CostParts,
-    EstimateFacts,
-    PrivacyFacts,
-    Report,
-    SelectionFacts,
-    SettingFacts,
-)
-from hushbid.report.rivals import rivals_facts
-from hushbid.report.selection import selection_facts
-from hushbid.report.settlement import Settlement, settled_facts
-from hushbid.report.suppression import (
-    SMALLEST_CELL,
-    SMALLEST_CHART,
-    GroupRow,
-    as_labels,
-    coarse,
-    group_rows,
-    histogram,
-    quantiles,
-    too_few,
-)
 
-Groups = Sequence[object] | NDArray[np.generic]
-_BANDS = (0.5, 0.8)
-_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
-_FEW_EITHER_WAY = (
-    f"One way, fewer than {SMALLEST_CELL} people are bought from: this could show what one of them reported."
-)
+class Section(Protocol):
+    """What every module of `hushbid.report.sections` has."""
+
+    ANCHOR: str
+    TITLE: str
+    __name__: str
+
+    def facts_of(self, material: Material) -> Any:
+        """Everything the section shows, and nothing that belongs to one person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A campaign, as it may be shown to somebody outside.
+
+    Nothing in it belongs to one person (see :mod:`hushbid.report.suppression`): what the page withholds is not here.
+    Money is in units of the currency, data in data units. ``dataclasses.asdict(report)`` is what a program reads
+    instead of the page. The sections are those fields that name one, in the order of the page.
+    """
+
+    campaign_name: str
+    """What the page is headed."""
+
+    quantity: str
+    """What was estimated, as it stands in a sentence: "the mean blood pressure"."""
+
+    unit: str
+    """Of the data; may be empty."""
+
+    currency: Currency | None
+    """Of all amounts; None if none was named."""
+
+    date: str
+    """When the campaign was carried out, as it is to be shown; may be empty."""
+
+    notices: tuple[str, ...]
+    """Sentences that must not be overlooked: that data are made up, that a prior was fitted on participants."""
+
+    setting: str
+    """Where noise is added."""
+
+    people: int
+    """How many reported."""
+
+    bought_from: int
+    """How many of them give up privacy."""
+
+    estimate: sections.estimate.EstimateFacts = field(metadata={"section": sections.estimate})
+    cost: sections.cost.CostFacts = field(metadata={"section": sections.cost})
+    privacy: sections.privacy.PrivacyFacts = field(metadata={"section": sections.privacy})
+    groups: tuple[GroupRow, ...] | None = field(metadata={"section": sections.groups})
+    selection: sections.selection.SelectionFacts | None = field(metadata={"section": sections.selection})
+    comparison: sections.settings.ComparisonFacts = field(metadata={"section": sections.settings})
+    rivals: sections.rivals.RivalsFacts = field(metadata={"section": sections.rivals})
+    cap: sections.cap.CapFacts = field(metadata={"section": sections.cap})
+    audits: tuple[sections.audits.AuditLine, ...] = field(metadata={"section": sections.audits})
+    assumptions: tuple[sections.assumptions.Assumption, ...] = field(metadata={"section": sections.assumptions})
+    verify: sections.verify.VerifyFacts = field(metadata={"section": sections.verify})
+
+    @property
+    def failed(self) -> bool:
+        """Whether an audit proved one of our claims wrong."""
+        return any(audit.verdict == "failed" for audit in self.audits)
+
+    @property
+    def privacy_failed(self) -> bool:
+        """Whether an audit proved that somebody loses more privacy than promised."""
+        return any(audit.bar is not None and audit.bar[0] > audit.bar[1] for audit in self.audits)
+
+    @property
+    def few(self) -> bool:
+        """Whether too few people were bought from for any amount to be shown."""
+        return too_few(self.bought_from)
+
+    @property
+    def everybody_delivered(self) -> bool:
+        """Whether what was decided is also what is owed."""
+        if self.cost.settled is not None:
+            return self.cost.settled.delivered == self.bought_from
+        return self.estimate.value is not None and self.estimate.dropped_out == 0
+
+    @property
+    def no_estimate_ever(self) -> bool:
+        """Whether nobody delivered, and nobody can any more."""
+        settled = self.cost.settled
+        return settled is not None and settled.over and settled.delivered == 0 and self.bought_from > 0
+
+
+SECTIONS: dict[str, Section] = {one.name: one.metadata["section"] for one in fields(Report) if one.metadata}
+"""The sections by the field that holds their facts."""
 
 
 def build_report(
@@ -85,194 +136,32 @@ def build_report(
     keeps one: who delivered, what is owed and paid. ``notices`` are shown above all else.
     """
     if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie strictly between 0 and 1, got {level}.")
-    market, people = outcome.market, outcome.reports.size
-    money = Currency.of(currency) if isinstance(currency, str) else currency
-    error = release.error if release is not None else planned_error(outcome)
-    estimate = _estimate(outcome, release, error, level)
+        raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
+    material = Material(
+        outcome=outcome,
+        release=release,
+        error=release.error if release is not None else planned_error(outcome),
+        level=level,
+        currency=Currency.of(currency) if isinstance(currency, str) else currency,
+        groups=groups,
+        audits=tuple(audits),
+        comparison=comparison,
+        menu=menu,
+        prior_from_participants=prior_from_participants,
+        spending_ceiling=spending_ceiling,
+        settlement=settlement,
+        record_name=record_name,
+        record_hash=record_hash,
+    )
     return Report(
         campaign_name=plain(campaign_name) or "A campaign",
         quantity=plain(quantity) or "the mean",
         unit=plain(unit),
-        currency=money,
+        currency=material.currency,
         date=plain(date),
         notices=tuple(plain(notice) for notice in notices),
-        setting=market.setting,
-        prior=prior_words(market.prior),
-        people=people,
+        setting=outcome.market.setting,
+        people=outcome.reports.size,
         bought_from=outcome.active,
-        estimate=estimate,
-        cost=_cost(outcome, money, spending_ceiling, settlement),
-        privacy=_privacy(outcome, release, menu),
-        groups=_groups(outcome, groups),
-        selection=_selection(outcome, estimate.half_width),
-        comparison=_comparison(outcome, comparison, level),
-        rivals=rivals_facts(outcome),
-        cap=_cap(outcome, level),
-        audits=audit_lines(audits, noise_share=estimate.noise_share, people=people),
-        assumptions=assumptions_of(
-            market,
-            people=people,
-            prior_from_participants=prior_from_participants,
-            account_kept=settlement is not None,
-        ),
-        record_name=plain(record_name),
-        record_hash=None if record_hash is None else plain(record_hash),
-        versions=tuple(sorted((release.versions if release is not None else {"hushbid": __version__}).items())),
-    )
-
-
-def _estimate(outcome: Outcome, release: Release | None, error: ErrorModel | None, level: float) -> EstimateFacts:
-    bands: tuple[tuple[float, float], ...] = ()
-    if error is None:
-        half_width, deviation = math.inf, math.inf
-    else:
-        half_width = coarse(error.half_width(level), outcome.active)
-        deviation = coarse(math.sqrt(error.mse), outcome.active)
-        if not too_few(outcome.active):
-            bands = tuple((band, error.half_width(band)) for band in _BANDS if band < level)
-    missing = 0 if release is None else len(release.dropped_out)
-    return EstimateFacts(
-        value=None if release is None else release.estimate,
-        bounds=outcome.market.bounds,
-        level=level,
-        half_width=half_width,
-        bands=bands,
-        standard_error=deviation,
-        noise_share=noise_share(error),
-        dropped_out=None if 0 < missing < SMALLEST_CHART else missing,
-    )
-
-
-def _cost(
-    outcome: Outcome, currency: Currency | None, ceiling: float | None, settlement: Settlement | None
-) -> CostFacts:
-    paying = (outcome.privacy_loss > 0.0) & (outcome.reports > 0.0)
-    compensation = math.fsum(outcome.reports[paying] * outcome.privacy_loss[paying])
-    rent, total = math.fsum(outcome.information_rent), outcome.total_payment
-    weighted = bool(np.any(np.asarray(outcome.market.user_weight) > 0)) and outcome.active > 0
-    rounding, incentive_error = None, outcome.incentive_error
-    if currency is not None and math.isfinite(total):
-        paid = Money.of(outcome.payments, incentive_error, currency=currency.code, decimals=currency.decimals)
-        rounding, incentive_error = max(paid.total / currency.per_unit - total, 0.0), paid.incentive_error
-    parts = CostParts(
-        total=total,
-        compensation=compensation,
-        rent=rent,
-        error_term=total - compensation - rent if weighted else 0.0,
-        rounding=rounding,
-        total_loss=float(outcome.privacy_loss.sum()),
-        objective=outcome.objective,
-        lower_bound=outcome.lower_bound,
-    )
-    return CostFacts(
-        paid=None if too_few(outcome.active) else total + (rounding or 0.0),
-        parts=None if too_few(outcome.active) else parts,
-        payers=int(np.count_nonzero(outcome.payments < 0.0)),
-        incentive_error=incentive_error,
-        spending_ceiling=ceiling,
-        settled=None if settlement is None else settled_facts(settlement, outcome.active),
-    )
-
-
-def _privacy(outcome: Outcome, release: Release | None, menu: Menu | None) -> PrivacyFacts:
-    losses = outcome.privacy_loss[outcome.privacy_loss > 0.0]
-    finite = losses[losses < math.inf]
-    levels = quantiles(finite, _LEVELS)
-    enough = finite.size >= SMALLEST_CHART
-    return PrivacyFacts(
-        largest=_largest(outcome),
-        unlimited=losses.size - finite.size,
-        cap=outcome.market.max_privacy_loss,
-        quantiles=levels,
-        median=dict(levels).get(0.5),
-        histogram=histogram(finite),
-        curves=curves_of(outcome, menu),
-        withheld=""
-        if enough
-        else f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported.",
-        checked=_checked(release),
-    )
-
-
-def _largest(outcome: Outcome) -> float:
-    """What nobody loses more than; where few people are behind it, the cap, or a coarse bound if there is none."""
-    cap = outcome.market.max_privacy_loss
-    if too_few(outcome.active) and cap is not None:
-        return at_most(cap)
-    return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), outcome.active)
-
-
-def _checked(release: Release | None) -> tuple[int, int, int] | None:
-    """For how many people the promise was verified. That may tell how many delivered, so not if few did not."""
-    if release is None or 0 < len(release.dropped_out) < SMALLEST_CHART:
-        return None
-    return release.check.people, release.check.people_in_fractions, release.check.people_mapped
-
-
-def _groups(outcome: Outcome, groups: Groups | None) -> tuple[GroupRow, ...] | None:
-    if groups is None and isinstance(outcome.market.prior, Grouped):
-        groups = outcome.market.prior.labels
-    return None if groups is None else group_rows(outcome, as_labels(groups, outcome.reports.size))
-
-
-def _selection(outcome: Outcome, half_width: float) -> SelectionFacts | None:
-    if too_few(outcome.active):
-        return None
-    variance = float(np.mean(outcome.market.stated_variance))
-    return selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=half_width)
-
-
-def _comparison(outcome: Outcome, other: Outcome | Literal["compute", "omit"], level: float) -> ComparisonFacts:
-    if too_few(outcome.active):
-        return ComparisonFacts(settings=(), missing=_FEW_EITHER_WAY)
-    here = _setting_facts(outcome, outcome.market.setting, level)
-    if other == "omit":
-        return ComparisonFacts(settings=(here,), missing="The other setting was not computed.")
-    if other == "compute":
-        setting: Literal["central", "local"] = "local" if outcome.market.setting == "central" else "central"
-        try:
-            other = _again(outcome, setting=setting)
-        except HushbidError as problem:
-            return ComparisonFacts(settings=(here,), missing=f"The {setting} setting cannot be computed: {problem}")
-    if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
-        raise InputError("comparison must be the outcome of the other setting on the same reports.")
-    settings = [here, _setting_facts(other, other.market.setting, level)]
-    if other.market.max_privacy_loss is not None:
-        free = _again(other, max_privacy_loss=None)
-        settings.append(_setting_facts(free, f"{other.market.setting}, no cap", level))
-    if any(too_few(one.bought_from) for one in settings):
-        return ComparisonFacts(settings=(here,), missing=_FEW_EITHER_WAY)
-    return ComparisonFacts(settings=tuple(settings), missing="")
-
-
-def _again(outcome: Outcome, **changes: object) -> Outcome:
-    changed: Market = replace(outcome.market, **changes)  # type: ignore[arg-type]
-    return changed.acquire(outcome.reports, tie_key=outcome.tie_order)
-
-
-def _cap(outcome: Outcome, level: float) -> CapFacts:
-    curve = cap_curve(outcome)
-    cap = outcome.market.max_privacy_loss
-    if cap is None or too_few(outcome.active):
-        return CapFacts(capped=None, uncapped=None, reached=0, curve=curve)
-    free = _again(outcome, max_privacy_loss=None)
-    return CapFacts(
-        capped=_setting_facts(outcome, "with the cap", level),
-        uncapped=_setting_facts(free, "without", level),
-        reached=int(np.count_nonzero(free.privacy_loss > cap)),
-        curve=curve,
-    )
-
-
-def _setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
-    error = planned_error(outcome)
-    return SettingFacts(
-        name=name,
-        bought_from=outcome.active,
-        largest_loss=at_most(float(outcome.privacy_loss.max(initial=0.0))),
-        standard_error=math.sqrt(outcome.mse),
-        half_width=math.inf if error is None else error.half_width(level),
-        total=outcome.total_payment,
-        objective=outcome.objective,
+        **{name: section.facts_of(material) for name, section in SECTIONS.items()},
     )

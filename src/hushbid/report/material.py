@@ -1,9 +1,92 @@
 """What a report is made from: an outcome, its release, and what the caller knows besides."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from hushbid.disclosure import ErrorModel, ReleasePlan, central, local
-from hushbid.mechanism import Outcome
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.disclosure import ErrorModel, Release, ReleasePlan, central, local
+from hushbid.mechanism import Menu, Outcome
+from hushbid.money import Currency
+from hushbid.report.suppression import coarse
+
+Groups = Sequence[object] | NDArray[np.generic]
+"""One label per person, in the order of the reports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What a server's account says of a campaign. In units of the currency; confidential."""
+
+    delivered: int
+    """How many have delivered what was bought from them."""
+
+    payments: float
+    """What those are owed for it, paid or not."""
+
+    fees: float
+    """What people are owed for taking part, paid or not."""
+
+    paid: float
+    """What has been marked as paid, of both."""
+
+    over: bool
+    """Whether nobody can deliver any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Material:
+    """What sections compute their facts from. Confidential: it holds everybody's reports and decisions."""
+
+    outcome: Outcome
+    """The decisions."""
+
+    release: Release | None
+    """The estimate; None before there is one."""
+
+    error: ErrorModel | None
+    """How far off the estimate is, or would be if everybody delivers; None if nothing was bought."""
+
+    level: float
+    """How sure the interval is to be."""
+
+    currency: Currency | None
+    """Of all amounts."""
+
+    groups: Groups | None
+    """Everybody's group, if the caller knows them."""
+
+    audits: tuple[object, ...]
+    """Results of `hushbid.audit`, or lines that are worded already."""
+
+    comparison: Outcome | Literal["compute", "omit"]
+    """The outcome in the other setting, or whether to compute it."""
+
+    menu: Menu | None
+    """Stands in for the schedule where too few people are behind it."""
+
+    prior_from_participants: bool
+    """Whether the prior was fitted on people who report here."""
+
+    spending_ceiling: float | None
+    """What the campaign was allowed to spend."""
+
+    settlement: Settlement | None
+    """Who delivered and what is owed, by whoever keeps that account."""
+
+    record_name: str
+    """The file to verify."""
+
+    record_hash: str | None
+    """Its fingerprint."""
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval at ``level``; infinite if nothing was bought."""
+        return math.inf if self.error is None else coarse(self.error.half_width(self.level), self.outcome.active)
 
 
 def planned_error(outcome: Outcome) -> ErrorModel | None:

@@ -10,17 +10,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
-from hushbid.money import Currency
+from hushbid.money import Currency, currency_words
 from hushbid.priors import Empirical, Prior
-from hushbid.report.formats import currency_words, number
-from hushbid.report.html import Child, element, plain, style_element
-from hushbid.report.page import stylesheet
+from hushbid.report.rendering import plain, stylesheet
 from hushbid.report.suppression import SMALLEST_CHART, Histogram, histogram
-from hushbid.report.svg import WIDE, Drawing, Point, Scale, axis_x, axis_y, box, dot, label, line, rule, text_width
+from hushbid.report.svg import (
+    WIDE,
+    Drawing,
+    Point,
+    Scale,
+    axis_x,
+    axis_y,
+    box,
+    dot,
+    label,
+    line,
+    mark,
+    rule,
+    text_width,
+)
+from hushbid.wording import number
 
 MOST_PRIORS = 7
 _STEPS = 240
@@ -50,9 +64,12 @@ def prior_picture(
     """
     values = np.sort(np.asarray(samples, dtype=np.float64).ravel())
     if values.size == 0 or not (np.isfinite(values) & (values >= 0.0)).all():
-        raise InputError("samples must be nonnegative finite numbers, at least one.")
+        raise InputError("samples must be nonnegative finite numbers, at least one.", field="samples")
     if not 0 < len(priors) <= MOST_PRIORS or (chosen is not None and chosen not in priors):
-        raise InputError(f"priors must be 1 to {MOST_PRIORS} with the chosen one among them, got {', '.join(priors)}.")
+        raise InputError(
+            f"priors must be 1 to {MOST_PRIORS} with the chosen one among them, got {', '.join(priors)}.",
+            field="priors",
+        )
     ordered = sorted(priors.items(), key=lambda item: item[0] != chosen)
     bars = histogram(values)
     low, high = _range(bars, [prior for _, prior in ordered])
@@ -73,12 +90,12 @@ def prior_picture(
 
 def _document(drawing: Drawing, description: str) -> str:
     width, height = number(drawing.width, 4).replace(",", ""), f"{drawing.height + 32:.0f}"
-    picture = element(
+    picture = mark(
         "svg",
-        element("title", "Pilot sample and fitted priors", id="title"),
-        element("desc", description, id="desc"),
-        style_element(stylesheet("theme.css", "chart.css")),
-        element("rect", x="-16", y="-16", width=str(float(width) + 32), height=height, class_="paper"),
+        mark("title", "Pilot sample and fitted priors", id="title"),
+        mark("desc", description, id="desc"),
+        Markup("<style>{}</style>").format(stylesheet("theme.css", "chart.css")),
+        mark("rect", x="-16", y="-16", width=str(float(width) + 32), height=height, class_="paper"),
         *drawing.marks,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"-16 -16 {float(width) + 32:.0f} {height}",
@@ -105,11 +122,11 @@ def _range(bars: Histogram | None, priors: Sequence[Prior]) -> tuple[float, floa
     return (low, high) if high > low else (0.0, max(2.0 * high, 1.0))
 
 
-def _legend(ordered: Sequence[tuple[str, Prior]], chosen: str | None, people: int) -> tuple[list[Child], float]:
+def _legend(ordered: Sequence[tuple[str, Prior]], chosen: str | None, people: int) -> tuple[list[Markup], float]:
     """Which line is which, in as many rows as needed; returns how far down they reach."""
     note = "" if people >= SMALLEST_CHART else f" (not shown: fewer than {SMALLEST_CHART} people)"
     sample = f"pilot sample, {people:,} people{note}"
-    marks: list[Child] = [box(0, 4, 12, 12, "band2", radius=2), label(20, 15, sample)]
+    marks: list[Markup] = [box(0, 4, 12, 12, "band2", radius=2), label(20, 15, sample)]
     x, y = 44.0 + text_width(sample), 15.0
     for place, (name, prior) in enumerate(ordered):
         words = plain(name) + (", chosen" if name == chosen else "") + ("" if prior.is_regular else ", ironed")
@@ -134,7 +151,7 @@ def _points(prior: Prior, panel: _Panel, bars: Histogram | None) -> FloatArray:
 
 def _density(
     panel: _Panel, bars: Histogram | None, people: int, ordered: Sequence[tuple[str, Prior]], title: str
-) -> list[Child]:
+) -> list[Markup]:
     curves = []
     for place, (_, prior) in enumerate(ordered):
         if not isinstance(prior, Empirical):
@@ -153,7 +170,7 @@ def _density(
 
 def _shares(
     panel: _Panel, bars: Histogram | None, people: int, ordered: Sequence[tuple[str, Prior]], title: str
-) -> list[Child]:
+) -> list[Markup]:
     marks = _frame(panel.x, panel.y, "share of people up to this sensitivity", title)
     for place, (_, prior) in enumerate(ordered):
         points = _points(prior, panel, bars)
@@ -169,7 +186,7 @@ def _shares(
 
 def _virtual_costs(
     panel: _Panel, bars: Histogram | None, ordered: Sequence[tuple[str, Prior]], title: str
-) -> list[Child]:
+) -> list[Markup]:
     curves = []
     for _, prior in ordered:
         points = _points(prior, panel, bars)
@@ -183,14 +200,14 @@ def _virtual_costs(
     return marks
 
 
-def _frame(x: Scale, y: Scale, name: str, title: str) -> list[Child]:
+def _frame(x: Scale, y: Scale, name: str, title: str) -> list[Markup]:
     return [*axis_y(y, _LEFT, _RIGHT, name, wanted=4), *axis_x(x, y.start, title, wanted=8)]
 
 
-def _lines(x: Scale, y: Scale, points: FloatArray, values: FloatArray, place: int) -> list[Child]:
+def _lines(x: Scale, y: Scale, points: FloatArray, values: FloatArray, place: int) -> list[Markup]:
     """A curve, interrupted where it leaves the panel."""
     inside = np.isfinite(values) & (values <= y.high * (1 + 1e-9))
-    marks: list[Child] = []
+    marks: list[Markup] = []
     run: list[Point] = []
     for point, value, drawn in zip(points.tolist(), values.tolist(), inside.tolist(), strict=True):
         if drawn:

@@ -22,7 +22,7 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
-from hushbid.report.html import plain
+from hushbid.report.rendering import plain
 
 SMALLEST_CHART = 20
 """No chart, quantile or group is shown that fewer people are behind."""
@@ -148,7 +148,7 @@ def as_labels(groups: Sequence[object] | NDArray[np.generic], people: int) -> La
     """Everybody's group by a name fit to be shown; what is missing is a group of its own."""
     values = list(groups.tolist() if isinstance(groups, np.ndarray) else groups)
     if len(values) != people:
-        raise InputError(f"groups must have one entry per person ({people}), got {len(values)}.")
+        raise InputError(f"groups must have one entry per person ({people}), got {len(values)}.", field="groups")
     known: dict[object, int] = {}
     names: dict[str, int] = {}
 

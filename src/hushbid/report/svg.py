@@ -1,6 +1,6 @@
-"""Just enough SVG for our charts: scales, axes, marks, and a figure that is also text.
+"""Just enough SVG for our charts: scales, axes, marks, and charts that are also text.
 
-A chart is a function of a width, drawn twice: wide for screens and paper, narrow for phones; the style sheet shows one.
+A chart is drawn twice: wide for screens and paper, narrow for phones; the style sheet shows one.
 Colours are classes (``s1`` … filled, ``l1`` … stroked), so that light, dark and print are the style sheet's business.
 """
 
@@ -8,9 +8,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hushbid.report.formats import number
-from hushbid.report.html import Child, Markup, element
+from markupsafe import Markup, escape
+
+from hushbid.report.rendering import shown
 from hushbid.report.suppression import round_step
+from hushbid.wording import number, percent
 
 WIDE, NARROW = 704.0, 344.0
 _LETTER = 7.1
@@ -25,7 +27,7 @@ class Drawing:
 
     width: float
     height: float
-    marks: tuple[Child, ...]
+    marks: tuple[Markup, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,51 @@ class Table:
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A picture, what is said of it to those who cannot see it, and the numbers behind it."""
+
+    name: str
+    """By which its parts are known on the page."""
+
+    title: str
+    """What is to be seen in it."""
+
+    description: str
+    """What those see who see it."""
+
+    draw: Callable[[float], Drawing]
+    """The drawing in a given width."""
+
+    table: Table | None = None
+    """Its numbers; None where they stand beside it."""
+
+    @property
+    def wide(self) -> Markup:
+        """For screens and paper."""
+        return self._picture(WIDE, "wide")
+
+    @property
+    def narrow(self) -> Markup:
+        """For phones."""
+        return self._picture(NARROW, "narrow")
+
+    def _picture(self, width: float, kind: str) -> Markup:
+        name = f"{self.name}-{kind}"
+        return picture(self.draw(width), name=name, title=self.title, description=self.description, class_=kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a divided bar, and its line in the legend."""
+
+    name: str
+    size: float
+    colour: str
+    words: str = ""
+    """The size as it is written; empty where the legend only names colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,37 +117,51 @@ def round_scale(values: Sequence[float], start: float, end: float, *, from_zero:
     return Scale(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, start, end)
 
 
+def mark(tag: str, *inside: str | Markup, **attributes: str | float | None) -> Markup:
+    """One element of a picture; text and values are escaped. ``class_`` gives ``class``, None leaves out.
+
+    >>> mark("text", "a < b", class_="title", text_anchor="end", x=None)
+    Markup('<text class="title" text-anchor="end">a &lt; b</text>')
+    """
+    values = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(shown(value))}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{tag}{values}>{Markup('').join(escape(shown(one)) for one in inside)}</{tag}>")
+
+
 def line(points: Sequence[Point], class_: str) -> Markup:
     """A line through points."""
-    return element("path", d=_path(points), class_=f"line {class_}")
+    return mark("path", d=_path(points), class_=f"line {class_}")
 
 
 def area(upper: Sequence[Point], lower: Sequence[Point], class_: str) -> Markup:
     """What lies between two lines."""
-    return element("path", d=_path([*upper, *reversed(lower)]) + "Z", class_=class_)
+    return mark("path", d=_path([*upper, *reversed(lower)]) + "Z", class_=class_)
 
 
 def rule(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
     """A straight line from one place to another."""
-    return element("line", x1=_n(x1), y1=_n(y1), x2=_n(x2), y2=_n(y2), class_=class_)
+    return mark("line", x1=_n(x1), y1=_n(y1), x2=_n(x2), y2=_n(y2), class_=class_)
 
 
 def box(x: float, y: float, width: float, height: float, class_: str, *, radius: float = 0.0) -> Markup:
     """A rectangle."""
     rounded = _n(radius) if radius else None
-    return element(
+    return mark(
         "rect", x=_n(x), y=_n(y), width=_n(max(width, 0.0)), height=_n(max(height, 0.0)), rx=rounded, class_=class_
     )
 
 
 def dot(x: float, y: float, radius: float, class_: str) -> Markup:
     """A circle."""
-    return element("circle", cx=_n(x), cy=_n(y), r=_n(radius), class_=class_)
+    return mark("circle", cx=_n(x), cy=_n(y), r=_n(radius), class_=class_)
 
 
 def label(x: float, y: float, text: str, class_: str = "", *, anchor: str = "start") -> Markup:
     """Text at a place."""
-    return element(
+    return mark(
         "text", text, x=_n(x), y=_n(y), class_=class_ or None, text_anchor=None if anchor == "start" else anchor
     )
 
@@ -124,9 +185,9 @@ def axis_x(
     wanted: int = 6,
     write: Callable[[float], str] = number,
     top: float | None = None,
-) -> list[Child]:
+) -> list[Markup]:
     """Ticks, their values and a title below; thin lines up to ``top`` if given."""
-    marks: list[Child] = [rule(scale.start, y, scale.end, y, "axis")]
+    marks: list[Markup] = [rule(scale.start, y, scale.end, y, "axis")]
     for tick in scale.ticks(wanted):
         x = scale(tick)
         if top is not None:
@@ -138,9 +199,9 @@ def axis_x(
 
 def axis_y(
     scale: Scale, x: float, right: float, title: str, *, wanted: int = 5, write: Callable[[float], str] = number
-) -> list[Child]:
+) -> list[Markup]:
     """Values at the left with thin lines across, and a title above the first."""
-    marks: list[Child] = [label(0, scale.end - 14, title, "title")]
+    marks: list[Markup] = [label(0, scale.end - 14, title, "title")]
     for tick in scale.ticks(wanted):
         y = scale(tick)
         marks += [rule(x, y, right, y, "grid"), label(x - 7, y + 4, write(tick), "tick", anchor="end")]
@@ -152,32 +213,12 @@ def margin_for(scale: Scale, *, wanted: int = 5, write: Callable[[float], str] =
     return 12.0 + max(text_width(write(tick)) for tick in scale.ticks(wanted))
 
 
-def figure(
-    draw: Callable[[float], Drawing],
-    *,
-    name: str,
-    title: str,
-    description: str,
-    caption: Child = None,
-    table: Table | None = None,
-) -> Markup:
-    """A chart in both widths, with a title and a description for those who cannot see it, and its numbers."""
-    return element(
-        "figure",
-        element("p", title, class_="chart-title"),
-        picture(draw(WIDE), name=f"{name}-wide", title=title, description=description, class_="wide"),
-        picture(draw(NARROW), name=f"{name}-narrow", title=title, description=description, class_="narrow"),
-        element("figcaption", caption) if caption else None,
-        numbers(table, name=f"Numbers: {title}") if table else None,
-    )
-
-
 def picture(drawing: Drawing, *, name: str, title: str, description: str, class_: str = "") -> Markup:
     """One SVG element."""
-    return element(
+    return mark(
         "svg",
-        element("title", title, id=f"{name}-title"),
-        element("desc", description, id=f"{name}-desc"),
+        mark("title", title, id=f"{name}-title"),
+        mark("desc", description, id=f"{name}-desc"),
         *drawing.marks,
         class_=f"chart {class_}".strip(),
         viewBox=f"0 0 {_n(drawing.width)} {_n(drawing.height)}",
@@ -186,24 +227,22 @@ def picture(drawing: Drawing, *, name: str, title: str, description: str, class_
     )
 
 
-def numbers(table: Table, *, name: str, summary: str = "The numbers behind this picture") -> Markup:
-    """A table that opens on request."""
-    return element("details", element("summary", summary), scrolling(plain_table(table), name=name))
-
-
-def scrolling(table: Markup, *, name: str) -> Markup:
-    """Something that may be wider than the screen, and can then be moved with the keyboard too."""
-    return element("div", table, class_="scroll", tabindex="0", role="group", aria_label=name)
-
-
-def plain_table(table: Table, class_: str = "") -> Markup:
-    """A table: the first column names the row, the others are numbers."""
-    head = element("tr", [element("th", cell, scope="col") for cell in table.head])
-    body = [
-        element("tr", element("th", first, scope="row"), [element("td", cell) for cell in cells])
-        for first, *cells in table.rows
-    ]
-    return element("table", element("thead", head), element("tbody", body), class_=class_ or None)
+def divided_bar(parts: Sequence[Part], width: float) -> Drawing:
+    """A bar divided into parts, each with its share if there is room; parts below zero in a bar of their own."""
+    gains = [(part.size, part.colour) for part in parts if part.size > 0.0]
+    losses = [(-part.size, part.colour) for part in parts if part.size < 0.0]
+    whole = max(sum(size for size, _ in gains), sum(size for size, _ in losses)) or 1.0
+    marks: list[Markup] = []
+    for row, bar in enumerate(bar for bar in (gains, losses) if bar):
+        place, top = 0.0, 46.0 * row
+        for size, colour in bar:
+            span = size / whole * width
+            marks.append(box(place, top, span, 36, f"{colour} gap", radius=2))
+            words = percent(size / whole) if not losses else "below zero" if bar is losses else ""
+            if words and span > text_width(words) + 14:
+                marks.append(label(place + span / 2, top + 23, words, f"on-{colour} strong", anchor="middle"))
+            place += span
+    return Drawing(width=width, height=82 if gains and losses else 36, marks=tuple(marks))
 
 
 def _path(points: Sequence[Point]) -> str:

@@ -291,7 +291,7 @@ def _groups(settings: Mapping[str, Any], n: int) -> list[tuple[str | None, Prior
 def _prior(form: Any) -> Prior:
     found = parse_prior(form) if isinstance(form, str) else prior_from_dict(form)
     if not isinstance(found, Prior):
-        raise InputError('prior must be a text such as "uniform:1,2", or a prior\'s fields.')
+        raise InputError('prior must be a text such as "uniform:1,2", or a prior\'s fields.', field="prior")
     return found
 
 

@@ -65,7 +65,7 @@ def people(
 ) -> list[Person]:
     """One person for each prior, from which her sensitivity is drawn."""
     if strategies not in STRATEGIES:
-        raise InputError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategies!r}.")
+        raise InputError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategies!r}.", field="strategy")
     low, high = bounds
     n = len(priors)
     chosen = (

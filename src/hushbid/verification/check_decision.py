@@ -21,11 +21,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, rows_text
 from hushbid.priors import Empirical, Prior
 from hushbid.record import lower_bound
 from hushbid.verification.case import Facts, best_weights
-from hushbid.verification.findings import Check, distance, judged, rows_text, skipped
+from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.local_by_count import LocalRule
 
 CLOSE = 1e-9

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hushbid.arrays import IndexArray
+from hushbid.arrays import IndexArray, rows_text
 from hushbid.money import rounded_up
 from hushbid.record import Record
 from hushbid.verification.case import Facts, best_weights
@@ -25,7 +25,7 @@ from hushbid.verification.check_rents import (
     slack_of,
 )
 from hushbid.verification.curve_through_some import screen
-from hushbid.verification.findings import Check, distance, judged, rows_text, skipped
+from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.quadrature import Integrals
 
 _CELLS = 1 << 25

@@ -13,10 +13,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray
+from hushbid.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import ErrorModel, Release
 from hushbid.verification.case import Facts, best_weights
-from hushbid.verification.findings import Check, distance, judged, rows_text, skipped
+from hushbid.verification.findings import Check, distance, judged, skipped
 
 _EXACT = 1e-12
 _DATA_BITS = 40

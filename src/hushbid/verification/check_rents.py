@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, rows_text
 from hushbid.priors import Prior
 from hushbid.verification.case import Facts
 from hushbid.verification.curve_through_some import Computed, Screened, screen
-from hushbid.verification.findings import Check, distance, judged, rows_text
+from hushbid.verification.findings import Check, distance, judged
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.quadrature import Integrals, Rule, integrate, is_step_function
 from hushbid.verification.rent_bounds import Enclosing

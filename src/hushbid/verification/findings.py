@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushbid.arrays import FloatArray
 
 Status = Literal["ok", "failed", "skipped"]
 Kind = Literal["record", "receipt", "log"]
 Figure = float | int | str
-_ROWS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +103,6 @@ def judged(name: str, problems: list[str], sentence: str, **figures: Figure) -> 
 def skipped(name: str, sentence: str) -> Check:
     """There was nothing to check."""
     return Check(name=name, status="skipped", sentence=f"{sentence}.")
-
-
-def rows_text(bad: NDArray[Any]) -> str:
-    """``row 3``, or ``rows 3, 5, 8 and 12 more``."""
-    rows = [str(row) for row in np.flatnonzero(bad)[:_ROWS_SHOWN]]
-    total = int(np.count_nonzero(bad))
-    more = f" and {total - _ROWS_SHOWN} more" if total > _ROWS_SHOWN else ""
-    return f"row{'s' if total > 1 else ''} {', '.join(rows)}{more}"
 
 
 def distance(found: Any, expected: Any, floor: Any = 0.0) -> FloatArray:

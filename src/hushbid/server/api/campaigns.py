@@ -262,5 +262,5 @@ def _number(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
-        raise InputError("cursor must be one that an earlier page gave.")
+        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
     return int(cursor)

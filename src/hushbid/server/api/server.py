@@ -22,7 +22,7 @@ def listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError:
-        raise InputError(f"host must be an address of this machine, got {host!r}.") from None
+        raise InputError(f"host must be an address of this machine, got {host!r}.", field="host") from None
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -121,11 +121,11 @@ class CampaignSettings:
         for name in ("report_by", "deliver_by"):
             moment = getattr(self, name)
             if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
-                raise InputError(f"{name} must be a time with a time zone, got {moment!r}.")
+                raise InputError(f"{name} must be a time with a time zone, got {moment!r}.", field=name)
             if moment is not None and not 1970 <= moment.year < 9999:  # further out, not every zone can write it
-                raise InputError(f"{name} must lie in the years 1970 to 9998, got the year {moment.year}.")
+                raise InputError(f"{name} must lie in the years 1970 to 9998, got the year {moment.year}.", field=name)
         if self.report_by is not None and self.deliver_by is not None and self.deliver_by <= self.report_by:
-            raise InputError("deliver_by must be later than report_by.")
+            raise InputError("deliver_by must be later than report_by.", field="deliver_by")
         if self.automatic and (self.report_by is None or self.deliver_by is None):
             raise InputError("report_by and deliver_by must be set if the campaign is to move on by itself.")
 
@@ -139,7 +139,7 @@ class CampaignSettings:
         if not isinstance(self.prior, Mapping):
             return self.prior
         if group is None or group not in self.prior:
-            raise InputError(f"group must be one of {', '.join(map(repr, self.prior))}, got {group!r}.")
+            raise InputError(f"group must be one of {', '.join(map(repr, self.prior))}, got {group!r}.", field="group")
         return self.prior[group]
 
     def market_for(self, groups: list[str | None]) -> Market:
@@ -176,7 +176,7 @@ class CampaignSettings:
             if name not in values
         ]
         if missing:
-            raise InputError(f"settings must have {', '.join(missing)}.")
+            raise InputError(f"settings must have {', '.join(missing)}.", field="settings")
         found = dict(values)
         found["prior"] = _prior_of(found["prior"])
         for name in ("report_by", "deliver_by"):
@@ -208,10 +208,14 @@ class CampaignSettings:
         object.__setattr__(self, "buyer_weight", market.buyer_weight)
         market.error_weight(1)
         if self.variance is not None and self.variance > market.width**2 / 4.0 * (1.0 + 1e-12):
-            raise InputError("variance must not exceed a quarter of the squared width of bounds: no data vary more.")
+            raise InputError(
+                "variance must not exceed a quarter of the squared width of bounds: no data vary more.",
+                field="variance",
+            )
         if not _LEAST_LOSS <= self.max_privacy_loss <= _MOST_LOSS:
             raise InputError(
-                f"max_privacy_loss must be from {_LEAST_LOSS:g} to {_MOST_LOSS:g}, got {self.max_privacy_loss}."
+                f"max_privacy_loss must be from {_LEAST_LOSS:g} to {_MOST_LOSS:g}, got {self.max_privacy_loss}.",
+                field="max_privacy_loss",
             )
 
     def _check_numbers(self) -> None:
@@ -222,19 +226,19 @@ class CampaignSettings:
         _whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
         for name in ("fee_after_withdrawal", "automatic", "public_estimate"):
             if type(getattr(self, name)) is not bool:
-                raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.")
+                raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)
 
 
 def checked_text(text: object, name: str, *, needed: bool = False, longest: int | None = None) -> str:
     """A text that every store and every page can hold: no control characters but line ends, of limited length."""
     most = longest if longest is not None else _LONGEST[name]
     if not isinstance(text, str):
-        raise InputError(f"{name} must be text, got {type(text).__name__}.")
+        raise InputError(f"{name} must be text, got {type(text).__name__}.", field=name)
     cleaned = unicodedata.normalize("NFC", text).strip()
     if any(unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\r\t" for letter in cleaned):
-        raise InputError(f"{name} must not contain control characters.")
+        raise InputError(f"{name} must not contain control characters.", field=name)
     if len(cleaned) > most or (needed and not cleaned):
-        raise InputError(f"{name} must have {1 if needed else 0} to {most} characters, got {len(cleaned)}.")
+        raise InputError(f"{name} must have {1 if needed else 0} to {most} characters, got {len(cleaned)}.", field=name)
     return cleaned
 
 
@@ -242,9 +246,12 @@ def _checked_prior(prior: object) -> Prior | dict[str, Prior]:
     if isinstance(prior, Prior):
         return _with_prices(prior)
     if not isinstance(prior, Mapping) or not 1 <= len(prior) <= _MOST_GROUPS:
-        raise InputError(f"prior must be a prior such as Uniform(1, 2), or one for each of 1 to {_MOST_GROUPS} groups.")
+        raise InputError(
+            f"prior must be a prior such as Uniform(1, 2), or one for each of 1 to {_MOST_GROUPS} groups.",
+            field="prior",
+        )
     if not all(isinstance(one, Prior) for one in prior.values()):
-        raise InputError("prior must map every group to a prior.")
+        raise InputError("prior must map every group to a prior.", field="prior")
     return {checked_text(name, "group", needed=True): _with_prices(one) for name, one in prior.items()}
 
 
@@ -254,17 +261,18 @@ def _with_prices(prior: Prior) -> Prior:
     if not (middle >= _LEAST_PRICE and high <= _MOST_PRICE):
         raise InputError(
             f"prior must have its median at {_LEAST_PRICE:g} or more and nearly all prices up to {_MOST_PRICE:g}, got"
-            f" {middle:g} and {high:g}."
+            f" {middle:g} and {high:g}.",
+            field="prior",
         )
     if middle < high < middle * (1.0 + _NARROWEST):
-        raise InputError("prior must not be so narrow that doubles cannot tell its prices apart.")
+        raise InputError("prior must not be so narrow that doubles cannot tell its prices apart.", field="prior")
     return prior
 
 
 def _prior_of(form: object) -> Prior | dict[str, Prior]:
     if isinstance(form, Mapping) and set(form) == {"groups"}:
         if not isinstance(form["groups"], Mapping):
-            raise InputError("prior.groups must map names to priors.")
+            raise InputError("prior.groups must map names to priors.", field="prior")
         return {str(name): _one_prior(one) for name, one in form["groups"].items()}
     return _one_prior(form)
 
@@ -277,9 +285,11 @@ def _one_prior(form: object) -> Prior:
     except HushbidError:
         raise
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise InputError(f"prior cannot be read: {type(problem).__name__}.") from None
+        raise InputError(f"prior cannot be read: {type(problem).__name__}.", field="prior") from None
     if not isinstance(prior, Prior):
-        raise InputError('prior must be a text such as "uniform:1,2", a prior\'s fields, or {"groups": {...}}.')
+        raise InputError(
+            'prior must be a text such as "uniform:1,2", a prior\'s fields, or {"groups": {...}}.', field="prior"
+        )
     return prior
 
 
@@ -291,22 +301,24 @@ def _time_of(text: str, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{name} must be a time such as 2026-03-01T12:00:00Z, got {text[:40]!r}.") from None
+        raise InputError(
+            f"{name} must be a time such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name
+        ) from None
     if moment.tzinfo is None:
-        raise InputError(f"{name} must have a time zone, such as 2026-03-01T12:00:00Z, got {text[:40]!r}.")
+        raise InputError(f"{name} must have a time zone, such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name)
     return moment
 
 
 def _double(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name} must be one number, got {type(value).__name__}.")
+        raise InputError(f"{name} must be one number, got {type(value).__name__}.", field=name)
     try:
         return float(value)
     except OverflowError:
-        raise InputError(f"{name} must be a number that a double can hold.") from None
+        raise InputError(f"{name} must be a number that a double can hold.", field=name) from None
 
 
 def _whole(value: object, name: str, low: int, high: int) -> None:
     if type(value) is not int or not low <= value <= high:
         shown = value if isinstance(value, (int, float)) and -_SHOWN < value < _SHOWN else type(value).__name__
-        raise InputError(f"{name} must be a whole number from {low} to {high}, got {shown}.")
+        raise InputError(f"{name} must be a whole number from {low} to {high}, got {shown}.", field=name)

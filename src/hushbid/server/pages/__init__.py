@@ -1,7 +1,7 @@
 """The campaign server's pages: for participants who come by a link, and for analysts and auditors who log in.
 
 The modules, from the bottom: ``texts`` holds all wording, in every language there is a file for; ``writing`` writes and
-reads numbers; ``rendering`` fills templates in and ``static_files`` serves what they load; ``visit`` is one request,
+reads numbers; ``static_files`` serves what templates load; ``visit`` is one request,
 with whoever makes it; ``choice`` is the arithmetic of what a participant is asked, ``pictures`` draws; ``entry``,
 ``participant``, ``drafting``, ``staff`` and ``conducting`` are the pages; ``problems`` shows refusals as pages.
 

@@ -61,7 +61,7 @@ def attacked(service: Service, who: Principal, view: CampaignView) -> tuple[Atta
     Smaller than what ``hushbid audit`` does with the record by default: other people wait for this server, too.
     """
     from hushbid.audit.suite import audits_of
-    from hushbid.report.audits import lines_of  # loads what computes
+    from hushbid.report.sections.audits import lines_of  # loads what computes
 
     outcome = _record(service, who, view).outcome
     return tuple(

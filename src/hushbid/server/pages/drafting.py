@@ -297,13 +297,15 @@ def people_of(text: str) -> list[tuple[str, str | None]]:
     try:
         rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(cell.strip() for cell in row)]
     except csv.Error:
-        raise InputError("people must be one id a line, or a table with the columns id and group.") from None
+        raise InputError(
+            "people must be one id a line, or a table with the columns id and group.", field="people"
+        ) from None
     if rows and rows[0][0].strip().casefold() in _FIRST_COLUMN:
         del rows[0]
     if not rows:
-        raise InputError("people must have at least one id.")
+        raise InputError("people must have at least one id.", field="people")
     if len(rows) > MOST_PEOPLE:
-        raise InputError(f"people must be at most {MOST_PEOPLE}, got {len(rows)}.")
+        raise InputError(f"people must be at most {MOST_PEOPLE}, got {len(rows)}.", field="people")
     return [(row[0].strip(), row[1].strip() or None if len(row) > 1 else None) for row in rows]
 
 
@@ -317,7 +319,7 @@ def _links(
 ) -> list[dict[str, Any]]:
     """Make links once for one form; the same form again gives the same links."""
     if not _is_key(key):
-        raise InputError("once must be the key that the form came with.")
+        raise InputError("once must be the key that the form came with.", field="once")
     asked = f"page invite\n{campaign}\n{digest or _digest(people)}".encode()
     found, _ = service.once(who.id, key, asked, lambda: _invite(service, who, campaign, people), _encoded)
     links: list[dict[str, Any]] = json.loads(found)

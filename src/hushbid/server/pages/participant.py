@@ -298,7 +298,7 @@ async def deliver_message(request: Request) -> Response:
     visit.require_unforged(request.headers.get(CSRF_HEADER, ""))
     given = await received(request, Delivery)
     if given.message is None:
-        raise InputError("message must be one made by privatize: the value itself must not be sent.")
+        raise InputError("message must be one made by privatize: the value itself must not be sent.", field="message")
     await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, given.message, nonce=given.nonce))
     return answer({"delivered": True})
 

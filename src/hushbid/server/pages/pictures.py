@@ -5,8 +5,20 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from hushbid.report.html import Child, element
-from hushbid.report.svg import Drawing, Scale, axis_x, axis_y, box, dot, line, margin_for, picture, round_scale, rule
+from hushbid.report.svg import (
+    Drawing,
+    Scale,
+    axis_x,
+    axis_y,
+    box,
+    dot,
+    line,
+    margin_for,
+    mark,
+    picture,
+    round_scale,
+    rule,
+)
 from hushbid.server.domain.views import MenuView
 from hushbid.server.pages.texts import Texts
 from hushbid.server.pages.writing import Writing, sureness
@@ -31,7 +43,7 @@ STATE_COLOURS = {
 def dots(t: Texts, w: Writing, privacy_loss: float) -> Markup:
     """A hundred equal chances: the fifty of even odds, those that may be added at most, and the rest."""
     sure = round(100.0 * sureness(privacy_loss))
-    marks: list[Child] = []
+    marks: list[Markup] = []
     for place in range(100):
         x, y = _GAP * (place % 20) + _GAP / 2, _GAP * (place // 20) + _GAP / 2
         kind = "dot-even" if place < 50 else "dot-more" if place < sure else "dot-rest"
@@ -69,14 +81,14 @@ def _menu_drawing(
     left = margin_for(paid, wanted=4, write=w.number)
     across = Scale(prices[0], prices[-1], left, width - 12.0)
     points = [(across(x), paid(y)) for x, y in zip(prices, menu.payment, strict=True)]
-    marks: list[Child] = [
+    marks: list[Markup] = [
         *axis_y(paid, left, width - 12.0, t("menu.axis_payment", currency=currency), wanted=4, write=w.number),
         *axis_x(across, height - bottom, t("menu.axis_price", currency=currency), wanted=5, write=w.number),
         line(points, "l1"),
     ]
     here = across(min(max(price, prices[0]), prices[-1])) if price is not None else across(prices[0])
     marks.append(
-        element(
+        mark(
             "g",
             rule(0, top, 0, height - bottom, "dash"),
             class_="menu-mark" if price is not None else "menu-mark unmarked",
@@ -93,7 +105,7 @@ def sure_bar(share: float) -> Markup:
     length = _BAR * min(max(share, 0.0), 1.0)
     marks = (
         box(0, 0, _BAR, 12, "track", radius=6),
-        element("rect", x=0, y=0, width=f"{length:.1f}", height=12, rx=6, class_="s1 sure-length"),
+        mark("rect", x=0, y=0, width=f"{length:.1f}", height=12, rx=6, class_="s1 sure-length"),
         box(0, 0, _BAR / 2, 12, "s5", radius=6),
         rule(_BAR / 2, -3, _BAR / 2, 15, "mark"),
     )
@@ -103,13 +115,11 @@ def sure_bar(share: float) -> Markup:
 def people_bar(people: dict[str, int]) -> Markup:
     """How many people are in which state, one beside the other; the numbers stand in a table below."""
     total = max(sum(people.values()), 1)
-    marks: list[Child] = [box(0, 0, _BAR, 20, "track", radius=3)]
+    marks: list[Markup] = [box(0, 0, _BAR, 20, "track", radius=3)]
     x = 0.0
     for state, colour in STATE_COLOURS.items():
         width = _BAR * people.get(state, 0) / total
-        marks.append(
-            element("rect", x=f"{x:.2f}", y=0, width=f"{width:.2f}", height=20, class_=colour, data_state=state)
-        )
+        marks.append(mark("rect", x=f"{x:.2f}", y=0, width=f"{width:.2f}", height=20, class_=colour, data_state=state))
         x += width
     return _bare(marks, height=20.0)
 
@@ -139,7 +149,7 @@ def _estimate_drawing(w: Writing, estimate: float, half_width: float, bounds: Se
     low, high = bounds
     scale = Scale(low, high, 16.0, width - 16.0)
     at = scale(min(max(estimate, low), high))
-    marks: list[Child] = [*axis_x(scale, 44.0, "", wanted=6, write=w.number)]
+    marks: list[Markup] = [*axis_x(scale, 44.0, "", wanted=6, write=w.number)]
     if math.isfinite(half_width):
         start, end = (scale(min(max(estimate + sign * half_width, low), high)) for sign in (-1, 1))
         marks.append(box(start, 18, end - start, 14, "band2", radius=7))
@@ -147,9 +157,9 @@ def _estimate_drawing(w: Writing, estimate: float, half_width: float, bounds: Se
     return Drawing(width=width, height=66.0, marks=tuple(marks))
 
 
-def _bare(marks: Sequence[Child], *, height: float) -> Markup:
+def _bare(marks: Sequence[Markup], *, height: float) -> Markup:
     """A picture whose numbers stand beside it, so that a reader need not be told twice."""
-    drawn = element(
+    drawn = mark(
         "svg",
         *marks,
         class_="chart bar",

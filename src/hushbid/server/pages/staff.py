@@ -239,5 +239,5 @@ def _whole(text: str | None) -> int:
     if text is None:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise InputError("after must be a whole number.")
+        raise InputError("after must be a whole number.", field="after")
     return int(text)

@@ -26,11 +26,11 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import NotAllowed
+from hushbid.report.rendering import environment
 from hushbid.server.api.callers import cookie_session
 from hushbid.server.api.shell import Shell, shell_of
 from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX, NoEntry
 from hushbid.server.domain.views import Principal, Session
-from hushbid.server.pages.rendering import HTML, environment
 from hushbid.server.pages.static_files import address
 from hushbid.server.pages.texts import Texts, languages, negotiated
 from hushbid.server.pages.writing import Writing
@@ -100,7 +100,7 @@ class Visit:
     def page(self, template: str, *, status: int = 200, here: str | None = None, **values: Any) -> Response:
         """A page. ``here`` is where it can be read again, if not at the address that was asked for."""
         shown = (
-            environment()
+            environment("hushbid.server.pages")
             .get_template(template)
             .render(
                 t=self.texts,
@@ -113,7 +113,7 @@ class Visit:
                 **values,
             )
         )
-        return self.finished(Response(shown, status_code=status, media_type=HTML))
+        return self.finished(Response(shown, status_code=status, media_type="text/html"))
 
     def go(self, path: str) -> Response:
         """Send the browser to another page, so that reloading it repeats nothing."""

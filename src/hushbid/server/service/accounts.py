@@ -43,14 +43,14 @@ def checked_name(name: object) -> str:
 def password_hash(password: object) -> str:
     """What is stored of a password."""
     if not isinstance(password, str) or not LEAST_PASSWORD <= len(password) <= _MOST_PASSWORD:
-        raise InputError(f"password must have {LEAST_PASSWORD} to {_MOST_PASSWORD} characters.")
+        raise InputError(f"password must have {LEAST_PASSWORD} to {_MOST_PASSWORD} characters.", field="password")
     return _hasher.hash(password.encode("utf-8", "surrogatepass"))
 
 
 def create_user(tx: Transaction, *, name: str, role: Role, password: str) -> Principal:
     """Store a user; ``password`` is hashed already."""
     if role not in _ROLES:
-        raise InputError(f"role must be analyst or auditor, got {role!r}.")
+        raise InputError(f"role must be analyst or auditor, got {role!r}.", field="role")
     if accounts.user_named(tx.connection, name) is not None:
         raise Conflict(f"There is a user {name!r} already.")
     user_id = new_id("u")

@@ -78,7 +78,9 @@ def opened(context: Context, campaign: Campaign, participant: Participant) -> fl
 def _checked_nonce(nonce: object) -> str:
     """What is stored of a nonce."""
     if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
-        raise InputError("nonce must be 32 hexadecimal digits 0-9 and a-f, drawn at random for this delivery.")
+        raise InputError(
+            "nonce must be 32 hexadecimal digits 0-9 and a-f, drawn at random for this delivery.", field="nonce"
+        )
     return hashed(nonce)
 
 
@@ -106,13 +108,13 @@ def _checked_value(campaign: Campaign, given: object) -> float:
 def _checked_message(participant: Participant, given: object) -> PrivatizedValue:
     assert participant.promised is not None
     if not isinstance(given, (Mapping, PrivatizedValue)):
-        raise DataError("message must be one made by privatize: the value itself must not be sent.")
+        raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
     try:
         message = PrivatizedValue.from_dict(given.to_dict() if isinstance(given, PrivatizedValue) else given)
     except InputError as problem:
-        raise DataError(f"message cannot be read: {problem}") from None
+        raise DataError(f"message cannot be read: {problem}", field="message") from None
     if message.epsilon != as_ratio(participant.promised):
-        raise DataError("message must be made with exactly the privacy loss that was promised.")
+        raise DataError("message must be made with exactly the privacy loss that was promised.", field="message")
     if message.grid_bits != grid_bits(participant.promised):
-        raise DataError(f"message must be on the grid of {grid_bits(participant.promised)} bits.")
+        raise DataError(f"message must be on the grid of {grid_bits(participant.promised)} bits.", field="message")
     return message

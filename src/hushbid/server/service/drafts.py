@@ -66,7 +66,8 @@ def invite(
     if people is None and context.privacy_cap is not None:
         raise InputError(
             "people must be given by their ids on a server with a privacy cap: somebody without a name could take part"
-            " any number of times."
+            " any number of times.",
+            field="people",
         )
     persons: Mapping[str, str] = {}
     # people by id: known across campaigns, so that losses add up
@@ -129,7 +130,8 @@ def may_open(campaign: Campaign, groups: Sequence[str | None], privacy_cap: floa
     if privacy_cap is not None and settings.max_privacy_loss > privacy_cap:
         raise Conflict(
             f"max_privacy_loss must not exceed the server's privacy cap of {privacy_cap:g}, got"
-            f" {settings.max_privacy_loss:g}."
+            f" {settings.max_privacy_loss:g}.",
+            field="max_privacy_loss",
         )
 
 
@@ -223,7 +225,7 @@ def _named(
         raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {before} are invited, got {size} more.")
     if people is None:
         if campaign.settings.groups:
-            raise InputError("people must be given with their groups, because the prior has groups.")
+            raise InputError("people must be given with their groups, because the prior has groups.", field="people")
         return [(numbered_label(place), None) for place in range(before + 1, before + size + 1)]
     found = []
     for row, person in enumerate(people):

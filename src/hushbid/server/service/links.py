@@ -32,7 +32,9 @@ def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
     So a device whose answer got lost asks again, and somebody else with the same link but another secret is refused.
     """
     if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
-        raise InputError(f"secret must be {SECRET_PREFIX} and {SECRET_LETTERS} random letters of base64url.")
+        raise InputError(
+            f"secret must be {SECRET_PREFIX} and {SECRET_LETTERS} random letters of base64url.", field="secret"
+        )
     mine, found = hashed(secret), links.of_token(tx.connection, link)
     if found.ended_at is not None:
         raise NoEntry(why_ended(found.ended_by, used=found.secret is not None), found.ended_at)
@@ -41,7 +43,7 @@ def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
     # first use: the link is tied to this device's secret
     if found.secret is None:
         if links.is_secret(tx.connection, mine):
-            raise InputError("secret must be drawn anew for every link.")
+            raise InputError("secret must be drawn anew for every link.", field="secret")
         if found.made_by == "herself":
             _require_no_receipts_being_made(campaign)
             event = events.append(tx, campaign.id, "own-link-used", {"participant": participant.id})

@@ -100,11 +100,11 @@ def acting(tx: Transaction, secret: str) -> tuple[Campaign, Participant]:
 def _checked(campaign: Campaign, participant: Participant, sensitivity: object) -> float:
     lowest = campaign.settings.prior_of(participant.group_name).smallest_report
     if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)):
-        raise ReportError(f"sensitivity must be a number from {lowest:g} up.")
+        raise ReportError(f"sensitivity must be a number from {lowest:g} up.", field="sensitivity")
     try:
         value = float(sensitivity) + 0.0
     except OverflowError:
         value = math.inf
     if not lowest <= value < math.inf:
-        raise ReportError(f"sensitivity must be a finite number from {lowest:g} up.")
+        raise ReportError(f"sensitivity must be a finite number from {lowest:g} up.", field="sensitivity")
     return value

@@ -100,7 +100,10 @@ class Service:
     ) -> None:
         """``least_people`` may be lower for people who do not exist: figures of few tell what they reported."""
         if privacy_cap is not None and not (0.0 < privacy_cap < _MOST_CAP or privacy_cap == math.inf):
-            raise InputError(f"privacy_cap must be positive and below a million, or inf for none, got {privacy_cap}.")
+            raise InputError(
+                f"privacy_cap must be positive and below a million, or inf for none, got {privacy_cap}.",
+                field="privacy_cap",
+            )
         self.home = home
         self.clock = clock
         self._database = database
@@ -235,7 +238,7 @@ class Service:
         """What a campaign may cost: for so many people, or for people of these groups."""
         size = people if isinstance(people, int) else len(people)
         if not 1 <= size <= MOST_PEOPLE:
-            raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.")
+            raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.", field="people")
         groups: list[str | None] = [None] * size if isinstance(people, int) else list(people)
         return forecast.preview(settings, groups, self._effort)
 
@@ -587,7 +590,7 @@ def _require_staff(who: Principal) -> None:
 
 def _checked_limit(limit: int) -> int:
     if type(limit) is not int or not 1 <= limit <= MOST_ON_A_PAGE:
-        raise InputError(f"limit must be a whole number from 1 to {MOST_ON_A_PAGE}, got {limit!r}.")
+        raise InputError(f"limit must be a whole number from 1 to {MOST_ON_A_PAGE}, got {limit!r}.", field="limit")
     return limit
 
 
@@ -595,12 +598,12 @@ def _number(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
-        raise InputError("cursor must be one that an earlier page gave.")
+        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
     return int(cursor)
 
 
 def _two(cursor: str) -> tuple[str, str]:
     first, comma, second = cursor.partition(",")
     if not comma or not cursor.isascii() or not cursor.isprintable() or len(cursor) > 200:
-        raise InputError("cursor must be one that an earlier page gave.")
+        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
     return first, second

@@ -184,13 +184,15 @@ def _checked(url: str | URL) -> URL:
     try:
         found = make_url(url)
     except ArgumentError:
-        raise InputError("database must be an address such as postgresql://user@host/name.") from None
+        raise InputError("database must be an address such as postgresql://user@host/name.", field="database") from None
     if found.get_backend_name() == "sqlite":
         if not found.database or found.database == ":memory:":
-            raise InputError("database must be a file: nothing may be forgotten.")
+            raise InputError("database must be a file: nothing may be forgotten.", field="database")
         return found.set(drivername="sqlite")
     if found.get_backend_name() != "postgresql":
-        raise InputError(f"database must be PostgreSQL or an SQLite file, got {found.get_backend_name()!r}.")
+        raise InputError(
+            f"database must be PostgreSQL or an SQLite file, got {found.get_backend_name()!r}.", field="database"
+        )
     return found.set(drivername="postgresql+psycopg")
 
 

@@ -1,0 +1,140 @@
+"""Nondecreasing functions known at many points and computable in between, and where to place the points."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from hushbid.arrays import FloatArray, IndexArray
+from hushbid.priors.root_finding import solve_increasing
+
+_STEP = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class IncreasingTable:
+    """Ascending ``points``, the nondecreasing ``costs`` there, and the ``function`` that is evaluated between them.
+
+    Between two points the function's values are clipped to the costs at those points, so where these are equal the
+    result is constant, whatever the function says there.
+    """
+
+    function: Callable[[FloatArray], FloatArray]
+    points: FloatArray
+    costs: FloatArray
+
+    def __call__(self, c: FloatArray) -> FloatArray:
+        """The cost at each ``c`` between the first and the last point, never decreasing in c.
+
+        Neighbouring floats could come out in the wrong order by an ulp or more. So the function is evaluated on a
+        lattice whose steps raise the cost by about 1e-12 of itself: more than the noise, too little to matter.
+        """
+        cell = self._cell(self.points, c)
+        start, end = self.points[cell], self.points[cell + 1]
+        steps = self._steps[cell]
+        # down to the lattice of the cell
+        share = np.floor((c - start) / (end - start) * steps) / steps
+        on_lattice = np.clip(start + share * (end - start), start, c)
+        below, above = self.costs[cell], self.costs[cell + 1]
+        # flat cells and ends have their tabulated cost
+        result = np.where(c >= self.points[-1], self.costs[-1], below)
+        rising = (below < above) & (start < c) & (c < self.points[-1])
+        result[rising] = np.clip(self.function(on_lattice[rising]), below[rising], above[rising])
+        return result
+
+    @cached_property
+    def _steps(self) -> FloatArray:
+        with np.errstate(all="ignore"):
+            growth = self.costs[1:] / self.costs[:-1] - 1.0
+        return np.where(np.isfinite(growth), np.maximum(np.ceil(growth / _STEP), 1.0), 1.0 / _STEP)
+
+    def inverse(self, x: FloatArray) -> FloatArray:
+        """The largest c with a cost of at most ``x``; the first point if there is none."""
+        found = np.searchsorted(self.costs, x, side="right") - 1
+        answer = self.points[np.maximum(found, 0)]
+        # between two points the function decides
+        open_rows = np.flatnonzero((found >= 0) & (found < self.points.size - 1) & (self.costs[found] < x))
+        if open_rows.size:
+            answer[open_rows] = self._solve(found[open_rows], x[open_rows])
+        return answer
+
+    def _solve(self, cell: IndexArray, x: FloatArray) -> FloatArray:
+        below, above = self.costs[cell], self.costs[cell + 1]
+        return solve_increasing(
+            lambda rows, c: np.clip(self.function(c), below[rows], above[rows]) - x[rows],
+            self.points[cell],
+            self.points[cell + 1],
+            at_left=below - x,
+            at_right=above - x,
+        )
+
+    @staticmethod
+    def _cell(edges: FloatArray, c: FloatArray) -> IndexArray:
+        return np.clip(np.searchsorted(edges, c, side="right") - 1, 0, edges.size - 2)
+
+
+_LEVELS = np.concatenate(
+    [
+        np.logspace(-300, -3, 595),
+        np.linspace(0.001, 0.999, 1500)[1:-1],
+        1.0 - np.logspace(-3, -15.6, 254),
+    ]
+)
+_STRAIGHT = np.linspace(0.0, 1.0, 258)[1:-1]
+_HALVINGS = 0.5 ** np.arange(1.0, 61.0)
+_TAIL_POINTS = 1000
+_SMALLEST = 1e-300
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+class Curve(Protocol):
+    """What a grid needs to know about a prior."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [low, high]."""
+        ...
+
+    def _quantile(self, q: FloatArray) -> FloatArray: ...
+
+    def _raw_virtual_cost(self, c: FloatArray) -> FloatArray: ...
+
+
+def grid_points(prior: Curve, *, every: int = 1) -> FloatArray:
+    """Ascending points of the support, from its low end to its high end or to where the virtual cost overflows.
+
+    ``every`` > 1 takes fewer quantiles, for priors whose quantiles are expensive.
+    """
+    low, high = prior.support
+    with np.errstate(all="ignore"):
+        # even quantiles, finer in both tails
+        body = prior._quantile(_LEVELS[::every])
+        body = np.unique(body[(body > low) & (body < high) & np.isfinite(body)])
+        if body.size == 0:
+            body = np.array([low + 0.5 * (high - low) if high < np.inf else 2.0 * low + 1.0])
+        first, last = float(body[0]), float(body[-1])
+        # even steps too, for densities with gaps, and halvings towards the low end
+        pieces = [np.array([low]), body, first + (last - first) * _STRAIGHT, low + (first - low) * _HALVINGS]
+        if low == 0.0 and first > _SMALLEST:
+            pieces.append(np.geomspace(_SMALLEST, first, 64))
+        # to the high end, or to where the virtual cost overflows
+        if high < np.inf:
+            pieces += [np.array([high]), high - (high - last) * _HALVINGS, last + (high - last) * _STRAIGHT]
+        else:
+            pieces.append(_tail(prior, low, last))
+    points = np.unique(np.concatenate(pieces))
+    # floats below the smallest normal ones have too few digits to tell a rise from a fall
+    return np.asarray(points[(points == low) | (points >= max(low, _SMALLEST)) & (points <= high)])
+
+
+def _tail(prior: Curve, low: float, last: float) -> FloatArray:
+    """From the last quantile that floats can name to where the virtual cost overflows, in growing steps."""
+    start = max(last - low, _SMALLEST)
+    # doubling, to find the end
+    reach = start * 2.0 ** np.arange(1.0, 1100.0)
+    reach = reach[low + reach < _LARGEST]
+    infinite = prior._raw_virtual_cost(low + reach) == np.inf
+    end = reach[np.argmax(infinite)] if np.any(infinite) else _LARGEST - low
+    return np.append(low + np.geomspace(start, end, _TAIL_POINTS), _LARGEST)

@@ -1,0 +1,206 @@
+"""Every assumption that the numbers of a report rest on, in words, and what follows where one does not hold."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushbid.mechanism import Market
+from hushbid.priors import Empirical, Grouped, Prior
+from hushbid.report.material import Material
+from hushbid.wording import at_most, four_digits, number
+
+ANCHOR, TITLE = "assumptions", "Assumptions"
+
+_LONGEST_PRIOR = 60
+_MOST_PRIORS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something the numbers rest on."""
+
+    title: str
+    """In a few words."""
+
+    text: str
+    """In full."""
+
+    if_wrong: str
+    """What follows if it does not hold."""
+
+
+def facts_of(material: Material) -> tuple[Assumption, ...]:
+    """What has to be believed about this campaign."""
+    return assumptions_of(
+        material.outcome.market,
+        people=material.outcome.reports.size,
+        prior_from_participants=material.prior_from_participants,
+        account_kept=material.settlement is not None,
+    )
+
+
+def prior_words(prior: Prior | Grouped) -> str:
+    """A prior as a reader can see it. One made of a sample is described: its values are people's."""
+    if isinstance(prior, Grouped):
+        parts = [f"{name}: {prior_words(one)}" for name, one, _ in prior.groups[:_MOST_PRIORS]]
+        more = len(prior.groups) - _MOST_PRIORS
+        return "one per group (" + "; ".join(parts) + (f"; and {more} more" if more > 0 else "") + ")"
+    if isinstance(prior, Empirical):
+        return f"the distribution of a sample with {prior.values.size:,} distinct values"
+    text = four_digits(prior.to_text())
+    short = len(text) <= _LONGEST_PRIOR and "empirical" not in text
+    return text if short else f"a {prior.family} distribution, stated in full in the record"
+
+
+def assumptions_of(
+    market: Market, *, people: int, prior_from_participants: bool, account_kept: bool = False
+) -> tuple[Assumption, ...]:
+    """What has to be believed about this market, in the order in which it matters."""
+    account = (
+        "The server keeps an account of them over its campaigns, for people who were invited under an id."
+        if account_kept
+        else "No account is kept across campaigns."
+    )
+    return (
+        _trust(market),
+        _range(market),
+        _variance(market),
+        Assumption(
+            title="Independent people",
+            text="One person's datum says nothing about another's, and each person appears once.",
+            if_wrong="The interval is too narrow, and relatives, or two rows of one person, lose the sum of their ε.",
+        ),
+        Assumption(
+            title="Prices unrelated to data",
+            text="What people ask for privacy is not related to what their data say.",
+            if_wrong=(
+                "The estimate leans towards those who ask little; another section says how strong the relation would"
+                " have to be. And who was bought from tells something about data, which ε does not cover."
+            ),
+        ),
+        Assumption(
+            title="Data cannot be faked, prices can",
+            text="People deliver their true datum. They may report any price for privacy, and are expected to try.",
+            if_wrong="False data bias the estimate; nothing here would notice.",
+        ),
+        _prior(market, prior_from_participants),
+        Assumption(
+            title="Cost proportional to privacy loss",
+            text="A privacy loss of ε costs a person her sensitivity times ε, in money, and nothing else.",
+            if_wrong="Payments no longer match what people mind, and the truth may no longer be their best report.",
+        ),
+        Assumption(
+            title="Everybody reports alone",
+            text="Nobody can report under several names, and people do not agree on reports among themselves.",
+            if_wrong="Truth is each person's best report, whatever the others do; for a group together it need not be.",
+        ),
+        _weights(market, people),
+        Assumption(
+            title="One release",
+            text="The estimate is drawn once, and nothing else is computed from the same data.",
+            if_wrong=f"Losses add up: two releases of a datum at ε cost 2 ε. {account}",
+        ),
+        Assumption(
+            title="Good randomness",
+            text="The operating system's random numbers cannot be predicted, and nobody outside can time the release.",
+            if_wrong="Whoever can predict the noise can subtract it.",
+        ),
+        Assumption(
+            title="Reports stay confidential",
+            text=(
+                "ε limits what the estimate tells about data. It does not protect the reported prices: a person's"
+                " payment and privacy loss reveal what she reported, so only she and whoever runs or audits the"
+                " campaign may see them."
+            ),
+            if_wrong="Whoever sees decisions learns reported prices, and whatever those tell about data.",
+        ),
+    )
+
+
+def _trust(market: Market) -> Assumption:
+    if market.setting == "central":
+        return Assumption(
+            title="The operator is trusted with the data",
+            text=(
+                "In the central setting the operator sees the data and adds noise once, to the weighted sum. ε protects"
+                " against everybody who sees the estimate, not against the operator."
+            ),
+            if_wrong="An operator who keeps, sells or loses the data breaks no promise that this report can check.",
+        )
+    return Assumption(
+        title="Nobody is trusted with the data",
+        text=(
+            "In the local setting every person's device adds noise before anything leaves it. ε protects against"
+            " everybody, the operator included."
+        ),
+        if_wrong="A device that sends the datum without noise protects nothing; each person must trust her own.",
+    )
+
+
+def _range(market: Market) -> Assumption:
+    low, high = (number(bound, 6) for bound in market.bounds)
+    return Assumption(
+        title="A range chosen in advance",
+        text=f"Data lie between {low} and {high}. The range was chosen without looking at them; values outside count as"
+        " the nearer end.",
+        if_wrong="A range set from the data leaks them; values outside it pull the estimate towards the range.",
+    )
+
+
+def _variance(market: Market) -> Assumption:
+    if market.variance is None:
+        return Assumption(
+            title="The variance is the worst case",
+            text="None was declared, so the largest that the range allows is used: a quarter of its squared width.",
+            if_wrong="It cannot be wrong; if data vary less, the interval is wider than it need be.",
+        )
+    declared = np.asarray(market.variance, dtype=float)
+    said = (
+        f"is at most {number(at_most(float(declared), 4), 4)}" if declared.ndim == 0 else "is declared for each person"
+    )
+    weighted = bool(np.any(np.asarray(market.user_weight) > 0))
+    return Assumption(
+        title="A declared variance",
+        text=f"The variance of the data around their mean {said} (standard deviation"
+        f" {number(float(np.sqrt(declared.mean())), 4)}). It was declared, never computed from the data.",
+        if_wrong="A larger one makes the interval too narrow"
+        + (", and lying or staying out may pay." if weighted else "; payments and privacy are not affected."),
+    )
+
+
+def _prior(market: Market, from_participants: bool) -> Assumption:
+    text = f"Sensitivities are independent draws from a known distribution ({prior_words(market.prior)})."
+    if from_participants:
+        return Assumption(
+            title="A prior fitted on participants",
+            text=text + " It was fitted on people who also report in this campaign, against the rules.",
+            if_wrong="It is wrong already: a person's report moved her own price, so the truth need not pay best.",
+        )
+    return Assumption(
+        title="A prior from elsewhere",
+        text=text + " It was fixed before anybody reported, from other people than those who reported.",
+        if_wrong=(
+            "A distribution that is merely inaccurate makes the purchase dearer than need be; truth stays everybody's"
+            " best report. One estimated from these very reports would destroy that."
+        ),
+    )
+
+
+def _weights(market: Market, people: int) -> Assumption:
+    weight = np.broadcast_to(np.asarray(market.user_weight, dtype=float), (people,))
+    buyer = number(market.buyer_weight, 4)
+    if not weight.any():
+        return Assumption(
+            title="What accuracy is worth",
+            text=f"One unit of squared error costs the buyer {buyer} in money. People themselves do not care about the"
+            " estimate, so nobody ever pays.",
+            if_wrong="Another worth would have bought another accuracy. Truthfulness and privacy do not depend on it.",
+        )
+    said = number(float(weight[0]), 4) if np.all(weight == weight[0]) else "a declared amount"
+    outside = "only her own datum" if market.outside_option == "own_data" else "the estimate that is made without her"
+    return Assumption(
+        title="What accuracy is worth",
+        text=f"One unit of squared error costs the buyer {buyer} and each person {said} in money. Who stays out has"
+        f" {outside}. So a person may owe money for an estimate she values.",
+        if_wrong="If people value the estimate differently, the truth need not be their best report, nor joining.",
+    )

@@ -1,0 +1,234 @@
+"""Audit results as lines of a report: what was tried, on how many samples, and what could have been found.
+
+"No fault found" is never "proved": the line always says how likely the audit would have caught a build that adds only
+0.7 times the noise it should, and below `ENOUGH_POWER` the verdict is "weak". Rows and promises are not named: a report
+does not say who was attacked.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
+from hushbid.audit.privacy import TOO_LITTLE_NOISE
+from hushbid.errors import InputError
+from hushbid.mechanism import Outcome
+from hushbid.report.material import Material, noise_share, planned_error
+from hushbid.report.rendering import plain
+from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
+from hushbid.wording import NBSP, at_least, at_most, level_text, number, percent
+
+ANCHOR, TITLE = "audits", "Audits"
+
+ENOUGH_POWER = 0.8
+"""An audit that would miss a planted fault more often than one time in five is called weak."""
+
+_PLANTED = f"a build that adds only {TOO_LITTLE_NOISE} times the noise it should"
+_ACCURACY_TOLERANCE = 5.0
+_WRONG_PAYMENTS = 0.1
+_ROWS = re.compile(r"\b(?:rows? \d+(?:, \d+)*(?: and \d+(?: more)?)?|user \d+|person \d+)", flags=re.IGNORECASE)
+_COUNTS = ("samples", "repetitions", "deviations", "misreports", "trials", "checks")
+
+Verdict = Literal["failed", "clear", "weak"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLine:
+    """One attack on our own claims, and what came of it."""
+
+    title: str
+    """What was attacked."""
+
+    verdict: Verdict
+    """"failed" is proof; "clear" is not; "weak" means that a fault could easily have been missed."""
+
+    finding: str
+    """What was found, in a sentence."""
+
+    samples: str
+    """How many samples of what."""
+
+    power: float | None
+    """How likely the planted fault would have been found; None if not known."""
+
+    power_against: str
+    """Which planted fault."""
+
+    bar: tuple[float, float] | None = None
+    """Privacy audits: the loss that was proved and the one promised, in units of the promise, to be drawn."""
+
+
+def facts_of(material: Material) -> tuple[AuditLine, ...]:
+    """The audits in words, failures first."""
+    share, people = noise_share(material.error), material.outcome.reports.size
+    return audit_lines(material.audits, noise_share=share, people=people)
+
+
+def audit_lines(audits: Iterable[object], *, noise_share: float, people: int | None = None) -> tuple[AuditLine, ...]:
+    """One line per audit result; failures first. ``people``, if known, is how many reported."""
+    lines = [_line(audit, noise_share, people) for audit in audits]
+    return tuple(sorted(lines, key=lambda line: ("failed", "weak", "clear").index(line.verdict)))
+
+
+def lines_of(audits: Iterable[object], outcome: Outcome) -> tuple[AuditLine, ...]:
+    """Audits of an outcome in words, failures first."""
+    return audit_lines(audits, noise_share=noise_share(planned_error(outcome)), people=outcome.reports.size)
+
+
+def _line(audit: Any, noise_share: float, people: int | None) -> AuditLine:
+    if isinstance(audit, AuditLine):
+        return audit
+    if isinstance(audit, PrivacyAudit):
+        return _privacy(audit)
+    if isinstance(audit, AccuracyCheck):
+        return _accuracy(audit, noise_share)
+    if isinstance(audit, IncentiveReport):
+        return _incentives(audit, people)
+    if isinstance(getattr(audit, "rejected", None), bool):
+        return _other(audit)
+    raise InputError(
+        f"audits must be results of hushbid.audit or AuditLine, got {type(audit).__name__}.", field="audits"
+    )
+
+
+def _verdict(rejected: bool, power: float | None) -> Verdict:
+    if rejected:
+        return "failed"
+    return "weak" if power is not None and power < ENOUGH_POWER else "clear"
+
+
+def _privacy(audit: PrivacyAudit) -> AuditLine:
+    """In units of the promise: the promise itself is one person's number."""
+    proved, sure = audit.lower_bound / audit.promised, f"{100 * audit.confidence:.7g}{NBSP}%"
+    if audit.loss_rejected:
+        finding = (
+            f"The promise is broken: the person attacked certainly loses at least {number(at_least(proved, 3))} times"
+            " the ε that she was promised."
+        )
+    elif audit.fit_rejected:
+        finding = (
+            "The noise is not what it should be: it does not fit the Laplace distribution of the promised scale"
+            f" (p = {number(audit.fit_p_value or 0.0, 2)}). The attack could prove a loss of {percent(proved)} of the ε"
+            " that was promised."
+        )
+    else:
+        finding = f"The attack could prove a loss of {percent(proved)} of the ε that was promised, and no more."
+        if audit.fit_p_value is not None:
+            finding += f" The noise fits its distribution (p = {number(audit.fit_p_value, 2)})."
+    return AuditLine(
+        title="Privacy: can the output tell one person's datum?",
+        verdict=_verdict(audit.rejected, audit.power),
+        finding=finding,
+        samples=f"{audit.samples:,} outputs on each of 4 made-up data sets, at {sure} confidence",
+        power=audit.power,
+        power_against=_PLANTED,
+        bar=(proved, 1.0),
+    )
+
+
+def _accuracy(audit: AccuracyCheck, noise_share: float) -> AuditLine:
+    power = _accuracy_power(audit, noise_share)
+    word = "differs from" if audit.rejected else "agrees with"
+    return AuditLine(
+        title="Accuracy: are error and interval as stated?",
+        verdict=_verdict(audit.rejected, power),
+        finding=(
+            f"The simulated squared error, {number(audit.simulated_mse, 4)} ± {number(audit.mse_uncertainty, 2)},"
+            f" {word} the stated {number(audit.formula_mse, 4)}. Intervals meant to hold the mean at least"
+            f" {level_text(audit.level)} of the time did so {percent(audit.coverage, 3)} of the time."
+        ),
+        samples=f"{audit.repetitions:,} simulated campaigns on made-up data",
+        power=power,
+        power_against=_PLANTED,
+    )
+
+
+def _accuracy_power(audit: AccuracyCheck, noise_share: float) -> float | None:
+    """How likely too little noise would show as too small an error, by the normal approximation."""
+    if not audit.mse_uncertainty > 0.0:
+        return None
+    missing = (1.0 - TOO_LITTLE_NOISE**2) * noise_share
+    distance = missing * audit.formula_mse / (audit.mse_uncertainty * (1.0 - missing))
+    return 0.5 * math.erfc((_ACCURACY_TOLERANCE - distance) / math.sqrt(2.0))
+
+
+def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
+    """The check runs the mechanism again, without chance; only who is put to the test is drawn by lot."""
+    if audit.violations:
+        finding = " ".join(_ROWS.sub("one row", plain(violation)) for violation in audit.violations)
+    else:
+        finding = (
+            f"No misreport that was tried gained more than {number(at_most(max(audit.largest_gain, 0.0)), 2)}"
+            f" ({number(at_most(audit.stated_error), 2)} is stated), joining never cost anything, no privacy loss rose"
+            f" with a report, and payments agree with what the privacy losses imply."
+        )
+    everybody = people is not None and audit.people >= people
+    who = "one person" if audit.people == 1 else f"{audit.people:,} people"
+    by_lot = "" if everybody else " drawn by lot"
+    power = 1.0 if everybody else 1.0 - (1.0 - _WRONG_PAYMENTS) ** audit.people
+    return AuditLine(
+        title="Incentives: does anybody gain by not telling the truth?",
+        verdict=_verdict(not audit.passed, power),
+        finding=finding,
+        samples=f"{audit.reports_tried:,} reports tried, for {who}{by_lot}",
+        power=power,
+        power_against=(
+            f"a mistake of more than {number(at_most(audit.payment_resolution), 2)} in one payment out of"
+            f" {round(1 / _WRONG_PAYMENTS)}"
+        ),
+    )
+
+
+def _other(audit: Any) -> AuditLine:
+    """Any result that says whether it was ``rejected`` and explains itself as text."""
+    power = getattr(audit, "power", None)
+    power = float(power) if isinstance(power, (int, float)) and not isinstance(power, bool) else None
+    kind = type(audit).__name__.lower()
+    title = "Incentives: does anybody gain by not telling the truth?" if "incentive" in kind else "Another audit"
+    counts = [(name, getattr(audit, name, None)) for name in _COUNTS]
+    told = [
+        f"{value:,}{NBSP}{name}" for name, value in counts if isinstance(value, int) and not isinstance(value, bool)
+    ]
+    return AuditLine(
+        title=title,
+        verdict=_verdict(bool(audit.rejected), power),
+        finding=_ROWS.sub("somebody", plain(audit)),
+        samples=", ".join(told) or "not stated",
+        power=power,
+        power_against=plain(getattr(audit, "power_against", "")) or "the fault it was planted with",
+    )
+
+
+def chart(lines: Sequence[AuditLine]) -> Chart | None:
+    """What each attack on privacy proved to be lost, against what was promised; None if there was no such attack."""
+    bars = [(line.bar, line.verdict) for line in lines if line.bar is not None]
+    if not bars:
+        return None
+    listed = "; ".join(f"proved {number(found)} times what was promised" for (found, _), _ in bars)
+    return Chart(
+        name="audits",
+        title="Privacy loss that the attack could prove, against the promise",
+        description=f"For each privacy audit: {listed}.",
+        draw=lambda width: _bars(bars, width),
+    )
+
+
+def _bars(bars: Sequence[tuple[tuple[float, float], Verdict]], width: float) -> Drawing:
+    scale = round_scale([value for bar, _ in bars for value in bar], 4, width - 12, wanted=4 if width == NARROW else 7)
+    bottom = 30.0 + 40.0 * len(bars)
+    marks = axis_x(scale, bottom, "in units of the ε that was promised", wanted=4 if width == NARROW else 7, top=22)
+    for place, ((found, promised), verdict) in enumerate(bars):
+        y = 30.0 + 40.0 * place
+        marks += [
+            box(scale(0), y + 8, scale(found) - scale(0), 18, "bad" if verdict == "failed" else "s1", radius=2),
+            rule(scale(promised), y, scale(promised), y + 34, "promise"),
+        ]
+        words = f"proved {number(found, 2)}"
+        if min(scale(found), scale(promised)) > text_width(words) + 20:
+            marks.append(label(scale(0) + 9, y + 22, words, "on-s1 strong"))
+    end = scale(bars[0][0][1])
+    side = "end" if end > width / 2 else "start"
+    marks.append(label(end, 16, "promised: no more than this", "quiet", anchor=side))
+    return Drawing(width=width, height=bottom + 46, marks=tuple(marks))

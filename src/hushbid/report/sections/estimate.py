@@ -1,0 +1,174 @@
+"""The estimate with its interval, and where the uncertainty comes from."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from hushbid.report.material import Material, noise_share
+from hushbid.report.suppression import SMALLEST_CHART, coarse, too_few
+from hushbid.report.svg import (
+    NARROW,
+    Chart,
+    Drawing,
+    Part,
+    Scale,
+    Table,
+    area,
+    axis_x,
+    box,
+    divided_bar,
+    dot,
+    label,
+    rule,
+)
+from hushbid.wording import decimals_for, fixed, interval, level_text, number, percent, with_unit
+
+ANCHOR, TITLE = "estimate", "The estimate"
+_BANDS = (0.5, 0.8)
+_ZOOM_BELOW = 0.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateFacts:
+    """The estimate and how far off it may be."""
+
+    value: float | None
+    """The released estimate; None before a release."""
+
+    bounds: tuple[float, float]
+    """The public range of the data."""
+
+    level: float
+    """How sure the interval is."""
+
+    half_width: float
+    """Half the width of the interval at ``level``; infinite if nothing was bought."""
+
+    bands: tuple[tuple[float, float], ...]
+    """Narrower intervals for the picture, as (level, half-width)."""
+
+    standard_error: float
+    """Root mean squared error."""
+
+    noise_share: float
+    """The part of the squared error that is noise added for privacy; the rest comes from asking finitely many."""
+
+    dropped_out: int | None
+    """How many people who were bought from did not deliver; None if some did not, but too few to be counted."""
+
+
+def facts_of(material: Material) -> EstimateFacts:
+    """The estimate, rounded coarsely where few people are behind it."""
+    release, error, bought_from = material.release, material.error, material.outcome.active
+    bands: tuple[tuple[float, float], ...] = ()
+    if error is not None and not too_few(bought_from):
+        bands = tuple((band, error.half_width(band)) for band in _BANDS if band < material.level)
+    missing = 0 if release is None else len(release.dropped_out)
+    return EstimateFacts(
+        value=None if release is None else release.estimate,
+        bounds=material.outcome.market.bounds,
+        level=material.level,
+        half_width=material.half_width,
+        bands=bands,
+        standard_error=math.inf if error is None else coarse(math.sqrt(error.mse), bought_from),
+        noise_share=noise_share(error),
+        dropped_out=None if 0 < missing < SMALLEST_CHART else missing,
+    )
+
+
+def half_width_text(half_width: float) -> str:
+    """Rounded up, so that what is shown still holds."""
+    decimals = decimals_for(half_width)
+    return fixed(math.ceil(half_width * 10.0**decimals) / 10.0**decimals, decimals)
+
+
+def levels(facts: EstimateFacts) -> list[str]:
+    """How sure the nested intervals are, the narrowest first."""
+    return [percent(level) for level, _ in sorted(facts.bands)] + [level_text(facts.level)]
+
+
+def interval_chart(facts: EstimateFacts, *, quantity: str, unit: str) -> Chart:
+    """The estimate on a line with nested intervals; a narrow one is enlarged below the whole range."""
+    assert facts.value is not None
+    value = facts.value
+    text, low, high = interval(value, facts.half_width)
+    rows = [(percent(level), *interval(value, width)[1:]) for level, width in facts.bands]
+    rows += [(level_text(facts.level), low, high), ("Estimate", text, "")]
+    return Chart(
+        name="estimate",
+        title=f"{quantity[:1].upper()}{quantity[1:]}, and how far off the estimate may be",
+        description=(
+            f"A number line. The estimate is {with_unit(text, unit)}; the {level_text(facts.level)} interval goes from"
+            f" {low} to {high}. The public range goes from {number(facts.bounds[0], 6)} to"
+            f" {number(facts.bounds[1], 6)}."
+        ),
+        draw=lambda width: _nested(value, facts, unit, width),
+        table=Table(head=("Confidence", "From", "To"), rows=tuple(rows)),
+    )
+
+
+def _nested(value: float, facts: EstimateFacts, unit: str, width: float) -> Drawing:
+    low, high = facts.bounds
+    edge = 10.0
+    whole = Scale(min(low, value - facts.half_width), max(high, value + facts.half_width), edge, width - edge)
+    zoomed = facts.half_width < _ZOOM_BELOW * (whole.high - whole.low)
+    marks: list[Markup] = []
+    top = 34.0
+    scale = whole
+    if zoomed:
+        scale = Scale(value - 2.0 * facts.half_width, value + 2.0 * facts.half_width, edge, width - edge)
+        marks += _locator(whole, scale, facts)
+        top = 92.0
+    text, _, _ = interval(value, facts.half_width)
+    middle = scale(value)
+    for half, class_ in [(facts.half_width, "band1"), *_named(facts.bands)]:
+        left, right = scale(value - half), scale(value + half)
+        marks.append(box(left, top + 14, max(right - left, 1.5), 28, class_, radius=3))
+    anchor = "middle" if 60 < middle < width - 60 else "start" if middle <= 60 else "end"
+    marks += [
+        rule(middle, top + 6, middle, top + 50, "mark"),
+        dot(middle, top + 28, 6.5, "point"),
+        label(middle, top, with_unit(text, unit), "big", anchor=anchor),
+    ]
+    marks += axis_x(scale, top + 58, unit or "value", wanted=4 if width == NARROW else 8, write=lambda v: number(v, 5))
+    return Drawing(width=width, height=top + 104, marks=tuple(marks))
+
+
+def _named(bands: Sequence[tuple[float, float]]) -> list[tuple[float, str]]:
+    widest_first = sorted(bands, reverse=True)
+    return [(half, f"band{place + 2}") for place, (_, half) in enumerate(widest_first[:2])]
+
+
+def _locator(whole: Scale, scale: Scale, facts: EstimateFacts) -> list[Markup]:
+    """The whole public range as a thin bar, and a lens from the part that is enlarged below it."""
+    low, high = facts.bounds
+    left, right = (min(max(whole(edge), whole.start), whole.end) for edge in (scale.low, scale.high))
+    shape = [(left, 28.0), (right, 28.0), (scale.end, 54.0), (scale.start, 54.0)]
+    return [
+        label(whole.start, 12, f"the public range, {number(low, 5)} to {number(high, 5)}", "quiet"),
+        box(whole(low), 20, whole(high) - whole(low), 8, "track", radius=4),
+        box(left, 20, max(right - left, 3.0), 8, "band3", radius=2),
+        area(shape[:2], [shape[3], shape[2]], "lens"),
+    ]
+
+
+def sources(facts: EstimateFacts) -> list[Part]:
+    """Where the uncertainty comes from."""
+    noise, chance = facts.noise_share, 1.0 - facts.noise_share
+    return [
+        Part("Noise, added for privacy", noise, "s1", percent(noise)),
+        Part("Chance, from asking only some people", chance, "s2", percent(chance)),
+    ]
+
+
+def sources_chart(facts: EstimateFacts) -> Chart:
+    """The squared error, divided."""
+    noise, chance = sources(facts)
+    return Chart(
+        name="uncertainty",
+        title="Where the uncertainty comes from",
+        description=f"Of the squared error, {noise.words} is noise added for privacy and {chance.words} is chance.",
+        draw=lambda width: divided_bar([noise, chance], width),
+    )

@@ -1,0 +1,155 @@
+"""Who gave up how much privacy: the distribution of privacy losses, and the schedule behind it (`schedule`)."""
+
+import math
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from hushbid.disclosure import Release
+from hushbid.mechanism import Outcome
+from hushbid.report.material import Material
+from hushbid.report.sections import schedule
+from hushbid.report.suppression import SMALLEST_CHART, Histogram, coarse, histogram, quantiles, too_few
+from hushbid.report.svg import (
+    NARROW,
+    Chart,
+    Drawing,
+    Scale,
+    Table,
+    axis_x,
+    axis_y,
+    box,
+    label,
+    margin_for,
+    round_scale,
+    rule,
+    text_width,
+)
+from hushbid.wording import NBSP, at_most, count, factor_at_most, number, people, percent
+
+ANCHOR, TITLE = "privacy", "Who gave up how much privacy"
+_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacyFacts:
+    """Who gave up how much."""
+
+    largest: float
+    """Nobody loses more than this (rounded up)."""
+
+    unlimited: int
+    """How many people are promised nothing: an infinite loss."""
+
+    cap: float | None
+    """The cap on everybody's loss."""
+
+    quantiles: tuple[tuple[float, float], ...]
+    """(level, quantile) of the losses of those bought from; empty if they are too few."""
+
+    median: float | None
+    """Of the same; None if they are too few."""
+
+    histogram: Histogram | None
+    """Of the losses of those bought from; None if they are too few."""
+
+    curves: tuple[schedule.Curve, ...]
+    """The schedule; empty if people are too few."""
+
+    withheld: str
+    """Why charts are missing; empty if none is."""
+
+    checked: tuple[int, int, int] | None
+    """For how many people the promise was verified before release: in integers, in fractions, by the sampler.
+
+    None before a release, and where it would tell how many of few did not deliver.
+    """
+
+
+def facts_of(material: Material) -> PrivacyFacts:
+    """The losses of those bought from, as far as enough people are behind them."""
+    outcome = material.outcome
+    losses = outcome.privacy_loss[outcome.privacy_loss > 0.0]
+    finite = losses[losses < math.inf]
+    levels = quantiles(finite, _LEVELS)
+    enough = finite.size >= SMALLEST_CHART
+    return PrivacyFacts(
+        largest=_largest(outcome),
+        unlimited=losses.size - finite.size,
+        cap=outcome.market.max_privacy_loss,
+        quantiles=levels,
+        median=dict(levels).get(0.5),
+        histogram=histogram(finite),
+        curves=schedule.curves_of(outcome, material.menu),
+        withheld=""
+        if enough
+        else f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported.",
+        checked=_checked(material.release),
+    )
+
+
+def _largest(outcome: Outcome) -> float:
+    """What nobody loses more than; where few people are behind it, the cap, or a coarse bound if there is none."""
+    cap = outcome.market.max_privacy_loss
+    if too_few(outcome.active) and cap is not None:
+        return at_most(cap)
+    return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), outcome.active)
+
+
+def _checked(release: Release | None) -> tuple[int, int, int] | None:
+    """For how many people the promise was verified. That may tell how many delivered, so not if few did not."""
+    if release is None or 0 < len(release.dropped_out) < SMALLEST_CHART:
+        return None
+    return release.check.people, release.check.people_in_fractions, release.check.people_mapped
+
+
+def chart(facts: PrivacyFacts, bought_from: int, *, delivered: bool) -> Chart:
+    """How many people lose how much."""
+    assert facts.histogram is not None
+    bars = facts.histogram
+    rows = [
+        (f"{number(first)} to {number(last)}", count(inside))
+        for first, last, inside in zip(bars.edges, bars.edges[1:], bars.counts, strict=False)
+    ]
+    return Chart(
+        name="losses",
+        title=f"Privacy loss {'of' if delivered else 'promised to'} the {people(bought_from)} bought from",
+        description=(
+            f"A histogram. Half of those bought from lose at most {number(at_most(facts.median or 0.0, 3))}; nobody"
+            f" loses more than {number(facts.largest)}."
+        ),
+        draw=lambda width: _histogram(bars, facts.median, facts.cap, width),
+        table=Table(head=("Privacy loss ε", "People"), rows=tuple(rows)),
+    )
+
+
+def _histogram(bars: Histogram, median: float | None, cap: float | None, width: float) -> Drawing:
+    y = round_scale(bars.heights, 240, 34, wanted=4)
+    left = margin_for(y, wanted=4)
+    x = Scale(min(0.0, bars.edges[0]), bars.edges[-1], left, width - 12)
+    marks = axis_y(y, left, width - 12, f"people per {number(bars.width)} of ε", wanted=4)
+    for first, last, height in zip(bars.edges, bars.edges[1:], bars.heights, strict=False):
+        marks.append(box(x(first), y(height), x(last) - x(first), y(0) - y(height), "s1 gap"))
+    if median is not None:
+        marks += _flag(x(median), y, width, f"median {number(median)}", "mark", row=0)
+    if cap is not None and cap <= bars.edges[-1] * (1 + 1e-9):
+        marks += _flag(x(cap), y, width, f"cap {number(cap)}", "dash", row=1)
+    marks += axis_x(x, 240, "privacy loss ε of those bought from", wanted=4 if width == NARROW else 8)
+    return Drawing(width=width, height=286, marks=tuple(marks))
+
+
+def _flag(x: float, y: Scale, width: float, text: str, class_: str, *, row: int) -> list[Markup]:
+    """A vertical line with words at its top, on whichever side there is room, in a row of their own."""
+    fits = x + 6 + text_width(text) < width
+    words = label(x + 6 if fits else x - 6, y.end + 2 + 17 * row, text, "halo", anchor="start" if fits else "end")
+    return [rule(x, y.start, x, y.end - 8, class_), words]
+
+
+def quantile_table(facts: PrivacyFacts) -> Table:
+    """Which part of those bought from loses at most how much."""
+    rows = [
+        (f"{percent(level)} lose at most", number(at_most(value, 3)), f"×{NBSP}{factor_at_most(value)}")
+        for level, value in facts.quantiles
+    ]
+    rows.append(("Nobody loses more than", number(facts.largest), f"×{NBSP}{factor_at_most(facts.largest)}"))
+    return Table(head=("Of those bought from", "ε", "Odds change by at most"), rows=tuple(rows))

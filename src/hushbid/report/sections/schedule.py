@@ -1,0 +1,237 @@
+"""The schedule: privacy loss and payment against what a person reports.
+
+Where people differ by nothing but their reports one curve prices everybody; under a prior for each group there is one
+curve per group. It is evaluated on an even grid, so that it shows no report. Where variances or user weights differ
+from person to person, averages over neighbouring reports take its place.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hushbid.arrays import FloatArray, IndexArray
+from hushbid.mechanism import Menu, Outcome
+from hushbid.money import Currency, currency_words
+from hushbid.priors import Grouped, Prior
+from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART, round_step
+from hushbid.report.svg import (
+    NARROW,
+    Chart,
+    Drawing,
+    Part,
+    Scale,
+    Table,
+    area,
+    axis_x,
+    axis_y,
+    line,
+    margin_for,
+    round_scale,
+)
+from hushbid.wording import number
+
+_STEPS = 100
+_AVERAGES = 24
+_MOST_CURVES = 4
+_TABLE_ROWS = 13
+PAYMENT_PARTS = (
+    Part("compensation: her price times her ε", 0.0, "s1"),
+    Part("information rent", 0.0, "s2"),
+)
+"""What the colours under one curve of payments mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Privacy loss and payment against what a person reports."""
+
+    name: str
+    """The group the curve is for; empty if it is everybody's."""
+
+    reports: tuple[float, ...]
+    """Reported sensitivities, ascending, on a grid that is nobody's."""
+
+    privacy_loss: tuple[float, ...]
+    """At each report."""
+
+    compensation: tuple[float, ...]
+    """Report times privacy loss."""
+
+    rent: tuple[float, ...]
+    """Information rent."""
+
+    other: tuple[float, ...]
+    """The rest of the payment, from valuing the estimate."""
+
+    kind: Literal["exact", "average", "expected"]
+    """Through everybody's decision; averages over neighbouring reports; or simulated before anybody reported."""
+
+
+def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
+    """The schedule of an outcome; from ``menu``, which is nobody's, where too few people are behind it."""
+    market = outcome.market
+    alike = all(np.unique(np.asarray(value)).size == 1 for value in (market.stated_variance, market.user_weight))
+    curves = []
+    for name, prior, rows in _groups(outcome):
+        if _enough(outcome, rows):
+            curves.append(_exact(outcome, name, prior, rows) if alike else _averages(outcome, name, rows))
+    curves = [curve for curve in curves if len(curve.reports) > 1]  # all reports equal: one point is no curve
+    if not curves and menu is not None and _finite(menu.privacy_loss, menu.payment):
+        return (_expected(menu),)
+    return tuple(curves[:_MOST_CURVES])
+
+
+def _groups(outcome: Outcome) -> list[tuple[str, Prior, IndexArray]]:
+    prior = outcome.market.prior
+    if isinstance(prior, Grouped):
+        return sorted(prior.groups, key=lambda group: -group[2].size)
+    return [("", prior, np.arange(outcome.reports.size))]
+
+
+def _enough(outcome: Outcome, rows: IndexArray) -> bool:
+    losses = outcome.privacy_loss[rows]
+    return int(np.count_nonzero(losses)) >= SMALLEST_CHART and _finite(
+        losses, outcome.payments[rows], outcome.reports[rows]
+    )
+
+
+def _finite(*arrays: FloatArray) -> bool:
+    return all(bool(np.isfinite(array).all()) for array in arrays)
+
+
+def _exact(outcome: Outcome, name: str, prior: Prior, rows: IndexArray) -> Curve:
+    """Straight lines through everybody's decision, read off at round reports and ending beyond the last purchase."""
+    everybody, bought = outcome.reports[rows], outcome.privacy_loss[rows] > 0.0
+    low, last = float(everybody.min()), float(everybody[bought].max())
+    end = min(float(everybody.max()), prior.support[1], last + 0.25 * (last - low))
+    rows = rows[everybody <= end]
+    reports, first = np.unique(outcome.reports[rows], return_index=True)
+    rows = rows[first]
+    step = round_step((end - low) / _STEPS if end > low else (low or 1.0) / _STEPS)
+    grid: FloatArray = step * np.arange(
+        math.ceil(low / step - 1e-9), math.floor(end / step + 1e-9) + 1, dtype=np.float64
+    )
+    loss, rent = (np.interp(grid, reports, column[rows]) for column in (outcome.privacy_loss, outcome.information_rent))
+    rest = outcome.payments[rows] - reports * outcome.privacy_loss[rows] - outcome.information_rent[rows]
+    return _curve(name, grid, loss, rent, np.interp(grid, reports, rest), "exact")
+
+
+def _averages(outcome: Outcome, name: str, rows: IndexArray) -> Curve:
+    order = rows[np.argsort(outcome.reports[rows], kind="stable")]
+    parts = np.array_split(order, max(2, min(_AVERAGES, order.size // max(SMALLEST_CELL, 1))))
+    columns = (outcome.reports, outcome.privacy_loss, outcome.information_rent, outcome.payments)
+    reports, loss, rent, payment = (np.array([column[part].mean() for part in parts]) for column in columns)
+    return _curve(name, reports, loss, rent, payment - reports * loss - rent, "average")
+
+
+def _expected(menu: Menu) -> Curve:
+    compensation = menu.reports * menu.privacy_loss
+    gain = menu.payment - compensation
+    return _curve("", menu.reports, menu.privacy_loss, gain, np.zeros_like(gain), "expected")
+
+
+def _curve(name: str, reports: FloatArray, loss: FloatArray, rent: FloatArray, other: FloatArray, kind: str) -> Curve:
+    scale = float(np.max(np.abs(reports * loss + rent), initial=0.0))
+    other = np.where(np.abs(other) <= 1e-9 * scale, 0.0, other)
+    return Curve(
+        name=name,
+        reports=_rounded(reports),
+        privacy_loss=_rounded(loss),
+        compensation=_rounded(reports * loss),
+        rent=_rounded(rent),
+        other=_rounded(other),
+        kind=kind,  # type: ignore[arg-type]
+    )
+
+
+def _rounded(values: FloatArray) -> tuple[float, ...]:
+    """Four digits of the largest: enough for a picture, too few to work backwards from."""
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest == 0.0:
+        return tuple(0.0 for _ in range(values.size))
+    decimals = 3 - math.floor(math.log10(largest))
+    return tuple(round(value, decimals) for value in values.tolist())
+
+
+def loss_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
+    """Privacy loss against what a person reports."""
+    first = curves[0]
+    return Chart(
+        name="schedule-loss",
+        title="The more a person asks, the less is bought from her",
+        description=(
+            f"Privacy loss against the reported price: from {number(first.privacy_loss[0])} at"
+            f" {number(first.reports[0])}, falling with what is asked."
+        ),
+        draw=lambda width: _losses(curves, currency, width),
+    )
+
+
+def _losses(curves: Sequence[Curve], currency: Currency | None, width: float) -> Drawing:
+    y = round_scale([value for curve in curves for value in curve.privacy_loss], 220, 34, wanted=4)
+    left = margin_for(y, wanted=4)
+    x = _report_scale(curves, left, width)
+    marks = axis_y(y, left, width - 12, "privacy loss ε", wanted=4)
+    for place, curve in enumerate(curves):
+        points = [(x(c), y(loss)) for c, loss in zip(curve.reports, curve.privacy_loss, strict=True)]
+        if len(curves) == 1:
+            marks.append(area(points, [(x(c), y(0)) for c in curve.reports], "band1"))
+        marks.append(line(points, f"l{place % 4 + 1}"))
+    marks += axis_x(x, 220, _report_title(currency), wanted=4 if width == NARROW else 8)
+    return Drawing(width=width, height=266, marks=tuple(marks))
+
+
+def payment_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
+    """Payment against what a person reports: divided into compensation and rent for one curve, in total for several."""
+    return Chart(
+        name="schedule-payment",
+        title="What she is paid, and what for",
+        description="Payment against the reported price: compensation, and information rent on top of it.",
+        draw=lambda width: _payments(curves, currency, width),
+        table=_table(curves),
+    )
+
+
+def _payments(curves: Sequence[Curve], currency: Currency | None, width: float) -> Drawing:
+    totals = [[sum(parts) for parts in zip(c.compensation, c.rent, c.other, strict=True)] for c in curves]
+    tops = [pay + rent for c in curves for pay, rent in zip(c.compensation, c.rent, strict=True)]
+    y = round_scale([*tops, *(value for total in totals for value in total)], 220, 34, wanted=4)
+    left = margin_for(y, wanted=4)
+    x = _report_scale(curves, left, width)
+    title = f"payment, {currency_words(currency)}"
+    marks = axis_y(y, left, width - 12, title, wanted=4)
+    for place, (curve, total) in enumerate(zip(curves, totals, strict=True)):
+        across = [x(c) for c in curve.reports]
+        if len(curves) > 1:
+            marks.append(line([(a, y(v)) for a, v in zip(across, total, strict=True)], f"l{place % 4 + 1}"))
+            continue
+        floor = [(a, y(0)) for a in across]
+        paid = [(a, y(v)) for a, v in zip(across, curve.compensation, strict=True)]
+        roof = [(a, y(p + r)) for a, p, r in zip(across, curve.compensation, curve.rent, strict=True)]
+        marks += [area(paid, floor, "s1"), area(roof, paid, "s2")]
+        marks.append(line([(a, y(v)) for a, v in zip(across, total, strict=True)], "l0 thin"))
+    marks += axis_x(x, 220, _report_title(currency), wanted=4 if width == NARROW else 8)
+    return Drawing(width=width, height=266, marks=tuple(marks))
+
+
+def _report_scale(curves: Sequence[Curve], left: float, width: float) -> Scale:
+    return Scale(min(c.reports[0] for c in curves), max(c.reports[-1] for c in curves), left, width - 14)
+
+
+def _report_title(currency: Currency | None) -> str:
+    return f"what a person asks for one unit of ε, {currency_words(currency)}"
+
+
+def _table(curves: Sequence[Curve]) -> Table:
+    rows = []
+    for curve in curves:
+        step = max((len(curve.reports) - 1) // (_TABLE_ROWS - 1), 1)
+        for k in range(0, len(curve.reports), step):
+            name = f"{curve.name}: " if curve.name else ""
+            total = curve.compensation[k] + curve.rent[k] + curve.other[k]
+            figures = (curve.privacy_loss[k], total, curve.compensation[k], curve.rent[k])
+            rows.append((f"{name}{number(curve.reports[k])}", *(number(value) for value in figures)))
+    return Table(head=("Asked per unit of ε", "ε", "Payment", "Compensation", "Rent"), rows=tuple(rows))

@@ -1,0 +1,197 @@
+"""How much a relation between price and datum could mislead.
+
+The estimate weighs people by how much privacy was bought from them, and that depends on what they asked for. Over the n
+people who reported, with weights w that sum to 1 and data x of mean m,
+
+    Σ w_i x_i − m = Σ (w_i − 1/n)(x_i − m) = n · cov(w, x) = ρ(w, x) · sd(x) · √(n Σ w_i² − 1).
+
+So what moves the estimate is the correlation between *weight* and datum, times the data's standard deviation, times how
+uneven the weights are (``n Σ w² = n / effective people``). It moves by half an interval, h, when
+
+    |ρ(w, x)| = h / (sd(x) · √(n Σ w² − 1)),
+
+whatever the shape of the relation. If the datum depends on the reported sensitivity c in a straight line, plus
+something that has nothing to do with the weights, then cov(w, x) = cov(w, c)·cov(c, x)/var(c), so
+
+    ρ(w, x) = ρ(w, c) · ρ(c, x),
+
+and the correlation between *sensitivity* and datum that does it is larger by 1/|ρ(w, c)|. Correlations above 1 do not
+exist: then nothing of that kind can do it. sd(x) is the declared one; if the true one is smaller, it takes more.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from hushbid.arrays import FloatArray
+from hushbid.report.material import Material
+from hushbid.report.suppression import too_few
+from hushbid.report.svg import (
+    NARROW,
+    Chart,
+    Drawing,
+    Part,
+    Scale,
+    Table,
+    axis_x,
+    axis_y,
+    box,
+    dot,
+    label,
+    line,
+    margin_for,
+    round_scale,
+    rule,
+)
+from hushbid.wording import count, number, with_unit
+
+ANCHOR, TITLE = "selection", "Could prices mislead?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionFacts:
+    """How far the estimate would move if prices and data were related; see the module."""
+
+    spread: float
+    """The declared standard deviation of the data."""
+
+    half_width: float
+    """Half the interval: the move in question."""
+
+    shift_per_correlation: float
+    """How far a correlation of 1 between weight and datum moves the estimate."""
+
+    effective_people: float
+    """How many equally weighted people would be as precise."""
+
+    weight_cost_correlation: float | None
+    """Between weight and reported sensitivity; None if one of them is the same for all."""
+
+    any_shape: float | None
+    """The correlation of weight and datum that moves the estimate by ``half_width``; None if nothing does."""
+
+    linear: float | None
+    """The correlation of sensitivity and datum that does, if the datum depends on it in a straight line."""
+
+
+def facts_of(material: Material) -> SelectionFacts | None:
+    """Which correlation would move the estimate by half an interval; None if too few people are behind it."""
+    outcome = material.outcome
+    if too_few(outcome.active):
+        return None
+    variance = float(np.mean(outcome.market.stated_variance))
+    return selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=material.half_width)
+
+
+def selection_facts(weights: FloatArray, reports: FloatArray, *, variance: float, half_width: float) -> SelectionFacts:
+    """Which correlation would move the estimate by ``half_width``."""
+    n, squares = weights.size, float(np.dot(weights, weights))
+    # √(n Σ w² − 1): zero for equal weights
+    unevenness = math.sqrt(max(n * squares - 1.0, 0.0)) if squares > 0.0 else 0.0
+    if unevenness < 1e-6:  # equal weights: nobody is preferred
+        unevenness = 0.0
+    shift = math.sqrt(variance) * unevenness
+    between = _correlation(weights, reports)
+    return SelectionFacts(
+        spread=math.sqrt(variance),
+        half_width=half_width,
+        shift_per_correlation=shift,
+        effective_people=1.0 / squares if squares > 0.0 else 0.0,
+        weight_cost_correlation=between,
+        any_shape=_needed(half_width, shift),
+        linear=None if between is None else _needed(half_width, shift * abs(between)),
+    )
+
+
+def _needed(half_width: float, shift: float) -> float | None:
+    if shift <= 0.0 or not math.isfinite(half_width):
+        return None
+    correlation = half_width / shift
+    return correlation if correlation <= 1.0 else None
+
+
+def _correlation(first: FloatArray, second: FloatArray) -> float | None:
+    if first.size < 2 or not np.isfinite(second).all():
+        return None
+    a, b = _centred(first), _centred(second)
+    scale = math.sqrt(float(a @ a)) * math.sqrt(float(b @ b))
+    return float(a @ b) / scale if scale > 0.0 else None
+
+
+def _centred(values: FloatArray) -> FloatArray:
+    """Less the mean, and of size one, so that squares neither overflow nor vanish."""
+    largest = float(np.max(np.abs(values)))
+    scaled = values / largest if largest > 0.0 else values
+    centred: FloatArray = scaled - scaled.mean()
+    return np.where(np.abs(centred) < 1e-14, 0.0, centred)
+
+
+def half_interval(facts: SelectionFacts, unit: str) -> str:
+    """The move in question, in words."""
+    return with_unit(number(facts.half_width, 2), unit)
+
+
+def shapes(facts: SelectionFacts) -> list[Part]:
+    """The relations that are drawn."""
+    any_shape = Part("a relation of any shape, by weight", 0, "s2")
+    straight = Part("a straight-line relation with the price", 0, "s1")
+    return [any_shape] if facts.linear is None else [straight, any_shape]
+
+
+def chart(facts: SelectionFacts, unit: str) -> Chart:
+    """How far the estimate moves, either way, with the size of the correlation, against half the interval."""
+    assert facts.any_shape is not None
+    return Chart(
+        name="selection",
+        title="How far a relation between price and datum would move the estimate",
+        description=(
+            f"Two lines from zero. The interval's half-width, {half_interval(facts, unit)}, is reached at a correlation"
+            f" of {number(facts.any_shape, 2)} between weight and datum"
+            + (f" and at {number(facts.linear, 2)} between price and datum." if facts.linear is not None else ".")
+        ),
+        draw=lambda width: _lines(facts, unit, width),
+    )
+
+
+def _lines(facts: SelectionFacts, unit: str, width: float) -> Drawing:
+    slope, half = facts.shift_per_correlation, facts.half_width
+    linear = abs(facts.weight_cost_correlation or 0.0) * slope
+    reach = min(1.0, 2.0 * half / (linear or slope))
+    y = round_scale([reach * slope, 1.2 * half], 240, 34)
+    left = margin_for(y)
+    x = Scale(0.0, reach, left, width - 14)
+    marks: list[Markup] = [box(left, y(half), width - 14 - left, y(0) - y(half), "band1")]
+    marks += axis_y(y, left, width - 14, f"how far the estimate moves, up or down{f', {unit}' if unit else ''}")
+    marks.append(label(left + 8, y(half) - 6, "half an interval", "quiet halo"))
+    marks.append(line([(x(0), y(0)), (x(reach), y(reach * slope))], "l2 thin"))
+    if linear:
+        marks.append(line([(x(0), y(0)), (x(reach), y(reach * linear))], "l1"))
+    for correlation, side in ((facts.any_shape, "end"), (facts.linear, "start")):
+        if correlation is not None and correlation <= reach:
+            away = -7 if side == "end" else 7
+            marks += [
+                rule(x(correlation), y(half), x(correlation), y.start, "dash"),
+                dot(x(correlation), y(half), 5, "point"),
+                label(x(correlation) + away, y.start - 8, number(correlation, 2), "strong halo", anchor=side),
+            ]
+    marks += axis_x(x, 240, "size of the correlation", wanted=4 if width == NARROW else 8)
+    return Drawing(width=width, height=286, marks=tuple(marks))
+
+
+def arithmetic(facts: SelectionFacts, people: int, unit: str) -> Table:
+    """The formula of the module with its numbers."""
+    uneven = number(facts.shift_per_correlation / facts.spread if facts.spread else 0.0)
+    between = facts.weight_cost_correlation
+    return Table(
+        head=("Bias = n · cov(weight, datum)", "Value"),
+        rows=(
+            ("Standard deviation of the data (declared)", with_unit(number(facts.spread), unit)),
+            ("People reporting, n", count(people)),
+            ("People as if all counted the same, 1 / Σ w²", number(facts.effective_people)),
+            ("Unevenness of the weights, √(n Σ w² − 1)", uneven),
+            ("Correlation of weight and price", "—" if between is None else number(between)),
+            ("Half the interval", half_interval(facts, unit)),
+        ),
+    )

@@ -1,0 +1,187 @@
+"""Central against local, on the same reports."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from markupsafe import Markup
+
+from hushbid.errors import HushbidError, InputError
+from hushbid.mechanism import Market, Outcome
+from hushbid.money import Currency, money
+from hushbid.report.material import Material, planned_error
+from hushbid.report.suppression import SMALLEST_CELL, too_few
+from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, text_width
+from hushbid.wording import NBSP, at_most, count, level_text, number, people, with_unit
+
+ANCHOR, TITLE = "settings", "Central against local"
+_FEW_EITHER_WAY = (
+    f"One way, fewer than {SMALLEST_CELL} people are bought from: this could show what one of them reported."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingFacts:
+    """One way of buying the same data."""
+
+    name: str
+    """What it is called in tables."""
+
+    bought_from: int
+    """People with a positive privacy loss."""
+
+    largest_loss: float
+    """Nobody loses more (rounded up)."""
+
+    standard_error: float
+    """Root mean squared error of the estimate."""
+
+    half_width: float
+    """Half the interval."""
+
+    total: float
+    """All payments."""
+
+    objective: float
+    """Error weight times squared error plus virtual payments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonFacts:
+    """Central against local, on the same reports."""
+
+    settings: tuple[SettingFacts, ...]
+    """The campaign's own, then the other one with the same cap, then, if there is a cap, the other one without."""
+
+    missing: str
+    """Why there is no comparison; empty if there is one."""
+
+
+Measure = tuple[str, Callable[[SettingFacts], float], Callable[[float], str]]
+"""What is compared: its name, how to get it, how to write it."""
+
+
+def facts_of(material: Material) -> ComparisonFacts:
+    """This campaign against the other setting, or why they are not compared."""
+    outcome, other, level = material.outcome, material.comparison, material.level
+    if too_few(outcome.active):
+        return ComparisonFacts(settings=(), missing=_FEW_EITHER_WAY)
+    here = setting_facts(outcome, outcome.market.setting, level)
+    if other == "omit":
+        return ComparisonFacts(settings=(here,), missing="The other setting was not computed.")
+    if other == "compute":
+        setting: Literal["central", "local"] = "local" if outcome.market.setting == "central" else "central"
+        try:
+            other = again(outcome, setting=setting)
+        except HushbidError as problem:
+            return ComparisonFacts(settings=(here,), missing=f"The {setting} setting cannot be computed: {problem}")
+    if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
+        raise InputError("comparison must be the outcome of the other setting on the same reports.", field="comparison")
+    settings = [here, setting_facts(other, other.market.setting, level)]
+    if other.market.max_privacy_loss is not None:
+        free = again(other, max_privacy_loss=None)
+        settings.append(setting_facts(free, f"{other.market.setting}, no cap", level))
+    if any(too_few(one.bought_from) for one in settings):
+        return ComparisonFacts(settings=(here,), missing=_FEW_EITHER_WAY)
+    return ComparisonFacts(settings=tuple(settings), missing="")
+
+
+def again(outcome: Outcome, **changes: object) -> Outcome:
+    """The same reports in a market that differs by so much."""
+    changed: Market = replace(outcome.market, **changes)  # type: ignore[arg-type]
+    return changed.acquire(outcome.reports, tie_key=outcome.tie_order)
+
+
+def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
+    """What is compared of an outcome."""
+    error = planned_error(outcome)
+    return SettingFacts(
+        name=name,
+        bought_from=outcome.active,
+        largest_loss=at_most(float(outcome.privacy_loss.max(initial=0.0))),
+        standard_error=math.sqrt(outcome.mse),
+        half_width=math.inf if error is None else error.half_width(level),
+        total=outcome.total_payment,
+        objective=outcome.objective,
+    )
+
+
+def chart(settings: Sequence[SettingFacts], *, unit: str, currency: Currency | None, level: float) -> Chart:
+    """One block of bars per measure, each on its own scale."""
+    measures = _measures(unit, currency)
+    return Chart(
+        name="settings",
+        title="The same reports, bought both ways",
+        description="Bars: " + "; ".join(_compared(settings, measure) for measure in measures) + ".",
+        draw=lambda width: _bars(settings, measures, width),
+        table=table(settings, "Setting", unit=unit, currency=currency, level=level),
+    )
+
+
+def _measures(unit: str, currency: Currency | None) -> tuple[Measure, ...]:
+    return (
+        ("Standard error", lambda one: one.standard_error, lambda value: with_unit(number(value), unit)),
+        ("Total payment", lambda one: one.total, lambda value: money(value, currency)),
+        ("Largest privacy loss", lambda one: one.largest_loss, lambda value: f"ε{NBSP}≤{NBSP}{number(value)}"),
+        ("Bought from", lambda one: float(one.bought_from), lambda value: people(int(value))),
+    )
+
+
+def _compared(settings: Sequence[SettingFacts], measure: Measure) -> str:
+    name, get, write = measure
+    return f"{name.lower()} " + ", ".join(f"{one.name} {write(get(one))}" for one in settings)
+
+
+def _bars(settings: Sequence[SettingFacts], measures: Sequence[Measure], width: float) -> Drawing:
+    narrow = width == NARROW
+    left = 0.0 if narrow else 190.0
+    marks: list[Markup] = []
+    top = 0.0
+    for name, get, write in measures:
+        values = [get(one) for one in settings]
+        largest = max(values) or 1.0
+        if narrow:
+            marks.append(label(0, top + 14, name, "strong"))
+            top += 22
+        else:
+            marks.append(label(left - 14, top + 29, name, anchor="end"))
+        for place, (one, value) in enumerate(zip(settings, values, strict=True)):
+            words = f"{one.name} {write(value)}"
+            room = width - left - text_width(words) - 14
+            length = max(room * value / largest, 1.0) if value < float("inf") else room
+            y = top + 22.0 * place
+            marks += [
+                box(left, y + 2, length, 16, f"s{place + 1}", radius=2),
+                label(left + length + 7, y + 15, words, "quiet"),
+            ]
+        top += 22.0 * len(settings) + 18.0
+    return Drawing(width=width, height=top - 10, marks=tuple(marks))
+
+
+def table(
+    settings: Sequence[SettingFacts], corner: str, *, unit: str, currency: Currency | None, level: float
+) -> Table:
+    """Ways of buying side by side."""
+
+    def row(name: str, get: Callable[[SettingFacts], str]) -> tuple[str, ...]:
+        return (name, *(get(one) for one in settings))
+
+    return Table(
+        head=(corner, *(one.name for one in settings)),
+        rows=(
+            row("Bought from", lambda one: count(one.bought_from)),
+            row("Largest privacy loss, at most", lambda one: number(one.largest_loss)),
+            row("Standard error", lambda one: with_unit(number(one.standard_error), unit)),
+            row(f"Half of the {level_text(level)} interval", lambda one: with_unit(number(one.half_width), unit)),
+            row("Total payment", lambda one: money(one.total, currency)),
+            row("Error and payments together", lambda one: money(one.objective, currency)),
+        ),
+    )
+
+
+def dearer(one: SettingFacts, chosen: SettingFacts, currency: Currency | None) -> str:
+    """How much more, or less, another way costs."""
+    more = one.objective - chosen.objective
+    return f"{money(abs(more), currency)} {'more' if more >= 0 else 'less'}"
