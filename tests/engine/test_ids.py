@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hushbid.engine.asking import asked_of
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import id_texts
 from hushbid.disclosure.claim_names import person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
+from hushbid.engine.releasing import asked_of
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform

@@ -98,8 +98,8 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> Sum:
     unlimited = losses == math.inf
     if unlimited.any():
         return _noiseless(plan, unlimited)
-    total = math.fsum(plan.delivered)
-    fixed = exponent_of(total) if plan.from_engine and total < math.inf else None
+    on_engine = plan.from_engine and (plan.delivered < math.inf).all()
+    fixed = exponent_of(math.fsum(plan.delivered)) if on_engine else None
     weights, exponent = integer_weights(losses, fixed)
     total_weight = int(weights.sum())
     if total_weight == 0:

@@ -16,7 +16,7 @@ from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
-from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
+from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import best_weights, is_central
 
 _BLOCK = 200_000
@@ -141,6 +141,11 @@ def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Releas
     losses, check = np.where(present, plan.delivered, 0.0), replace(release.check, people=plan.people)
     if exponent is not None:
         weights, _ = integer_weights(losses, exponent)
+        if int(weights.sum()) != release.grid.total_weight:
+            raise AlreadyReleased(
+                "The estimate was drawn by an engine, which kept no figures of single people, and decided about them"
+                " with other last digits: ask again on an engine."
+            )
         check = check_promises(weights, exponent, plan.promised)
         losses = np.ldexp(weights.astype(np.float64), -exponent)
     gone = _dropped_out(plan, present)

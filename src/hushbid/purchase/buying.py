@@ -8,7 +8,7 @@ happens afterwards, and whatever options and folders are given, asking again giv
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ def steps_of(reading: Reading) -> int:
 def buy(
     campaign: Campaign | str | Path,
     *,
+    reports: Any = None,
+    data: Any = None,
     reading: Reading = AT_ONCE,
     audit: bool = True,
     force: bool = False,
@@ -55,11 +57,29 @@ def buy(
 ) -> Purchase:
     """Run a campaign, and write what it comes to into its folder.
 
-    ``reading`` says who reads the people; ``audit``, whether our own claims are attacked for the report; ``force``,
-    that files may be written again (the estimate is not drawn again). Unless ``estimate_needed``, a missing package
-    that draws noise leaves the estimate out. ``step`` is told what is done next.
+    Parameters
+    ----------
+    campaign
+        A campaign, or its file.
+    reports, data
+        Stand in for the files that a campaign file names: arrays by column name, or a frame, which an engine reads and
+        which holds the reports and the data.
+    reading
+        Who reads the people, and what becomes of rows that cannot be priced.
+    audit
+        Whether our own claims are attacked for the report.
+    force
+        Files may be written again; the estimate is not drawn again.
+    estimate_needed
+        If not, a missing package that draws noise leaves the estimate out.
+    step
+        Told what is done next.
     """
-    wanted = campaign if isinstance(campaign, Campaign) else read_campaign(Path(campaign))
+    wanted = campaign
+    if not isinstance(wanted, Campaign):
+        wanted = read_campaign(Path(wanted), reports=reports, data=data)
+    if not isinstance(wanted.reports.file, str | Path | Mapping) and reading.engine == "memory":
+        reading = replace(reading, engine="auto")  # a frame says itself which engine reads it
     refuse_clashes(wanted.outputs, wanted.inputs)
     if reading.engine != "memory":
         _refuse_other_table(wanted)
@@ -145,13 +165,19 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
 def _refuse_other_table(campaign: Campaign) -> None:
     """An engine does not join: the data must stand beside the reports."""
     data = campaign.data
-    if data is not None and Path(data.file).resolve() != Path(campaign.reports.file).resolve():
+    if data is not None and not _same_table(data.file, campaign.reports.file):
         raise InputError(
             f"{campaign.path}: on an engine data.file must be the table of reports.file, with a column"
             f" {data.value!r} of data; join the two first, or use --engine memory."
         )
     if data is not None and data.kind == "simulated_values":
         raise InputError(f"{campaign.path}: data.kind 'simulated_values' needs --engine memory.")
+
+
+def _same_table(one: Any, other: Any) -> bool:
+    if isinstance(one, str | Path) and isinstance(other, str | Path):
+        return Path(one).resolve() == Path(other).resolve()
+    return one is other
 
 
 # -- the one estimate --------------------------------------------------------------------------------------------------

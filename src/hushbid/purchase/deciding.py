@@ -33,7 +33,7 @@ class Wanted:
     """What is bought from whom."""
 
     reports: Any
-    """A path, ``-``, an address, or a frame."""
+    """A path, ``-``, columns by name, an address, or a frame."""
 
     id: str
     """The column of ids."""
