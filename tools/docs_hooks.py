@@ -93,7 +93,8 @@ def entry(thing: Any, name: str, module: str) -> str:
             lines.append("\n".join(f"- `{field}`: {words}" for field, words in fields.items()))
         lines += [
             f"`.{method}` {first_paragraph(value.__doc__)}"
-            for method, value in vars(thing).items()
+            for kind in described(thing)
+            for method, value in vars(kind).items()
             if not method.startswith("_")
             and (inspect.isfunction(value) or isinstance(value, property | classmethod))
             and value.__doc__
@@ -131,18 +132,26 @@ def without_modules(text: str) -> str:
     return re.sub(r"<class '(\w+)'>", r"\1", text)
 
 
+def described(thing: type) -> list[type]:
+    """The classes that a class is described by: itself, and for a dataclass also the dataclasses it builds on."""
+    if not dataclasses.is_dataclass(thing):
+        return [thing]
+    return [kind for kind in reversed(thing.__mro__) if dataclasses.is_dataclass(kind)]
+
+
 def field_docs(thing: type) -> dict[str, str]:
     """The string under each field of a dataclass."""
     if not dataclasses.is_dataclass(thing):
         return {}
-    body = ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
-    assert isinstance(body, ast.ClassDef)
     found = {}
-    for here, below in zip(body.body, body.body[1:], strict=False):
-        if isinstance(here, ast.AnnAssign) and isinstance(here.target, ast.Name) and isinstance(below, ast.Expr):
-            value = below.value
-            if isinstance(value, ast.Constant) and isinstance(value.value, str) and not here.target.id.startswith("_"):
-                found[here.target.id] = " ".join(value.value.split())
+    for kind in described(thing):
+        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for here, below in zip(body.body, body.body[1:], strict=False):
+            if isinstance(here, ast.AnnAssign) and isinstance(here.target, ast.Name) and isinstance(below, ast.Expr):
+                name, value = here.target.id, below.value
+                if isinstance(value, ast.Constant) and isinstance(value.value, str) and not name.startswith("_"):
+                    found[name] = " ".join(value.value.split())
     return found
 
 

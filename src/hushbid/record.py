@@ -5,7 +5,7 @@ Version 1 is a JSON object (docs/reference/record.md describes every field)::
     format, version      "hushbid record", 1
     outcome              the market, everybody's report, and every decision, as `Outcome.to_dict` gives them
     outcome_key          a hash of the outcome, by which a release says that it belongs to it
-    lower_bound          no decision can have a lower objective (see `hushbid.allocation.certificate`)
+    lower_bound          no decision can have a lower objective (see `hushbid.allocation.lower_bounds`)
     totals               control totals: the exact sum of every column
     people               ids and group labels; each may be null
     money                payments in whole minor units of a currency, or null
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.certificate import central_lower_bound, local_lower_bound
+from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
 from hushbid.arrays import FloatArray
 from hushbid.disclosure import Release
 from hushbid.documents import Fields, canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content

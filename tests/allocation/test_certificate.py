@@ -11,8 +11,8 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from hushbid.allocation import Allocation, allocate, central
-from hushbid.allocation.certificate import central_lower_bound, local_lower_bound
 from hushbid.allocation.local import best_count, high_root
+from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
 
 KAPPA = 1.5 * 4 ** (1 / 3)
 STEEPEST = 3 * math.sqrt(3) / (8 * math.sqrt(2))

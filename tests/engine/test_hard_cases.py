@@ -68,11 +68,18 @@ def test_a_cap_takes_no_pass_more(cap: float, prior: Prior) -> None:
     assert told == ["counting and bounding", "placing finer buckets", "adding up exactly"]
     assert priced.summary.cap_cost > 0.0
     costs = np.asarray(prior.virtual_cost(reports))
-    best = market.allocation(costs)
-    losses, _, mse = market.capped(best.privacy_loss, best)
+    population = market.for_people(costs.size)
+    losses, _, mse = population.capped(population.allocation(costs))
     objective = market.error_weight(costs.size) * mse + math.fsum(costs * losses)
     assert priced.summary.objective == pytest.approx(objective, rel=1e-12)
     assert priced.summary.total_privacy_loss == pytest.approx(math.fsum(losses), rel=1e-9)
+
+
+def test_an_error_weight_and_a_variance_whose_product_is_ordinary_are_priced_as_in_memory() -> None:
+    market = Market(prior=Uniform(3e-279, 6e-278), variance=1e-225, buyer_weight=1e60, user_weight=0.0)
+    reports = np.linspace(4e-279, 5e-278, 30)
+    outcome = market.acquire(reports)
+    assert price(table(reports), market).summary.mse == pytest.approx(outcome.mse, rel=1e-12, abs=0.0)
 
 
 CAP, ESTIMATE = {"max_privacy_loss": 0.02}, {"outside_option": "estimate"}

@@ -54,13 +54,14 @@ _NAME = re.compile(r"\b[a-z]?[0-9a-f]{20,}\b")
 def play(folder: Path) -> dict[str, bytes]:
     """Conduct the campaign in a new installation, and give what people can download, by name."""
     from hushbid.server.api import create_app  # what starts a server in this process, loaded only for that
+    from hushbid.server.pages import add_pages
     from hushbid.server.service import Service
 
     with fixed(), _counted_secrets(), Service.at(folder / "home") as service:
         added = hushbid("users", "add", "ann", "--generate", "--home", str(folder / "home"))
         token = hushbid("users", "token", "ann", "--home", str(folder / "home"), "--json")
         assert added.exit_code == token.exit_code == 0, added.output + token.output
-        app = create_app(service, https=False)
+        app = create_app(service, pages=add_pages, https=False)
         return asyncio.run(_conducted(app, json.loads(token.stdout)["token"]))
 
 

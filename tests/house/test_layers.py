@@ -1,4 +1,4 @@
-"""The import contract: imports go down only, siblings do not import each other, libraries stay behind their boundary.
+"""The import contract: imports go down only and never in a circle, and libraries stay behind their boundary.
 
 Every import statement in src counts, wherever it stands: at the top, in a function, or for type checking only.
 """
@@ -121,6 +121,53 @@ def test_no_outside_package_comes_in_unnoticed() -> None:
         for item in imports_of(path.read_text(), path.name, "")
     }
     assert found - set(sys.stdlib_module_names) <= {"hushbid", "numpy", "scipy", *OUTSIDE}
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported_modules() -> dict[str, set[str]]:
+    """For each of our modules, those it imports; a package that hands on a name counts for what it imports itself."""
+    paths = {module_name(path): path for path in sources()}
+    found: dict[str, set[str]] = {name: set() for name in paths}
+    for name, path in paths.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module in {"hushbid", *paths}:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                found[name] |= inner & paths.keys() if inner & paths.keys() else {node.module} & paths.keys()
+            elif isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names} & paths.keys()
+    return found
+
+
+def circle_in(imports: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle, or depend on such; none if they can be put in an order."""
+    left = dict(imports)
+    while free := [name for name, needed in left.items() if not needed & left.keys() - {name}]:
+        for name in free:
+            del left[name]
+    return sorted(left)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle_in(imported_modules()) == []
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("__init__.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_has_the_name_of_a_public_thing_of_its_package(path: Path) -> None:
+    """``hushbid.engine.price`` is a function: a module of that name would hide it, or be hidden."""
+    modules = {inner.stem for inner in path.parent.iterdir()}
+    tree = ast.parse(path.read_text())
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module != module_name(path)
+        for alias in node.names
+    }
+    assert (defined | imported) & modules == set()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ from scipy import stats
 from hushbid import Beta, Empirical, Exponential, Grouped, LogNormal, Market, Mixture, Uniform, from_scipy
 from hushbid.errors import DivergentPayment, InputError, MarketError
 from hushbid.mechanism import Estimate
+from hushbid.mechanism.planning import virtual_figures
+from hushbid.mechanism.population import sole_rent_diverges
 from hushbid.mechanism.simulation import mean_of
-from hushbid.mechanism.worst_case import sole_rent_diverges, worst_payment
+from hushbid.mechanism.worst_case import worst_payment
 
 PRIOR = Uniform(1, 2)
 
@@ -51,7 +53,7 @@ def test_expected_payments_are_expected_virtual_payments_and_the_interval_says_h
     rng = generator(2)
     virtual = np.array(
         [
-            made.virtual_figures(np.asarray(made.prior.virtual_cost(made.prior.sample(5, rng=rng))))[1]
+            virtual_figures(made.for_people(5), np.asarray(made.prior.virtual_cost(made.prior.sample(5, rng=rng))))[1]
             for _ in range(900)
         ]
     )
@@ -186,7 +188,7 @@ def test_no_reports_found_by_a_search_cost_more_than_the_bound(name, setting):
             user_weight=float(rng.choice([0.0, 1.0])),
             tolerance=1e-4,
         )
-        bound = worst_payment(made, n)
+        bound = worst_payment(made.for_people(n))
         for _ in range(6):
             levels = np.clip(rng.random(n) ** rng.choice([0.1, 1.0, 10.0]), 0.0, 0.9999)
             if rng.random() < 0.5:
@@ -219,9 +221,9 @@ def test_payments_for_data_stay_below_twice_centrally_and_once_locally_the_large
 
 def test_the_worst_case_with_people_above_the_support_is_no_smaller():
     made = market()
-    assert worst_payment(made, 5, above_support=True) >= worst_payment(made, 5)
+    assert worst_payment(made.for_people(5), above_support=True) >= worst_payment(made.for_people(5))
     outcome = made.acquire([1.0, 3.0, 3.0, 3.0, 3.0])  # only one seller is left, and she is paid more
-    assert outcome.total_payment <= worst_payment(made, 5, above_support=True)
+    assert outcome.total_payment <= worst_payment(made.for_people(5), above_support=True)
 
 
 def test_whether_a_sole_sellers_rent_diverges_is_read_off_the_tail():

@@ -9,7 +9,8 @@ import uvicorn
 
 from hushbid.server.api import create_app
 from hushbid.server.api.protocol import Protocol
-from hushbid.server.api.server import listen
+from hushbid.server.api.serve import listen
+from hushbid.server.pages import add_pages
 from hushbid.server.service import Service
 
 
@@ -28,7 +29,7 @@ def served(service: Service, port: int = 0) -> Iterator[str]:
     """The address at which a service is served; any free port unless one is given."""
     with listen("127.0.0.1", port) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        app = create_app(service, https=False)
+        app = create_app(service, pages=add_pages, https=False)
         config = uvicorn.Config(app, http=Protocol, ws="none", lifespan="on", log_config=None, access_log=False)
         server = _Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

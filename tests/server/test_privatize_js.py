@@ -26,7 +26,7 @@ from hushbid.disclosure import PrivatizedValue, ReleasePlan, release_plan
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits
 from hushbid.disclosure.message import as_ratio, within_reach
-from hushbid.server.api.wire import Delivery
+from hushbid.server.api.schemas import Delivery
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "src" / "hushbid" / "server" / "pages" / "static" / "privatize.js"

@@ -677,6 +677,6 @@ def test_verification_calls_neither_the_solver_nor_the_code_that_prices(monkeypa
     for record in records:
         assert verify(Record.from_dict(json.loads(json.dumps(record.to_dict()))), people=1).ok
     monkeypatch.undo()
-    monkeypatch.setattr("hushbid.mechanism.market.allocate", refuse)
+    monkeypatch.setattr("hushbid.mechanism.population.allocate", refuse)
     with pytest.raises(AssertionError, match="must not call"):  # the one that was kept from working
         Market(prior=UNIFORM, **PAPER).acquire([1.5, 1.6])

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.certificate import central_lower_bound
+from hushbid.allocation.lower_bounds import central_lower_bound
 from hushbid.allocation.problem import HUGE, TINY, Allocation, Problem
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 

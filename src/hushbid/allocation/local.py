@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.certificate import local_lower_bound
+from hushbid.allocation.lower_bounds import local_lower_bound
 from hushbid.allocation.problem import HUGE, Allocation, Problem
 from hushbid.arrays import FloatArray, IndexArray
 

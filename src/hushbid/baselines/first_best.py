@@ -41,6 +41,6 @@ class FirstBest(Rival):
         if not np.isfinite(costs).any():
             nothing = np.zeros(reports.size)
             return Decision(privacy_loss=nothing, rent=nothing, mse=np.inf)
-        allocation = chosen.allocation(costs)
-        losses, _, mse = chosen.capped(allocation.privacy_loss, allocation)
+        population = chosen.for_people(self.people)
+        losses, _, mse = population.capped(population.allocation(costs))
         return Decision(privacy_loss=losses, rent=np.zeros(reports.size), mse=mse)

@@ -41,8 +41,8 @@ class Optimal(Rival):
         costs = np.asarray(self.market.prior.virtual_cost(reports))
         if not np.isfinite(costs).any():
             return np.inf
-        allocation = chosen.allocation(costs)
-        losses, _, mse = chosen.capped(allocation.privacy_loss, allocation)
+        population = chosen.for_people(self.people)
+        losses, _, mse = population.capped(population.allocation(costs))
         return self.estimate_error(losses, mse)
 
     def decide(self, reports: FloatArray) -> Decision:

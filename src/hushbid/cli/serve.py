@@ -80,7 +80,8 @@ def command(
     https = _is_https(url, host)
     try:
         from hushbid.server.api import create_app
-        from hushbid.server.api.server import is_loopback, listen, serve
+        from hushbid.server.api.serve import is_loopback, listen, serve
+        from hushbid.server.pages import add_pages
         from hushbid.server.service import Service
     except ImportError as missing:
         raise MissingExtra(
@@ -99,14 +100,14 @@ def command(
 
         log_to_stderr(quiet)
         trusted = list(proxies) or (["127.0.0.1", "::1"] if url is not None else [])
-        serve(create_app(service, https=https, address=url), listener, proxies=trusted, ready=ready)
+        serve(create_app(service, pages=add_pages, https=https, address=url), listener, proxies=trusted, ready=ready)
     click.echo("Stopped.")
 
 
 def _is_https(url: str | None, host: str) -> bool:
     """Whether cookies must travel by https only: always, but on this machine itself."""
     if url is None:
-        from hushbid.server.api.server import is_loopback
+        from hushbid.server.api.serve import is_loopback
 
         return not is_loopback(host)
     parts = urlsplit(url)

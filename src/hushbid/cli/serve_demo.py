@@ -15,8 +15,9 @@ def serve_demo(host: str, port: int) -> None:
     """Serve campaigns with bots at work until somebody stops it, in a temporary folder."""
     try:
         from hushbid.server.api import create_app
-        from hushbid.server.api.server import is_loopback, listen, serve
+        from hushbid.server.api.serve import is_loopback, listen, serve
         from hushbid.server.demo import ANALYST, AUDITOR, Demo, Invited, demo_service
+        from hushbid.server.pages import add_pages
     except ImportError as missing:
         raise MissingExtra(
             f"The server needs the package {missing.name}: install it with pip install 'hushbid[server,release]'."
@@ -49,7 +50,7 @@ def serve_demo(host: str, port: int) -> None:
                 demo.start()
 
             log_to_stderr(quiet=True)
-            serve(create_app(service, https=False), listener, ready=ready)
+            serve(create_app(service, pages=add_pages, https=False), listener, ready=ready)
             demo.stop()
     click.echo("Stopped, and removed.")
 

@@ -175,7 +175,7 @@ def _outcome(priced: Priced, market: Market, parts: list[Rows], order: IndexArra
     reports, costs = column("reports"), column("costs")
     few = None if priced._few is None else priced._few.outcome
     if few is None or priced._few is None:
-        return Outcome.nothing_bought(market, reports, costs)
+        return market.acquire(reports)  # every report is above the support: nothing is bought
     found = column("place") >= 0
     place = priced._few.order[column("place")[found].astype(np.intp)]
 

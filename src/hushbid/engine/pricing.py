@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.allocation.problem import ONE_LOCAL_VARIANCE, normal_scale
 from hushbid.disclosure.from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.durable import Staging
@@ -18,7 +19,7 @@ from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Progress, Run
-from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
+from hushbid.engine.solve_central import WINDOW, first_bracket, solve
 from hushbid.engine.solve_few import MOST, Few, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market
@@ -210,7 +211,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
     if smallest == 0.0 or not smallest / market.width**2 > 0.0:  # central, somebody without variance: one by one
         return _gathered(run, market, census, math.inf, MOST)
     # central: by sums if many are below the bracket's top, else one by one
-    scale = normal_scale(market, census.people, smallest / market.width**2)
+    scale = normal_scale(market.error_weight(census.people) * market.width**2, smallest / market.width**2)
     found = first_bracket(census, scale, variance_ratio=smallest / largest)
     if run.people.variance is None and found.below_high > gather and census.lowest > 0.0:
         solved = solve(run, market, census, found)
@@ -288,10 +289,7 @@ def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: s
         if isinstance(getattr(market, name), np.ndarray):
             raise InputError(f"{name} of the market must be one number here; variances may come from a column.")
     if variance is not None and market.setting == "local":
-        raise InputError(
-            "variance must be one number in the local setting: one per person is an open problem there.",
-            field="variance",
-        )
+        raise InputError(ONE_LOCAL_VARIANCE, field="variance")
 
 
 def _people(

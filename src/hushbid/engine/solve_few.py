@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation.local import WORTHWHILE
+from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray, IndexArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
@@ -121,7 +122,7 @@ def cheapest_few(market: Market, census: Census) -> tuple[float, int]:
     any one person stays away. Four times as many are taken, for the dual bound too.
     """
     n, variance = census.people, float(market.stated_variance) / market.width**2
-    scale = market.error_weight(n) * market.width**2 * variance**1.5
+    scale = normal_scale(market.error_weight(n) * market.width**2, variance)
     few = math.inf
     if census.lowest > 0.0 and variance > 0.0:
         few = 4.0 * math.sqrt(WORTHWHILE * scale / census.lowest) + 2.0
@@ -155,6 +156,5 @@ def _outside_of_idle(run: Run, small: Market, outcome: Outcome, census: Census) 
         return None if run.people.variance is not None else float(small.stated_variance)
     if census.people == outcome.reports.size or user_weight == 0.0:
         return 0.0
-    without = replace(small, buyer_weight=small.buyer_weight - user_weight)
-    allocation = without.allocation(outcome.virtual_costs)
-    return without.capped(allocation.privacy_loss, allocation)[2] * small.width**2
+    without = replace(outcome.population, buyer_weight=small.buyer_weight - user_weight)
+    return without.capped(without.allocation(outcome.virtual_costs))[2] * without.unit

@@ -1,26 +1,41 @@
 """Reports in, decisions and one estimate out: ties priors, allocation, payments and disclosure together.
 
-The core below works on a data range of width 1; this is where data units are converted.
+In reading order:
+
+- `market`: `Market`, what a user states, with its verbs; `Outcome`, what it decided
+- `population`: `Population`, a market for so many people on a data range of width 1; everything below works on it
+- `setting`: what depends on where noise is added, central or local
+- `decision`: from reports to privacy losses and payments
+- `figures`: what a decision comes to for everybody together, in memory and on engines
+- `schedule`: privacy loss and payment as functions of a report
+- `simulation`, `worst_case`: what would happen, and the most it can cost
+- `planning`: how many people, or what an error must be worth, to meet a target
+- `publish`: from an outcome and data to the one estimate
 """
 
+from hushbid.mechanism.decision import Decision, decide
 from hushbid.mechanism.figures import Figures
-from hushbid.mechanism.market import Market, buyer_weight_for
-from hushbid.mechanism.outcome import Outcome
-from hushbid.mechanism.planning import Plan
+from hushbid.mechanism.market import Market, Outcome, Plan
+from hushbid.mechanism.planning import buyer_weight_for
+from hushbid.mechanism.population import Group, Population
 from hushbid.mechanism.publish import release, simulate_releases
 from hushbid.mechanism.schedule import Menu, Schedule
 from hushbid.mechanism.simulation import Estimate, Simulation
 
 __all__ = [
+    "Decision",
     "Estimate",
     "Figures",
+    "Group",
     "Market",
     "Menu",
     "Outcome",
     "Plan",
+    "Population",
     "Schedule",
     "Simulation",
     "buyer_weight_for",
+    "decide",
     "release",
     "simulate_releases",
 ]

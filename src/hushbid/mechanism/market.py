@@ -13,43 +13,28 @@ privacy loss.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hushbid.allocation import Allocation, ReplyRule, allocate, precedence, replies
-from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_floats, as_nonnegative, as_number
-from hushbid.disclosure.promises import SMALLEST_LOSS, refuse_unreleasable
-from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, ReportError
-from hushbid.estimation import best_weights
-from hushbid.mechanism.outcome import Outcome
-from hushbid.mechanism.planning import Plan, plan
-from hushbid.mechanism.schedule import Menu, expected_menu
+from hushbid.allocation import Allocation, ReplyRule
+from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
+from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonnegative, as_number
+from hushbid.disclosure.promises import SMALLEST_LOSS
+from hushbid.errors import InputError, RecordError, ReportError
+from hushbid.mechanism.decision import Decision, decide, fields_of_plain
+from hushbid.mechanism.figures import Figures
+from hushbid.mechanism.planning import Planned, plan
+from hushbid.mechanism.population import Group, OutsideOption, Population, TieKey, groups_of, total_weight
+from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
+from hushbid.mechanism.setting import SETTINGS
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
-from hushbid.mechanism.worst_case import sole_rent_diverges
-from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Grouped, Prior, prior_from_dict
+from hushbid.wording import at_most
 
-OutsideOption = Literal["own_data", "estimate"]
-
-
-def buyer_weight_for(payment: float, *, from_standard_error: float, to_standard_error: float) -> float:
-    """The buyer weight of somebody who would pay ``payment`` to bring the standard error down so far.
-
-    >>> round(buyer_weight_for(500, from_standard_error=2, to_standard_error=1), 3)
-    166.667
-    """
-    paid = as_number(payment, "payment")
-    before = as_number(from_standard_error, "from_standard_error")
-    after = as_number(to_standard_error, "to_standard_error")
-    if not (0.0 < paid < math.inf and 0.0 <= after < before < math.inf):
-        raise InputError(
-            f"a positive payment must buy a smaller standard error, got {payment} for {from_standard_error} down to"
-            f" {to_standard_error}."
-        )
-    return paid / (before**2 - after**2)
+FORMAT, VERSION = "hushbid outcome", 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +94,10 @@ class Market:
         if self.variance is not None:
             object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
         if isinstance(self.variance, np.ndarray) and self.setting == "local":
-            raise InputError(
-                "variance must be one number in the local setting: one per person is an open problem there.",
-                field="variance",
-            )
+            raise InputError(ONE_LOCAL_VARIANCE, field="variance")
         if self.buyer_weight == 0.0 and not np.any(self.user_weight):
-            raise InputError("buyer_weight and user_weight must not all be 0: nobody would care about the estimate.")
+            told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
+            raise InputError(told, field="buyer_weight")
         if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
             raise InputError(
                 "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay.",
@@ -164,17 +147,46 @@ class Market:
     @property
     def identity_decides(self) -> bool:
         """Whether some of several people with equal virtual costs may be bought from and others not."""
-        return self.setting == "local" or not np.all(self.stated_variance)
+        return SETTINGS[self.setting].identity_decides(self.stated_variance)
 
     def error_weight(self, n: int) -> float:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people."""
-        weight = np.asarray(self.user_weight, dtype=float)
-        total = float(self.buyer_weight + (weight.sum() if weight.ndim else n * weight))
-        if not total < math.inf:
-            raise InputError(f"buyer_weight and user_weight must have a finite sum, got {total}.")
-        return total
+        return total_weight(self.buyer_weight, self.user_weight, n)  # type: ignore[arg-type]
 
-    def acquire(self, reports: ArrayLike, *, tie_key: Sequence[Any] | NDArray[Any] | None = None) -> Outcome:
+    def for_people(self, n: int) -> Population:
+        """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
+        people = as_count(n, "n", least=1)
+        for name in ("variance", "user_weight"):
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray) and value.shape != (people,):
+                raise InputError(
+                    f"{name} must have one entry per person ({people} people), got {value.size}.", field=name
+                )
+        return self._population(people, groups_of(self.prior, people))
+
+    def for_count(self, n: int) -> Population:
+        """The market for ``n`` people who are counted, but not listed: groups have priors, and no rows."""
+        return self._population(n, groups_of(self.prior, None))
+
+    def _population(self, people: int, groups: tuple[Group, ...]) -> Population:
+        if self.outside_option == "estimate" and people == 1:
+            raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
+        return Population(
+            people=people,
+            setting=SETTINGS[self.setting],
+            groups=groups,
+            grouped=isinstance(self.prior, Grouped),
+            width=self.width,
+            variance=self.stated_variance / self.width**2,
+            cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,
+            buyer_weight=self.buyer_weight,
+            user_weight=self.user_weight,  # type: ignore[arg-type]
+            own_error=self.stated_variance,
+            outside_option=self.outside_option,
+            tolerance=self.tolerance,
+        )
+
+    def acquire(self, reports: ArrayLike, *, tie_key: TieKey = None) -> "Outcome":
         """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid.
 
         Among equals the smaller ``tie_key`` comes first, or the earlier row: neither may depend on the reports.
@@ -186,61 +198,20 @@ class Market:
             )
         stated: FloatArray = np.atleast_1d(as_floats(reports, "reports", ReportError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
-        self.check_people(stated.size)
-        try:
-            return self._decide(stated, costs, tie_key)
-        except NobodyToBuyFrom:  # an outcome too, unless somebody has to live with the error
-            if np.any(np.asarray(self.user_weight) > 0):
-                raise
-            return Outcome.nothing_bought(self, stated, costs)
+        found = decide(self.for_people(stated.size), stated, costs, tie_key)
+        return Outcome(market=self, **{name: getattr(found, name) for name in Decision.__slots__})
 
-    def rule(
-        self,
-        costs: FloatArray,
-        *,
-        error_weight: float | None = None,
-        tie_key: Sequence[Any] | NDArray[Any] | None = None,
-    ) -> ReplyRule:
+    def rule(self, costs: FloatArray, *, tie_key: TieKey = None) -> ReplyRule:
         """How the optimum answers to one person's virtual cost, in units where the data range has width 1."""
-        weight = self.error_weight(costs.size) if error_weight is None else error_weight
-        return replies(
-            costs,
-            setting=self.setting,
-            variance=self._unit_variance(),
-            error_weight=weight * self.width**2,
-            tie_key=tie_key,
-        )
+        return self.for_people(costs.size).rule(costs, tie_key)
 
-    def allocation(self, costs: FloatArray, tie_key: Sequence[Any] | NDArray[Any] | None = None) -> Allocation:
+    def allocation(self, costs: FloatArray, tie_key: TieKey = None) -> Allocation:
         """The optimal allocation for given virtual costs, before any cap."""
-        return allocate(
-            costs,
-            setting=self.setting,
-            variance=self._unit_variance(),
-            error_weight=self.error_weight(costs.size) * self.width**2,
-            tie_key=tie_key,
-        )
-
-    def virtual_figures(self, costs: FloatArray) -> tuple[float, float]:
-        """Error (squared data units) and total payment at given virtual costs, virtual payments in place of payments.
-
-        Under the prior the two have the same expectation, and virtual payments take no integration.
-        """
-        self.check_people(costs.size)
-        self._refuse_divergence(costs)
-        allocation = self.allocation(costs)
-        loss, _, mse = self.capped(allocation.privacy_loss, allocation)
-        mse *= self.width**2
-        used = (loss > 0.0) & (costs > 0.0)  # an infinite loss that costs nothing is free
-        paid = float(costs[used].dot(loss[used]))
-        if np.any(self.user_weight):
-            weight = np.broadcast_to(np.asarray(self.user_weight, dtype=float), costs.shape)
-            paid += float(weight.dot(mse - self._outside_errors(costs, allocation)))
-        return mse, paid
+        return self.for_people(costs.size).allocation(costs, tie_key)
 
     def menu(self, n: int, *, rng: np.random.Generator, repetitions: int = 200, points: int = 33) -> Menu:
         """What a person can expect, as a function of her report, before anybody else of the ``n`` has reported."""
-        return expected_menu(self, n, rng=rng, repetitions=repetitions, points=points)
+        return expected_menu(self.for_people(n), rng=rng, repetitions=repetitions, points=points)
 
     def simulate(
         self,
@@ -257,7 +228,15 @@ class Market:
         value (their best reply), those above are never bought from; both are counted. ``progress`` is called with the
         number of campaigns done and to do.
         """
-        return simulate(self, n, repetitions, rng=rng, true_prior=true_prior, progress=progress)
+        drawn_from = None
+        if true_prior is not None and true_prior != self.prior:
+            if not isinstance(true_prior, (Prior, Grouped)):
+                raise InputError(
+                    f"true_prior must be a prior such as Uniform(1, 2), got {type(true_prior).__name__}.",
+                    field="true_prior",
+                )
+            drawn_from = replace(self, prior=true_prior).for_people(n)
+        return simulate(self.for_people(n), repetitions, rng=rng, drawn_from=drawn_from, progress=progress)
 
     def plan(
         self,
@@ -268,16 +247,27 @@ class Market:
         rng: np.random.Generator,
         repetitions: int = 200,
         progress: Progress | None = None,
-    ) -> Plan:
+    ) -> "Plan":
         """Meet an expected error or an expected total payment: by the buyer weight if ``n`` is given, else by ``n``.
 
         The buyer weight found is the smallest that reaches the error, or the largest that keeps the budget. The number
         of people found is one at which the target is met while with one fewer it is not. ``progress`` is called with
         the number of trials made and the most there can be.
         """
-        return plan(
-            self, target_mse=target_mse, budget=budget, n=n, rng=rng, repetitions=repetitions, progress=progress
+        for name in ("variance", "user_weight", "prior"):
+            if n is None and isinstance(getattr(self, name), (np.ndarray, Grouped)):
+                raise InputError(f"n must be given for a market with one {name} per person.", field="n")
+        found = plan(
+            self.for_people,
+            target_mse=target_mse,
+            budget=budget,
+            n=n,
+            rng=rng,
+            repetitions=repetitions,
+            progress=progress,
         )
+        market = replace(self, buyer_weight=found.buyer_weight)
+        return Plan(market=market, **{name: getattr(found, name) for name in Planned.__slots__})
 
     def to_dict(self) -> dict[str, Any]:
         """The market as plain values that `from_dict` reads back."""
@@ -305,212 +295,126 @@ class Market:
         prior = known.pop("prior")
         return cls(prior=_prior(prior), **known)
 
-    # -- how a decision is made ----------------------------------------------------------------------------------------
 
-    def _unit_variance(self) -> float | FloatArray:
-        return self.stated_variance / self.width**2
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Outcome(Decision):
+    """What a market decided, and everything needed to compute it again. Confidential, as every decision is."""
 
-    def check_people(self, n: int) -> None:
-        """Refuse a number of people that this market cannot be for."""
-        for name in ("variance", "user_weight"):
-            value = getattr(self, name)
-            if isinstance(value, np.ndarray) and value.shape != (n,):
-                raise InputError(f"{name} must have one entry per person ({n} people), got {value.size}.", field=name)
-        if self.outside_option == "estimate" and n == 1:
-            raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
+    market: Market
+    """The market, as it was before anybody reported."""
 
-    def _decide(self, reports: FloatArray, costs: FloatArray, tie_key: Sequence[Any] | NDArray[Any] | None) -> Outcome:
-        self._refuse_divergence(costs)
-        allocation = self.allocation(costs, tie_key)
-        cap = math.inf if self.max_privacy_loss is None else self.max_privacy_loss
-        # clipped at the cap: still monotone in one's report, so still truthful
-        loss, weights, mse = self.capped(allocation.privacy_loss, allocation)
-        objective = allocation.objective
-        if mse != allocation.mse:
-            used = loss > 0.0
-            objective = allocation.error_weight * mse + float(costs[used].dot(loss[used]))
-        # c·ε; zero times infinity is nothing
-        price = np.zeros(reports.size)
-        bought = np.flatnonzero(loss > 0.0)
-        refuse_unreleasable(float(loss[bought].max() if self.setting == "central" else loss[bought].min()))
-        paying = bought[reports[bought] > 0.0]
-        price[paying] = reports[paying] * loss[paying]
-        mse *= self.width**2
-        # β·(MSE − outside): what the estimate is worth to her
-        outside = self._outside_errors(costs, allocation)
-        share, care = np.zeros(()), 0.0
-        if np.any(self.user_weight):
-            share = np.asarray(self.user_weight) * (mse - outside)
-            care = float((np.asarray(self.user_weight) * (mse + outside)).max())
-        slack = max(self._rounding(allocation, prior.support[1], cap, care) for prior, _ in self._groups(reports.size))
-        # the integral
-        rent, error = self._rents(reports, costs, bought, price, cap, tie_key, self.tolerance, slack)
-        payments = price + rent.estimate + share
-        largest = float(np.abs(payments).max())
-        if error > self.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
-            gross = float((price + rent.estimate).max())
-            part = max(0.9 * largest / gross, 0.01) if gross > 0.0 else 1.0
-            rent, error = self._rents(reports, costs, bought, price, cap, tie_key, part * self.tolerance, slack)
-            payments = price + rent.estimate + share
-        return Outcome(
-            market=self,
-            reports=reports,
-            virtual_costs=costs,
-            privacy_loss=loss,
-            weights=weights,
-            payments=payments,
-            information_rent=rent.estimate,
-            rent_bounds=(rent.lower, rent.upper),
-            outside_error=outside,
-            mse=mse,
-            objective=objective,
-            incentive_error=2.0 * error,
-            tie_order=precedence(tie_key),
-        )
+    _optimum: Allocation | None = field(default=None, init=False, repr=False)
+    """Kept when it was asked for."""
 
-    def _rounding(self, allocation: Allocation, top: float, cap: float, care: float) -> float:
-        return rounding(
-            self.setting,
-            error_weight=allocation.error_weight,
-            variance=float(np.min(self._unit_variance())),
-            objective=allocation.objective,
-            largest_weight=float(allocation.weights.max()),
-            top=top,
-            cap=cap,
-            care=care,
-        )
+    @property
+    def population(self) -> Population:
+        """The market for those who reported."""
+        return self.market.for_people(self.reports.size)
 
-    def capped(self, losses: FloatArray, allocation: Allocation) -> tuple[FloatArray, FloatArray, float]:
-        """Losses clipped at the cap, with the best weights and error for them (range of width 1).
+    @property
+    def allocation(self) -> Allocation | None:
+        """The optimum before any cap, on a data range of width 1; None if nothing was bought.
 
-        Clipping an optimum never leaves anybody with more loss than the best estimator can use: if
-        ``ε_max·ΣVε ≤ 2 + ΣVε²`` holds before, it holds after.
+        Solved again when first asked for, from market, virtual costs and the order of equals: it is the same for an
+        outcome that was read back.
         """
-        cap = self.max_privacy_loss
-        if cap is None or not (losses > cap).any():
-            return allocation.privacy_loss, allocation.weights, allocation.mse
-        clipped = np.minimum(losses, cap)
-        best = best_weights(clipped, setting=self.setting, variance=self._unit_variance())
-        return clipped, best.weights, float(best.mse)
+        if self._optimum is None and self.active:
+            object.__setattr__(self, "_optimum", self.population.allocation(self.virtual_costs, self.tie_order))
+        return self._optimum
 
-    def _groups(self, n: int) -> list[tuple[Prior, IndexArray]]:
-        if isinstance(self.prior, Grouped):
-            return [(prior, rows) for _, prior, rows in self.prior.groups]
-        return [(self.prior, np.arange(n))]
+    @property
+    def cap_cost(self) -> float:
+        """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
+        cap = self.market.max_privacy_loss
+        if cap is None or not (self.privacy_loss >= cap).any():
+            return 0.0
+        optimum = self.allocation
+        return 0.0 if optimum is None else max(self.objective - optimum.objective, 0.0)
 
-    def _rents(
-        self,
-        reports: FloatArray,
-        costs: FloatArray,
-        bought: IndexArray,
-        price: FloatArray,
-        cap: float,
-        tie_key: Sequence[Any] | NDArray[Any] | None,
-        tolerance: float,
-        slack: float,
-    ) -> tuple[Rents, float]:
-        """Everybody's information rent, zero for those who are not bought from; and the largest possible error."""
-        n = reports.size
-        lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
-        rule = self.rule(costs, tie_key=tie_key)
-        spread = self.stated_variance
-        # Where identity decides between equal costs, people with equal reports do not face the same rule.
-        for prior, members in self._groups(n):
-            rows = members[np.isin(members, bought, assume_unique=True)] if members.size < n else bought
-            alike = rows if self.identity_decides else spread[rows] if isinstance(spread, np.ndarray) else None
-            found = rents(
-                rule,
-                prior,
-                rows,
-                reports[rows],
-                cap=cap,
-                alike=alike,
-                paid_besides=price[rows],
-                tolerance=tolerance,
+    @property
+    def lower_bound(self) -> float:
+        """No truthful decision has an objective below this, in money (see `Allocation.lower_bound`)."""
+        optimum = self.allocation
+        return math.inf if optimum is None else optimum.lower_bound
+
+    def figures(self) -> Figures:
+        """What the decision comes to for everybody together, with its certificate."""
+        return Figures(
+            setting=self.market.setting,
+            people=self.reports.size,
+            active=self.active,
+            mse=self.mse,
+            objective=self.objective,
+            lower_bound=self.lower_bound,
+            cap_cost=self.cap_cost,
+            largest_privacy_loss=float(self.privacy_loss.max()),
+            total_privacy_loss=math.fsum(self.privacy_loss),
+            squared_weights=math.fsum(self.weights**2),
+            incentive_error=self.incentive_error,
+        )
+
+    def schedule(self, user: int | None = None) -> Schedule:
+        """One curve c ↦ (privacy loss, payment): that prices everybody, or the one that person ``user`` faces."""
+        return common_schedule(self.population, self) if user is None else own_schedule(self.population, self, user)
+
+    def summary(self) -> str:
+        """What was decided, in words; no individual's numbers."""
+        n = self.reports.size
+        if self.active == 0:
+            return f"Nothing was bought: none of {n} people reported within the prior's support. Nobody is paid."
+        low, high = self.market.bounds
+        lines = [
+            f"{self.market.setting.capitalize()} setting, data between {low:g} and {high:g}: bought from {self.active}"
+            f" of {n} people, at most {at_most(float(self.privacy_loss.max()), 3):g} of privacy loss each.",
+            f"Expected error of the estimate: {math.sqrt(self.mse):.3g} (root mean square). Total payment:"
+            f" {self.total_payment:.6g}.",
+        ]
+        paying = int((self.payments < 0.0).sum())
+        if paying:
+            who = "1 person pays: she values" if paying == 1 else f"{paying} people pay: they value"
+            lines.append(
+                f"{who} the estimate more than giving data costs. If that is not wanted, use user_weight=0, under which"
+                " no payment is negative."
             )
-            # the enclosure, wider by what losses are rounded by
-            found = replace(found, lower=found.lower - slack, upper=found.upper + slack)
-            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
-            evaluations += found.evaluations
-            error = max(error, found.error)
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
-
-    def _outside_errors(self, costs: FloatArray, allocation: Allocation) -> FloatArray:
-        """What error each person would live with outside, in squared data units."""
-        n = costs.size
-        if self.outside_option == "own_data":
-            return np.broadcast_to(np.asarray(self.stated_variance, dtype=float), (n,))
-        weight = np.broadcast_to(np.asarray(self.user_weight, dtype=float), (n,))
-        total = self.error_weight(n)
-        outside = np.zeros(n)
-        for value in np.unique(weight[weight > 0.0]).tolist():
-            rows = np.flatnonzero(weight == value)
-            if not total > value:
-                raise InputError(
-                    f"outside_option='estimate' needs somebody else who cares about the error, but one person's weight"
-                    f" {value:g} is all of the error weight."
-                )
-            # without her nobody weighs the error for her
-            outside[rows] = self._errors_without(rows, costs, total - value)
-        return outside
-
-    def outside_error_of(self, costs: FloatArray, row: int) -> float:
-        """What error person ``row`` would live with outside; her own report does not matter."""
-        if self.outside_option == "own_data":
-            return float(np.broadcast_to(np.asarray(self.stated_variance, dtype=float), costs.shape)[row])
-        weight = float(np.broadcast_to(np.asarray(self.user_weight, dtype=float), costs.shape)[row])
-        present = costs.copy()
-        present[row] = min(float(costs[row]), float(costs.max(initial=0.0, where=costs < math.inf)))
-        return float(self._errors_without(np.array([row]), present, self.error_weight(costs.size) - weight)[0])
-
-    def errors_at(self, costs: FloatArray, row: int, moved: FloatArray, uncapped: FloatArray) -> FloatArray:
-        """The estimate's error, in squared data units, if person ``row`` had each of the virtual costs ``moved``."""
-        if self.max_privacy_loss is None:
-            errors: FloatArray = uncapped * self.width**2
-            return errors
-        errors = np.empty(moved.size)
-        for j, cost in enumerate(moved.tolist()):
-            changed = costs.copy()
-            changed[row] = cost
-            found = self.allocation(changed)
-            errors[j] = self.capped(found.privacy_loss, found)[2] * self.width**2
-        return errors
-
-    def _errors_without(self, rows: IndexArray, costs: FloatArray, error_weight: float) -> FloatArray:
-        """The error of the mechanism run without each of ``rows``; nothing changes without those it does not use."""
-        weight = error_weight * self.width**2
-        spread = self._unit_variance()
-        alone = np.count_nonzero(costs < math.inf) == 1
-        if alone and (costs[rows] < math.inf).any():
-            raise MarketError("outside_option='estimate' is undefined: without the only person there is no estimate.")
-        base = allocate(costs, setting=self.setting, variance=spread, error_weight=weight)
-        if self.max_privacy_loss is not None:
-            # the error of clipped losses needs everybody's: solve again without each
-            errors = np.full(rows.size, self.capped(base.privacy_loss, base)[2])
-            for j in np.flatnonzero(base.privacy_loss[rows] > 0.0).tolist():
-                without = costs.copy()
-                without[rows[j]] = math.inf
-                found = allocate(without, setting=self.setting, variance=spread, error_weight=weight)
-                errors[j] = self.capped(found.privacy_loss, found)[2]
-        else:
-            errors = np.full(rows.size, base.mse)
-            used = np.flatnonzero(base.privacy_loss[rows] > 0.0)
-            rule = replies(costs, setting=self.setting, variance=spread, error_weight=weight)
-            errors[used] = rule.at(rows[used], np.full(used.size, math.inf)).mse
-        result: FloatArray = errors * self.width**2
-        return result
-
-    def _refuse_divergence(self, costs: FloatArray) -> None:
-        """A sole seller under an unbounded prior is bought from at every report: her rent may be infinite."""
-        finite = np.flatnonzero(costs < math.inf)
-        if finite.size != 1:
-            return
-        prior = self.prior.prior_of(int(finite[0])) if isinstance(self.prior, Grouped) else self.prior
-        if sole_rent_diverges(prior):
-            raise DivergentPayment(
-                f"The only person's payment would be infinite: under {prior!r} she is bought from at every report;"
-                " use a prior with bounded support or a lighter tail."
+        elif not np.any(np.asarray(self.market.user_weight) > 0):
+            lines.append("No payment is negative.")
+        if self.cap_cost > 0.0:
+            lines.append(
+                f"The cap of {self.market.max_privacy_loss:g} costs {self.cap_cost:.3g} against the optimum without it."
             )
+        if np.isinf(self.privacy_loss).any():
+            exposed = int(np.isinf(self.privacy_loss).sum())
+            who = "1 person" if exposed == 1 else f"{exposed} people"
+            lines.append(f"{who} reported no cost and would lose all privacy: set max_privacy_loss.")
+        lines.append(f"No misreport can gain more than {at_most(self.incentive_error):g}.")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values; `from_dict` reads it back."""
+        return {"format": FORMAT, "version": VERSION, "market": self.market.to_dict(), **self.plain()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Outcome":
+        """The inverse of `to_dict`."""
+        if not isinstance(values, Mapping):
+            raise RecordError(f"An outcome must be a mapping of its fields, got {type(values).__name__}.")
+        if values.get("format") != FORMAT or values.get("version") != VERSION:
+            raise RecordError(
+                f"An outcome must have format {FORMAT!r} and version {VERSION}, got {values.get('format')!r} and"
+                f" {values.get('version')!r}."
+            )
+        try:
+            return cls(**fields_of_plain(values), market=Market.from_dict(values["market"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise RecordError(f"The outcome cannot be read: {type(problem).__name__} in its fields.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan(Planned):
+    """A market and a number of people that meet a target on average."""
+
+    market: Market
+    """The market, with the buyer weight of the plan."""
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.errors import NothingDelivered
-from hushbid.mechanism.outcome import Outcome
+from hushbid.mechanism.market import Outcome
 
 
 def release(

@@ -8,19 +8,16 @@ the multiset changes with her, and her own curve is ``z ↦ (ε_i, t_i)(z, c_{�
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray, as_count, as_floats, as_row, first_row, rows_text
+from hushbid.arrays import FloatArray, as_count, as_floats, as_row, first_row, rows_text
 from hushbid.errors import InputError, MarketError
-from hushbid.mechanism.outcome import Outcome
+from hushbid.mechanism.decision import Decision
+from hushbid.mechanism.population import Population, TieKey
 from hushbid.payments import rents
-from hushbid.priors import Grouped, Prior
-
-if TYPE_CHECKING:
-    from hushbid.mechanism.market import Market
+from hushbid.priors import Prior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,55 +85,47 @@ class Menu:
     """How many simulations were made."""
 
 
-def own_schedule(outcome: Outcome, user: int) -> Schedule:
+def own_schedule(population: Population, decision: Decision, user: int) -> Schedule:
     """The curve person ``user`` faces, everybody else's reports as they are."""
-    market, n = outcome.market, outcome.reports.size
-    row = as_row(user, n)
-    prior = market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
+    row = as_row(user, population.people)
+    prior = population.prior_of(row)
 
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return _curve(market, outcome.virtual_costs, row, prior, z, outcome.tie_order)
+        return _curve(population, decision.virtual_costs, row, prior, z, decision.tie_order)
 
-    return Schedule(support=prior.support, error=0.5 * outcome.incentive_error, _at=at)
+    return Schedule(support=prior.support, error=0.5 * decision.incentive_error, _at=at)
 
 
-def common_schedule(outcome: Outcome) -> Schedule:
+def common_schedule(population: Population, decision: Decision) -> Schedule:
     """The curve through everybody's loss and payment; between two reports, a straight line.
 
     It exists only where people differ by nothing but their reports.
     """
-    market = outcome.market
-    if isinstance(market.prior, Grouped) or any(
-        isinstance(value, np.ndarray) and np.unique(value).size > 1 for value in (market.variance, market.user_weight)
-    ):
+    if not population.alike:
         raise MarketError("One schedule prices everybody only with a common prior, variance and user weight.")
-    low, high = market.prior.support
+    low, high = population.groups[0].prior.support
     # equals have equal losses, but for ties: the first stands for them
-    reports, first = np.unique(outcome.reports, return_index=True)
+    reports, first = np.unique(decision.reports, return_index=True)
     inside = reports <= high
     reports, first = reports[inside], first[inside]
-    losses, payments = outcome.privacy_loss[first], outcome.payments[first]
+    losses, payments = decision.privacy_loss[first], decision.payments[first]
 
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
         endless = np.isinf(losses)  # between somebody who loses everything and the next, the next one's loss
         loss = np.interp(z, reports[~endless], losses[~endless]) if not endless.all() else np.full(z.size, np.inf)
         return np.where(np.isin(z, reports[endless]), np.inf, loss), np.interp(z, reports, payments)
 
-    return Schedule(support=(low, high), error=0.5 * outcome.incentive_error, _at=at)
+    return Schedule(support=(low, high), error=0.5 * decision.incentive_error, _at=at)
 
 
-def expected_menu(market: "Market", n: int, *, rng: np.random.Generator, repetitions: int, points: int) -> Menu:
-    """Average over simulated reports of the other ``n − 1`` people."""
-    if isinstance(market.prior, Grouped) or any(
-        isinstance(value, np.ndarray) and np.unique(value).size > 1 for value in (market.variance, market.user_weight)
-    ):
+def expected_menu(population: Population, *, rng: np.random.Generator, repetitions: int, points: int) -> Menu:
+    """Average over simulated reports of the other people."""
+    if not population.alike:
         raise MarketError(
             "A menu needs one prior, variance and user weight: ask for each group's menu with a market of its own."
         )
-    n, repetitions = as_count(n, "n", least=1), as_count(repetitions, "repetitions", least=2)
-    points = as_count(points, "points", least=2)
-    market.check_people(n)
-    prior = market.prior
+    repetitions, points = as_count(repetitions, "repetitions", least=2), as_count(points, "points", least=2)
+    prior = population.groups[0].prior
     # reports at even quantiles, short of an unbounded prior's end
     z = np.asarray(
         prior.quantile(np.linspace(0.0, 1.0 - 0.5 / points if math.isinf(prior.support[1]) else 1.0, points))
@@ -144,8 +133,8 @@ def expected_menu(market: "Market", n: int, *, rng: np.random.Generator, repetit
     losses, payments = np.empty((repetitions, points)), np.empty((repetitions, points))
     for k in range(repetitions):
         # person 0 asks; her own draw is replaced by every z
-        reports = prior.sample(n, rng=rng)
-        losses[k], payments[k] = _curve(market, np.asarray(prior.virtual_cost(reports)), 0, prior, z)
+        costs = population.virtual_costs(population.sample(rng))
+        losses[k], payments[k] = _curve(population, costs, 0, prior, z)
     root = math.sqrt(repetitions)
     return Menu(
         reports=z,
@@ -161,21 +150,20 @@ def expected_menu(market: "Market", n: int, *, rng: np.random.Generator, repetit
 
 
 def _curve(
-    market: "Market",
+    population: Population,
     costs: FloatArray,
     row: int,
     prior: Prior,
     z: FloatArray,
-    tie_order: IndexArray | None = None,
+    tie_order: TieKey = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Loss and payment of person ``row`` at reports ``z``, the others' virtual costs as in ``costs``."""
-    rule = market.rule(costs, tie_key=tie_order)
-    cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
+    rule = population.rule(costs, tie_order)
     rows = np.full(z.size, row)
     moved = np.asarray(prior.virtual_cost(z))
     # the loss at each report
     found = rule.at(rows, moved)
-    loss = np.minimum(found.loss, cap)
+    loss = np.minimum(found.loss, population.cap)
     price = np.zeros(z.size)
     some = (loss > 0.0) & (z > 0.0)
     price[some] = z[some] * loss[some]
@@ -184,11 +172,17 @@ def _curve(
     rent = np.zeros(z.size)
     if bought.size:
         rent[bought] = rents(
-            rule, prior, rows[bought], z[bought], cap=cap, paid_besides=price[bought], tolerance=market.tolerance
+            rule,
+            prior,
+            rows[bought],
+            z[bought],
+            cap=population.cap,
+            paid_besides=price[bought],
+            tolerance=population.tolerance,
         ).estimate
-    weight = float(np.broadcast_to(np.asarray(market.user_weight, dtype=float), costs.shape)[row])
+    weight = float(population.user_weights()[row])
     if weight == 0.0:
         return loss, price + rent
-    mse = market.errors_at(costs, row, moved, found.mse)
-    outside = market.outside_error_of(costs, row)
+    mse = population.errors_at(costs, row, moved, found.mse)
+    outside = population.outside_error_of(costs, row)
     return loss, weight * (mse - outside) + price + rent

@@ -3,17 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hushbid.arrays import FloatArray, as_count
 from hushbid.errors import InputError
+from hushbid.mechanism.decision import decide
+from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
-from hushbid.priors import Grouped, Prior
-
-if TYPE_CHECKING:
-    from hushbid.mechanism.market import Market
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is to do."""
@@ -119,37 +116,31 @@ class Simulation:
 
 
 def simulate(
-    market: "Market",
-    n: int,
+    population: Population,
     repetitions: int,
     *,
     rng: np.random.Generator,
-    true_prior: Prior | Grouped | None = None,
+    drawn_from: Population | None = None,
     progress: Progress | None = None,
 ) -> Simulation:
-    """Let the market decide for ``n`` people, ``repetitions`` times; see `Market.simulate`."""
-    people = market.prior if true_prior is None else true_prior
-    if not isinstance(people, (Prior, Grouped)):
-        raise InputError(
-            f"true_prior must be a prior such as Uniform(1, 2), got {type(people).__name__}.", field="true_prior"
-        )
-    for prior in (market.prior, people):
-        n = check_people(prior, n)
+    """Decide for these people ``repetitions`` times; ``drawn_from`` has the true priors, if they are others."""
     repetitions = as_count(repetitions, "repetitions", least=2)
-    lowest, top = _lowest_reports(market.prior), market.prior.support[1]
+    drawn = population if drawn_from is None else drawn_from
+    lowest = population.per_person(lambda prior: prior.smallest_report)
+    top = population.per_person(lambda prior: prior.support[1])
     rows = np.empty((repetitions, 7))
     for k in range(repetitions):
-        types = people.sample(n, rng=rng)
-        rows[k, :5] = _campaign(market, np.maximum(types, lowest))  # below the support: the lowest report
+        types = drawn.sample(rng)
+        rows[k, :5] = _campaign(population, np.maximum(types, lowest))  # below the support: the lowest report
         rows[k, 5:] = np.mean(types < lowest), np.mean(types > top)
         if progress is not None:
             progress(k + 1, repetitions)
     columns = [column.copy() for column in rows.T]
-    beyond = bool(np.any(np.asarray(people.support[1]) > top))
+    beyond = bool(np.any(drawn.per_person(lambda prior: prior.support[1]) > top))
     # campaigns that chance would hardly draw
-    extremes = [_campaign(market, reports)[1] for reports in _extreme_reports(market.prior, n)]
+    extremes = [_campaign(population, reports)[1] for reports in _extreme_reports(population)]
     return Simulation(
-        n=n,
+        n=population.people,
         mse=columns[0],
         total_payment=columns[1],
         objective=columns[2],
@@ -158,17 +149,9 @@ def simulate(
         below_support=columns[5],
         above_support=columns[6],
         worst_payment_found=max([float(columns[1].max()), *extremes]),
-        worst_payment_bound=worst_payment(market, n, above_support=beyond),
-        prior_is_true=true_prior is None or true_prior == market.prior,
+        worst_payment_bound=worst_payment(population, above_support=beyond),
+        prior_is_true=drawn_from is None,
     )
-
-
-def check_people(prior: Prior | Grouped, n: int) -> int:
-    """Refuse a number of people that the prior cannot be for."""
-    people = as_count(n, "n", least=1)
-    if isinstance(prior, Grouped) and len(prior) != people:
-        raise InputError(f"n must be the number of labels of the grouped prior, {len(prior)}, got {n}.", field="n")
-    return people
 
 
 def mean_of(values: FloatArray) -> Estimate:
@@ -200,27 +183,20 @@ def _quantile_of(values: FloatArray, level: float) -> Estimate:
     )
 
 
-def _campaign(market: "Market", reports: FloatArray) -> tuple[float, float, float, float, float]:
-    outcome = market.acquire(reports)
-    weight = float(np.asarray(market.buyer_weight))
-    paid = outcome.total_payment
-    cost = paid + (weight * outcome.mse if weight > 0.0 else 0.0)
-    return outcome.mse, paid, outcome.objective, cost, outcome.active / reports.size
+def _campaign(population: Population, reports: FloatArray) -> tuple[float, float, float, float, float]:
+    decided = decide(population, reports)
+    weight, paid = population.buyer_weight, decided.total_payment
+    cost = paid + (weight * decided.mse if weight > 0.0 else 0.0)
+    return decided.mse, paid, decided.objective, cost, decided.active / reports.size
 
 
-def _lowest_reports(prior: Prior | Grouped) -> float | FloatArray:
-    if isinstance(prior, Grouped):
-        lowest = {name: one.smallest_report for name, one in prior.priors.items()}
-        return np.array([lowest[label] for label in prior.labels])
-    return prior.smallest_report
-
-
-def _extreme_reports(prior: Prior | Grouped, n: int) -> list[FloatArray]:
+def _extreme_reports(population: Population) -> list[FloatArray]:
     """Everybody at the same quantile, and one person or half of the people at the lowest with the rest at the top."""
-    top = np.asarray(prior.quantile(np.ones(n)))
+    n = population.people
+    top = population.quantile(np.ones(n))
     # the top itself, where there is one that can be bought at
-    highest = 1.0 if np.all(top < math.inf) and np.all(np.asarray(prior.virtual_cost(top)) < math.inf) else 0.999
+    highest = 1.0 if np.all(top < math.inf) and np.all(population.virtual_costs(top) < math.inf) else 0.999
     levels = [np.full(n, level) for level in (0.0, 0.25, 0.5, 0.75, highest)]
     for count in {1, n // 2} - {0, n}:
         levels.append(np.where(np.arange(n) < count, 0.0, highest))
-    return [np.asarray(prior.quantile(level)) for level in levels]
+    return [population.quantile(level) for level in levels]

@@ -13,132 +13,104 @@ The smallest of the three is returned, plus what people may be paid for the erro
 """
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hushbid.allocation import replies
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray
+from hushbid.mechanism.population import Group, Population, sole_rent_diverges
 from hushbid.payments import rents
-from hushbid.priors import Grouped, Prior
-
-if TYPE_CHECKING:
-    from hushbid.mechanism.market import Market
-
-_LOCAL = 2.22
-"""Local losses add up to at most this times ``V^{1/4}·√(A/ψ)``, unless there is one seller only."""
 
 _LEVELS = np.concatenate([np.linspace(0.0, 0.9, 19), 1.0 - 10.0 ** -np.arange(2.0, 13.0), [1.0]])
 
 
-def worst_payment(market: "Market", n: int, *, above_support: bool = False) -> float:
-    """No reports of ``n`` people, in the support, make the total payment larger; infinite if there is no such number.
+def worst_payment(population: Population, *, above_support: bool = False) -> float:
+    """No reports of these people, in the support, make the total payment larger; infinite if there is no such number.
 
     With ``above_support`` the bound also covers people who report above the support and are not bought from.
     """
-    groups = _groups(market.prior, n)
-    highest = _largest_objective(market, _costs(groups, n, 1.0), one_is_enough=above_support)
+    highest = _largest_objective(population, _costs(population, 1.0), one_is_enough=above_support)
     # three bounds, each best somewhere
     for_data = min(
-        _factor(market) * highest,
-        _with_a_tail(market, groups, n),
-        _with_all_losses(market, groups, n),
+        _factor(population) * highest,
+        _with_a_tail(population),
+        _with_all_losses(population),
     )
-    weights = np.broadcast_to(np.asarray(market.user_weight, dtype=float), (n,))
-    return for_data + (_for_the_error(market, n, weights, highest) if weights.any() else 0.0)
+    return for_data + (_for_the_error(population, highest) if population.cares else 0.0)
 
 
-def sole_rent_diverges(prior: Prior) -> bool:
-    """Whether the only seller's rent is infinite: she is bought from at every report, with a loss like ``ψ^{-1/3}``.
-
-    The integral converges only if ψ grows faster than the cube.
-    """
-    if prior.support[1] < math.inf:
-        return False
-    # the power that ψ grows with, far out
-    far = float(prior.quantile(0.5)) * 2.0 ** np.arange(10.0, 30.0)
-    cost = np.asarray(prior.virtual_cost(far))
-    growth = np.diff(np.log2(cost[np.isfinite(cost)]))
-    return bool(growth.size and growth[-1] <= 3.0 + 1e-6)
-
-
-def _with_a_tail(market: "Market", groups: list[tuple[Prior, IndexArray]], n: int) -> float:
+def _with_a_tail(population: Population) -> float:
     """The second bound."""
-    sole = [rows.size * _sole_payments(market, prior, n, np.asarray(prior.quantile(_LEVELS))) for prior, rows in groups]
+    sole = [
+        group.rows.size * _sole_payments(population, group, np.asarray(group.prior.quantile(_LEVELS)))
+        for group in population.groups
+    ]
     beyond = np.sum(sole, axis=0)
     # up to each level by the objective, beyond it everybody as the only seller
     bounds = [
-        _factor(market) * _largest_objective(market, _costs(groups, n, level), one_is_enough=True) + rest
+        _factor(population) * _largest_objective(population, _costs(population, level), one_is_enough=True) + rest
         for level, rest in zip(_LEVELS.tolist(), beyond.tolist(), strict=True)
         if rest < math.inf
     ]
     return min(bounds, default=math.inf)
 
 
-def _with_all_losses(market: "Market", groups: list[tuple[Prior, IndexArray]], n: int) -> float:
+def _with_all_losses(population: Population) -> float:
     """The third bound; each group may have all of the losses."""
-    weight = market.error_weight(n) * market.width**2
-    cheapest = min(float(prior.virtual_cost(prior.support[0])) for prior, _ in groups)
-    total = math.inf
-    if cheapest > 0.0:
-        # one seller's loss at the smallest cost; locally several may lose more together
-        total = (4.0 * weight / cheapest) ** (1.0 / 3.0)
-        if market.setting == "local":
-            spread = float(np.max(market.stated_variance)) / market.width**2
-            total = max(total, _LOCAL * spread**0.25 * math.sqrt(weight / cheapest))
+    weight = population.error_weight
+    cheapest = min(float(group.prior.virtual_cost(group.prior.support[0])) for group in population.groups)
+    total = population.setting.most_loss(weight, cheapest, population.variance) if cheapest > 0.0 else math.inf
     paid = 0.0
-    for prior, rows in groups:
+    for group in population.groups:
         # even shares: as payments are concave in the loss, nothing pays more
-        each = min(total / rows.size, math.inf if market.max_privacy_loss is None else market.max_privacy_loss)
-        report = float(prior.virtual_cost_inverse(4.0 * weight / each**3 if each < math.inf else 0.0))
-        share = float(_sole_payments(market, prior, n, np.array([report]))[0])
-        if report >= prior.support[1] or market.max_privacy_loss is not None:
-            share = min(share, each * prior.support[1])
-        paid += rows.size * share
+        each = min(total / group.rows.size, population.cap)
+        top = group.prior.support[1]
+        report = float(group.prior.virtual_cost_inverse(4.0 * weight / each**3 if each < math.inf else 0.0))
+        share = float(_sole_payments(population, group, np.array([report]))[0])
+        if report >= top or population.cap < math.inf:
+            share = min(share, each * top)
+        paid += group.rows.size * share
     return paid
 
 
-def _factor(market: "Market") -> float:
+def _factor(population: Population) -> float:
     """What is paid for data, at most, over the largest objective; less if ψ rises at a constant slope."""
-    slope = market.prior.slope or 1.0
-    if market.setting == "central":
-        return max(2.0 / slope, 2.0 / 3.0 + 2.0 / (3.0 * slope))
-    return 2.0 / 3.0 + 1.0 / (3.0 * slope)
+    return population.setting.payment_factor(population.slope or 1.0)
 
 
-def _for_the_error(market: "Market", n: int, weights: FloatArray, highest: float) -> float:
+def _for_the_error(population: Population, highest: float) -> float:
     """The largest ``Σ β_i (MSE − outside_i)``: an optimal MSE is at most ``H/A``."""
-    variance = np.broadcast_to(np.asarray(market.stated_variance, dtype=float), (n,))
-    error = highest / market.error_weight(n)
-    if market.max_privacy_loss is not None:  # a clipped estimate is as good as one person's at the cap, or optimal
-        error = max(error, float(variance.max()) + 2.0 * (market.width / market.max_privacy_loss) ** 2)
+    weights, variance = population.user_weights(), population.own_errors()
+    error = highest / population.total_weight
+    if population.cap < math.inf:  # a clipped estimate is as good as one person's at the cap, or optimal
+        error = max(error, float(variance.max()) + 2.0 * (population.width / population.cap) ** 2)
     # outside errors may be as small as zero, but one's own datum is known
-    outside = float(weights @ variance) if market.outside_option == "own_data" else 0.0
+    outside = float(weights @ variance) if population.outside_option == "own_data" else 0.0
     return float(weights.sum()) * error - outside
 
 
-def _largest_objective(market: "Market", costs: FloatArray, *, one_is_enough: bool) -> float:
+def _largest_objective(population: Population, costs: FloatArray, *, one_is_enough: bool) -> float:
     """The objective at these virtual costs; or, if any number of people may be missing, the worst person's alone."""
     if np.isinf(costs).any():
         return math.inf
     if not one_is_enough:
-        return market.allocation(costs).objective
-    variance = np.broadcast_to(np.asarray(market.stated_variance, dtype=float), costs.shape)
+        return population.allocation(costs).objective
     # each kind of person alone, once
-    _, kinds = np.unique(np.stack([costs, variance]), axis=1, return_index=True)
+    _, kinds = np.unique(np.stack([costs, population.own_errors()]), axis=1, return_index=True)
     alone = np.full((kinds.size, costs.size), math.inf)
     alone[np.arange(kinds.size), kinds] = costs[kinds]
-    return max(market.allocation(one).objective for one in alone)
+    return max(population.allocation(one).objective for one in alone)
 
 
-def _sole_payments(market: "Market", prior: Prior, n: int, reports: FloatArray) -> FloatArray:
+def _sole_payments(population: Population, group: Group, reports: FloatArray) -> FloatArray:
     """At most what the only seller is paid at each of these reports; nothing where her virtual cost is infinite."""
+    prior, cap = group.prior, population.cap
     if sole_rent_diverges(prior):
         return np.full(reports.size, math.inf)
     costs = np.asarray(prior.virtual_cost(reports))
     paid, sold = np.zeros(reports.size), np.flatnonzero(costs < math.inf)
-    rule = replies(np.ones(1), setting=market.setting, error_weight=market.error_weight(n) * market.width**2)
-    cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
+    # her variance does not matter while she is alone
+    rule = replies(np.ones(1), setting=population.setting.name, error_weight=population.error_weight)
     own, rows = reports[sold], np.zeros(sold.size, dtype=np.intp)
     loss = np.minimum(rule.at(rows, costs[sold]).loss, cap)
     price = np.where(own > 0.0, own, 0.0) * np.where(own > 0.0, loss, 0.0)
@@ -146,14 +118,5 @@ def _sole_payments(market: "Market", prior: Prior, n: int, reports: FloatArray) 
     return paid
 
 
-def _groups(prior: Prior | Grouped, n: int) -> list[tuple[Prior, IndexArray]]:
-    if isinstance(prior, Grouped):
-        return [(one, rows) for _, one, rows in prior.groups]
-    return [(prior, np.arange(n))]
-
-
-def _costs(groups: list[tuple[Prior, IndexArray]], n: int, level: float) -> FloatArray:
-    costs = np.empty(n)
-    for prior, rows in groups:
-        costs[rows] = prior.virtual_cost(prior.quantile(level))
-    return costs
+def _costs(population: Population, level: float) -> FloatArray:
+    return population.per_person(lambda prior: float(prior.virtual_cost(prior.quantile(level))))

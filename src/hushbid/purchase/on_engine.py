@@ -13,7 +13,7 @@ from hushbid.arrays import id_texts
 from hushbid.durable import Staging
 from hushbid.engine import Priced, price
 from hushbid.engine.everybody import everybody
-from hushbid.engine.overlaps import Overlaps, OverlapsKernel
+from hushbid.engine.overlaps import OverlapKernel
 from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
@@ -38,11 +38,11 @@ def decide_on_engine(
     grouped = wanted.prior.is_grouped
     market = wanted.market([] if grouped else None)
     priced = _priced(wanted, market, reading, step)
-    overlaps = None
+    counted = None
     if wanted.prior.pilots:
         step("looking for people of the pilot")
-        overlaps = _overlaps(priced, wanted.prior)
-    origin = wanted.prior.origin(None, accepted=wanted.accept_pilot_overlap, overlaps=overlaps)
+        counted = _overlap(priced, wanted.prior)
+    origin = wanted.prior.origin(None, accepted=wanted.accept_pilot_overlap, counted=counted)
     paid = write(priced)
     summary = priced.summary
     decided = Decided(
@@ -100,14 +100,12 @@ def _priced(wanted: Wanted, market: Market, reading: Reading, step: Step) -> Pri
         raise ReportError(f"{wanted.source}: {sentence[:-1]} ({ROWS_NOTE}).") from problem
 
 
-def _overlaps(priced: Priced, source: PriorSource) -> list[int | None]:
-    """How many people were in each pilot."""
+def _overlap(priced: Priced, source: PriorSource) -> int:
+    """How many people were in any pilot."""
     id = priced._kernel.people.id
     if id is None:
         raise InputError("--id-column must name a column: decisions are written beside it.")
-    pilots = tuple(source.pilots.values())
-    found = priced._engine.reduce(OverlapsKernel(id, pilots), Overlaps((0,) * len(pilots))).counts
-    return [None if pilot.hashes is None else count for pilot, count in zip(pilots, found, strict=True)]
+    return priced._engine.reduce(OverlapKernel(id, tuple(source.pilots.values())), 0)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from hushbid.durable import write_file
 from hushbid.report.build import Report, build_report
 from hushbid.report.material import Settlement
 from hushbid.report.page import render_report
-from hushbid.report.prior_picture import prior_picture
+from hushbid.report.prior_page import prior_picture
 from hushbid.report.sections.audits import AuditLine
 
 __all__ = ["AuditLine", "Report", "Settlement", "build_report", "prior_picture", "render_report", "write_report"]

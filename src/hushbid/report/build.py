@@ -62,16 +62,37 @@ class Report:
     """How many of them give up privacy."""
 
     estimate: sections.estimate.EstimateFacts = field(metadata={"section": sections.estimate})
+    """What was learnt, and how far off it may be."""
+
     cost: sections.cost.CostFacts = field(metadata={"section": sections.cost})
+    """What is paid, and for what."""
+
     privacy: sections.privacy.PrivacyFacts = field(metadata={"section": sections.privacy})
+    """Who gave up how much."""
+
     groups: tuple[GroupRow, ...] | None = field(metadata={"section": sections.groups})
+    """Who was bought from: None if no groups were given; empty if they are all too small."""
+
     selection: sections.selection.SelectionFacts | None = field(metadata={"section": sections.selection})
+    """What would mislead the estimate; None if too few people are behind it."""
+
     comparison: sections.settings.ComparisonFacts = field(metadata={"section": sections.settings})
+    """The other setting on the same reports."""
+
     rivals: sections.rivals.RivalsFacts = field(metadata={"section": sections.rivals})
+    """Other ways to buy."""
+
     cap: sections.cap.CapFacts = field(metadata={"section": sections.cap})
+    """What a cap costs."""
+
     audits: tuple[sections.audits.AuditLine, ...] = field(metadata={"section": sections.audits})
+    """Attacks on our own claims, failures first."""
+
     assumptions: tuple[sections.assumptions.Assumption, ...] = field(metadata={"section": sections.assumptions})
+    """What the numbers rest on."""
+
     verify: sections.verify.VerifyFacts = field(metadata={"section": sections.verify})
+    """How to compute everything again."""
 
     @property
     def failed(self) -> bool:
@@ -84,7 +105,7 @@ class Report:
         return any(audit.bar is not None and audit.bar[0] > audit.bar[1] for audit in self.audits)
 
     @property
-    def few(self) -> bool:
+    def too_few(self) -> bool:
         """Whether too few people were bought from for any amount to be shown."""
         return too_few(self.bought_from)
 

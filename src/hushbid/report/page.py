@@ -40,7 +40,7 @@ def _page() -> "Template":
     templates.filters.update({write.__name__: write for write in _FILTERS})
     templates.tests["finite"] = math.isfinite
     templates.globals.update(
-        few=FEW, smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=wording.interval
+        few_people=FEW, smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=wording.interval
     )
     sections = [(name, section.__name__.rpartition(".")[2], section) for name, section in SECTIONS.items()]
     return templates.get_template("page.html", globals={"sections": sections})

@@ -1,6 +1,6 @@
 """What may be said about people without saying anything about a person.
 
-A privacy loss or a payment tells what somebody reported, so a report that leaves the house holds none. Three rules:
+A privacy loss or a payment tells what somebody reported, so a report that leaves the house holds none. Four rules:
 
 1. A chart or a list of quantiles is drawn from at least `SMALLEST_CHART` people, or not at all.
 2. A bar of a histogram stands for at least `SMALLEST_CELL` people, bars with fewer are joined to their neighbours; and
@@ -9,6 +9,8 @@ A privacy loss or a payment tells what somebody reported, so a report that leave
    pool would be too small. Amounts of a group in which fewer than `SMALLEST_CELL` people were bought from are
    withheld, and those of a second group if the first could be had by subtraction. The same holds for all people
    together: then no amount is told, and errors and the largest loss are rounded up to a coarse step.
+4. Where some of those bought from did not deliver, but fewer than `SMALLEST_CHART`, they are not counted, and nothing
+   is told that changes with their number.
 """
 
 import math
@@ -97,6 +99,16 @@ class Labels:
 def too_few(bought_from: int) -> bool:
     """Whether sums over those bought from would tell what one of them reported."""
     return 0 < bought_from < SMALLEST_CELL
+
+
+def enough_for_chart(people: int) -> bool:
+    """Whether a chart, or what is compared in one, hides each of the people behind it."""
+    return people >= SMALLEST_CHART
+
+
+def few_missing(missing: int) -> bool:
+    """Whether a number or a sum without those who did not deliver would tell about one of them."""
+    return 0 < missing < SMALLEST_CHART
 
 
 def coarse(value: float, bought_from: int) -> float:

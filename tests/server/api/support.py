@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 
 from hushbid.server.api import create_app
-from hushbid.server.api.server import Server, listen
+from hushbid.server.api.serve import Server, listen
+from hushbid.server.pages import add_pages
 from hushbid.server.service import Service
 from tests.server.support import user
 
@@ -32,7 +33,9 @@ def serving(
     """The address of a server that serves a service until the end of the block."""
     ready = threading.Event()
     with listen("127.0.0.1", 0) as listener:
-        server = Server(create_app(service, https=https, address=address), proxies=proxies, ready=ready.set)
+        server = Server(
+            create_app(service, pages=add_pages, https=https, address=address), proxies=proxies, ready=ready.set
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

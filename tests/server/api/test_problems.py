@@ -20,7 +20,7 @@ from hushbid.errors import (
     Throttled,
 )
 from hushbid.server.api import protocol
-from hushbid.server.api.frame import BODY_LIMIT, SECURITY_HEADERS
+from hushbid.server.api.middleware import BODY_LIMIT, SECURITY_HEADERS
 from hushbid.server.service import Service
 from tests.server.api.support import Live, sentence
 from tests.server.support import NONCE, opened

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from hushbid.server.api import create_app
+from hushbid.server.pages import add_pages
 from tests.server.api.support import SETTINGS, Live, sentence
 from tests.server.support import NONCE, Play, drafted, opened, released
 
@@ -89,7 +90,7 @@ def ask(client: httpx.Client, method: str, path: str, body: Any, campaign: str) 
 
 
 def test_the_matrix_names_every_operation(shared: Live) -> None:
-    paths = create_app(shared.service).openapi()["paths"]
+    paths = create_app(shared.service, pages=add_pages).openapi()["paths"]
     operations = {
         (method.upper(), path.removeprefix("/api/v1")) for path, methods in paths.items() for method in methods
     }

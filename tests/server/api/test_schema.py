@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from hushbid.server.api.wire import Settings
+from hushbid.server.api.schemas import Settings
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.service import Service
 from tests.server.api.support import Live

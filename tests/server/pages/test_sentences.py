@@ -11,8 +11,8 @@ from hushbid.documents import parsed
 from hushbid.record import Record
 from hushbid.server.pages import choice
 from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.numbers import Writing, sureness
 from hushbid.server.pages.texts import languages
-from hushbid.server.pages.writing import Writing, sureness
 from hushbid.verification.verifying import verify
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, words

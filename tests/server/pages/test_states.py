@@ -14,10 +14,10 @@ from hushbid.receipts.receipt import Receipt
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import ParticipationView
 from hushbid.server.pages.drafting import people_of
+from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.participant import stage_of
 from hushbid.server.pages.settings_form import EMPTY, as_typed, filled
 from hushbid.server.pages.texts import languages
-from hushbid.server.pages.writing import Writing
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, words
 from tests.server.support import PASSWORD, Clock, Play, decided, opened, settings

@@ -13,8 +13,8 @@ from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.server.domain.views import MenuView
 from hushbid.server.pages import choice
+from hushbid.server.pages.numbers import Unreadable, Writing, sureness
 from hushbid.server.pages.texts import Texts, languages, negotiated
-from hushbid.server.pages.writing import Unreadable, Writing, sureness
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, watched, words
 from tests.server.support import opened

@@ -15,7 +15,7 @@ from hushbid.mechanism import Outcome
 from hushbid.money import Currency, currency_words, money
 from hushbid.report.material import Material
 from hushbid.report.sections import settings
-from hushbid.report.suppression import SMALLEST_CHART, too_few
+from hushbid.report.suppression import enough_for_chart, too_few
 from hushbid.report.svg import (
     NARROW,
     Chart,
@@ -80,7 +80,7 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
         return ()
     used = np.flatnonzero(allocation.privacy_loss > 0.0)
     losses = allocation.privacy_loss[used]
-    if used.size < SMALLEST_CHART or not np.isfinite(losses).all():
+    if not enough_for_chart(used.size) or not np.isfinite(losses).all():
         return ()
     costs, unit = outcome.virtual_costs[used], market.width**2
     spread = np.asarray(market.stated_variance) / unit

@@ -14,7 +14,7 @@ import numpy as np
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency, Money, money
 from hushbid.report.material import Material, Settlement
-from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART, too_few
+from hushbid.report.suppression import few_missing, too_few
 from hushbid.report.svg import Chart, Part, Table, divided_bar
 from hushbid.wording import percent
 
@@ -156,7 +156,7 @@ def _parts(outcome: Outcome, rounding: float | None) -> CostParts:
 def settled_facts(account: Settlement, bought_from: int) -> SettledFacts:
     """What may be shown of an account."""
     missing = bought_from - account.delivered
-    few = account.delivered > 0 and (0 < missing < SMALLEST_CHART or account.delivered < SMALLEST_CELL)
+    few = too_few(account.delivered) or (account.delivered > 0 and few_missing(missing))
     withheld = few or not account.over
     owed = account.payments + account.fees
     return SettledFacts(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from hushbid.report.material import Material, noise_share
-from hushbid.report.suppression import SMALLEST_CHART, coarse, too_few
+from hushbid.report.suppression import coarse, few_missing, too_few
 from hushbid.report.svg import (
     NARROW,
     Chart,
@@ -74,7 +74,7 @@ def facts_of(material: Material) -> EstimateFacts:
         bands=bands,
         standard_error=math.inf if error is None else coarse(math.sqrt(error.mse), bought_from),
         noise_share=noise_share(error),
-        dropped_out=None if 0 < missing < SMALLEST_CHART else missing,
+        dropped_out=None if few_missing(missing) else missing,
     )
 
 

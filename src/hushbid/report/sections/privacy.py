@@ -9,7 +9,16 @@ from hushbid.disclosure import Release
 from hushbid.mechanism import Outcome
 from hushbid.report.material import Material
 from hushbid.report.sections import schedule
-from hushbid.report.suppression import SMALLEST_CHART, Histogram, coarse, histogram, quantiles, too_few
+from hushbid.report.suppression import (
+    SMALLEST_CHART,
+    Histogram,
+    coarse,
+    enough_for_chart,
+    few_missing,
+    histogram,
+    quantiles,
+    too_few,
+)
 from hushbid.report.svg import (
     NARROW,
     Chart,
@@ -28,6 +37,9 @@ from hushbid.report.svg import (
 from hushbid.wording import NBSP, at_most, count, factor_at_most, number, people, percent
 
 ANCHOR, TITLE = "privacy", "Who gave up how much privacy"
+_FEW_FOR_A_CHART = (
+    f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported."
+)
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
@@ -72,7 +84,6 @@ def facts_of(material: Material) -> PrivacyFacts:
     losses = outcome.privacy_loss[outcome.privacy_loss > 0.0]
     finite = losses[losses < math.inf]
     levels = quantiles(finite, _LEVELS)
-    enough = finite.size >= SMALLEST_CHART
     return PrivacyFacts(
         largest=_largest(outcome),
         unlimited=losses.size - finite.size,
@@ -81,9 +92,7 @@ def facts_of(material: Material) -> PrivacyFacts:
         median=dict(levels).get(0.5),
         histogram=histogram(finite),
         curves=schedule.curves_of(outcome, material.menu),
-        withheld=""
-        if enough
-        else f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported.",
+        withheld="" if enough_for_chart(finite.size) else _FEW_FOR_A_CHART,
         checked=_checked(material.release),
     )
 
@@ -98,7 +107,7 @@ def _largest(outcome: Outcome) -> float:
 
 def _checked(release: Release | None) -> tuple[int, int, int] | None:
     """For how many people the promise was verified. That may tell how many delivered, so not if few did not."""
-    if release is None or 0 < len(release.dropped_out) < SMALLEST_CHART:
+    if release is None or few_missing(len(release.dropped_out)):
         return None
     return release.check.people, release.check.people_in_fractions, release.check.people_mapped
 

@@ -11,7 +11,7 @@ from hushbid.errors import HushbidError
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency, money
 from hushbid.report.material import Material
-from hushbid.report.suppression import SMALLEST_CHART
+from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, rule, text_width
 from hushbid.wording import number, percent, with_unit
 
@@ -79,7 +79,7 @@ def facts_of(material: Material) -> RivalsFacts:
 
 
 def _missing(outcome: Outcome) -> str:
-    if outcome.active < SMALLEST_CHART:
+    if not enough_for_chart(outcome.active):
         return f"With fewer than {SMALLEST_CHART} people, what others would pay could show what one of them reported."
     if outcome.reports.size > MOST_PEOPLE:
         return (

@@ -16,7 +16,7 @@ from hushbid.arrays import FloatArray, IndexArray
 from hushbid.mechanism import Menu, Outcome
 from hushbid.money import Currency, currency_words
 from hushbid.priors import Grouped, Prior
-from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART, round_step
+from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, round_step
 from hushbid.report.svg import (
     NARROW,
     Chart,
@@ -93,7 +93,7 @@ def _groups(outcome: Outcome) -> list[tuple[str, Prior, IndexArray]]:
 
 def _enough(outcome: Outcome, rows: IndexArray) -> bool:
     losses = outcome.privacy_loss[rows]
-    return int(np.count_nonzero(losses)) >= SMALLEST_CHART and _finite(
+    return enough_for_chart(int(np.count_nonzero(losses))) and _finite(
         losses, outcome.payments[rows], outcome.reports[rows]
     )
 

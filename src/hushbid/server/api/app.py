@@ -1,31 +1,32 @@
-"""The application: endpoints, problems and the frame around them, for one service."""
+"""The application: endpoints, problems and what goes around them, for one service."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from hushbid import __version__
-from hushbid.server.api.campaigns import router as campaigns
-from hushbid.server.api.conducting import router as conducting
-from hushbid.server.api.frame import Frame
+from hushbid.server.api.analyst import router as analyst
+from hushbid.server.api.auth import router as session
+from hushbid.server.api.middleware import AsPage, Middleware
 from hushbid.server.api.openapi import document
-from hushbid.server.api.participation import router as participation
+from hushbid.server.api.participant import router as participant
 from hushbid.server.api.problems import handle_problems, log_fault
 from hushbid.server.api.public import router as public
-from hushbid.server.api.session import router as session
-from hushbid.server.api.shell import PREFIX, Shell
-from hushbid.server.pages import add_pages
+from hushbid.server.api.state import PREFIX, Shell
 from hushbid.server.service import Service
 
 _TICK_SECONDS = 2.0
 
 
-def create_app(service: Service, *, https: bool = True, address: str | None = None) -> FastAPI:
+def create_app(
+    service: Service, *, pages: Callable[[FastAPI], AsPage], https: bool = True, address: str | None = None
+) -> FastAPI:
     """An ASGI application for a service, which whoever made it closes.
 
+    ``pages`` is `hushbid.server.pages.add_pages`, handed in because pages use the API and not the other way round.
     ``https`` says how people reach it: without, session cookies travel unprotected, so it is for a loopback address
     only. Links begin with ``address`` if it is given, whatever host a request names.
     """
@@ -50,10 +51,9 @@ def create_app(service: Service, *, https: bool = True, address: str | None = No
     )
     app.state.shell = shell
     handle_problems(app)
-    for part in (participation, public, session, campaigns, conducting):  # the busiest first
+    for part in (participant, public, session, analyst):  # the busiest first
         app.include_router(part)
-    as_page = add_pages(app)
-    app.add_middleware(Frame, https=https, as_page=as_page)
+    app.add_middleware(Middleware, https=https, as_page=pages(app))
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app
 

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from hushbid.server.api.problems import MEDIA_TYPE, Problem
-from hushbid.server.api.wire import Delivery, Exchange, Invite, Report, describe_views
+from hushbid.server.api.schemas import Delivery, Exchange, Invite, Report, describe_views
 
 _ABOUT = """\
 Campaigns that buy data from people who each name their own price for privacy.

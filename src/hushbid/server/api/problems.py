@@ -7,7 +7,7 @@ quote a report.
 
 import json
 import logging
-import re
+import math
 import traceback
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -34,7 +34,6 @@ from hushbid.errors import (
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:hushbid:problem:"
 _MOST_FAULTS = 10
-_SECONDS = re.compile(r"\b(\d{1,5}) seconds?\b")
 _LONGEST_SENTENCE = 500
 _log = logging.getLogger("hushbid.server")
 
@@ -74,7 +73,7 @@ FAULT = "The server has a fault of its own; nothing of the request was kept in i
 class Fault(BaseModel):
     """One thing that is wrong with a request."""
 
-    field: str = Field(description="Which part of the request: body.sensitivity, query.limit.")
+    field: str = Field(description="Which part of the request: body.sensitivity, query.limit, bounds.")
     problem: str = Field(description="What is allowed there, in a sentence.")
 
 
@@ -85,7 +84,7 @@ class Problem(BaseModel):
     title: str = Field(description="The status in words.")
     status: int = Field(description="The status of the response.")
     detail: str = Field(description="What is wrong, in one sentence.")
-    errors: list[Fault] = Field(default=[], description="Each thing that is wrong with the request's form.")
+    errors: list[Fault] = Field(default=[], description="Each thing that is wrong with the request.")
 
 
 def problem(
@@ -110,7 +109,7 @@ def problem(
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Let every refusal become a problem. What is not foreseen is caught in ``frame``."""
+    """Let every refusal become a problem. What is not foreseen is caught in ``middleware``."""
     app.add_exception_handler(HushbidError, _refused)
     app.add_exception_handler(RequestValidationError, _misshapen)
     app.add_exception_handler(HTTPException, _by_status)
@@ -132,15 +131,14 @@ def refusal(error: HushbidError) -> Response:
     """The answer to something that was refused."""
     for kind, status, name in _STATUSES:
         if isinstance(error, kind):
-            return problem(status, str(error), name=name, headers=_advice(error, status))
+            faults = [] if error.field is None else [{"field": error.field, "problem": _sentence(str(error))}]
+            return problem(status, str(error), name=name, errors=faults, headers=_advice(error, status))
     return problem(500, FAULT)
 
 
 def _advice(error: HushbidError, status: int) -> dict[str, str]:
-    if status == 429:
-        named = _SECONDS.search(str(error))
-        return {} if named is None else {"Retry-After": named[1]}
-    return {"Retry-After": "1"} if status == 503 else {}
+    seconds = 1.0 if error.retry_after is None and status == 503 else error.retry_after
+    return {} if seconds is None else {"Retry-After": str(math.ceil(seconds))}
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -35,7 +35,7 @@ class Protocol(HttpToolsProtocol):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.access_log = False  # its lines hold paths and addresses; those of ``frame`` do not
+        self.access_log = False  # its lines hold paths and addresses; those of ``middleware`` do not
 
     def connection_made(self, transport: Any) -> None:
         """Make room, and give the first request some time to arrive."""

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid import __version__
 from hushbid.server.api.openapi import problems
-from hushbid.server.api.shell import PREFIX, shell_of
-from hushbid.server.api.wire import CampaignId, Health, answer
+from hushbid.server.api.schemas import CampaignId, Health, answer
+from hushbid.server.api.state import PREFIX, shell_of
 from hushbid.server.domain.views import PublicView
 
 router = APIRouter(prefix=PREFIX, tags=["public"])

@@ -127,7 +127,8 @@ class CampaignSettings:
         if self.report_by is not None and self.deliver_by is not None and self.deliver_by <= self.report_by:
             raise InputError("deliver_by must be later than report_by.", field="deliver_by")
         if self.automatic and (self.report_by is None or self.deliver_by is None):
-            raise InputError("report_by and deliver_by must be set if the campaign is to move on by itself.")
+            told = "report_by and deliver_by must be set if the campaign is to move on by itself."
+            raise InputError(told, field="report_by")
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -282,7 +283,8 @@ def _one_prior(form: object) -> Prior:
         if isinstance(form, str):
             return parse_prior(form)
         prior = prior_from_dict(form) if isinstance(form, Mapping) else None
-    except HushbidError:
+    except HushbidError as problem:
+        problem.field = "prior"  # whichever of its parameters
         raise
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise InputError(f"prior cannot be read: {type(problem).__name__}.", field="prior") from None

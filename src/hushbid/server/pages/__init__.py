@@ -1,24 +1,37 @@
 """The campaign server's pages: for participants who come by a link, and for analysts and auditors who log in.
 
-The modules, from the bottom: ``texts`` holds all wording, in every language there is a file for; ``writing`` writes and
-reads numbers; ``static_files`` serves what templates load; ``visit`` is one request,
-with whoever makes it; ``choice`` is the arithmetic of what a participant is asked, ``pictures`` draws; ``entry``,
-``participant``, ``drafting``, ``staff`` and ``conducting`` are the pages; ``problems`` shows refusals as pages.
+Everything works without a script, but for one thing: noise that is added in the browser has to be. In reading order:
 
-Everything works without a script, but for one thing: noise that is added in the browser has to be.
+===============  ======================================================================================
+`visit`          one request for a page: who asks, in which language, forms and cookies, templates filled in
+`entry`          coming in: the first page, logging in, opening a link
+`participant`    what a participant sees and does
+`choice`         the arithmetic of what she is asked
+`staff`          what analysts and auditors see: campaigns, people, payments, the log, the ledger
+`drafting`       drafting a campaign with a look ahead, and inviting people
+`settings_form`  the draft's form, as it is typed and as settings
+`steps`          each step of a campaign's life: asked, confirmed, taken
+`auditing`       checks of what the server says, and attacks on its claims
+`estimates`      an estimate with its error in words
+`pictures`       charts
+`texts`          all wording, in every language there is a file for
+`numbers`        numbers and money as people write and read them
+`static_files`   the style sheet and scripts that pages load
+`problems`       refusals as pages
+===============  ======================================================================================
 """
 
 from fastapi import FastAPI
 
-from hushbid.server.api.frame import AsPage
+from hushbid.server.api.middleware import AsPage
 
 
 def add_pages(app: FastAPI) -> AsPage:
-    """Add the pages to an application that serves the API; returns how the frame around it shows its own refusals."""
-    from hushbid.server.pages import conducting, drafting, entry, participant, staff, static_files
+    """Add the pages to an application that serves the API; returns how what goes around it shows its own refusals."""
+    from hushbid.server.pages import drafting, entry, participant, staff, static_files, steps
     from hushbid.server.pages.problems import handle_page_problems, refusal_page
 
-    for part in (static_files, participant, entry, drafting, staff, conducting):
+    for part in (static_files, participant, entry, drafting, staff, steps):
         app.include_router(part.router)
     handle_page_problems(app)
     return refusal_page

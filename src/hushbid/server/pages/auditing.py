@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hushbid.documents import parsed
 from hushbid.receipts.log import Event
 from hushbid.record import Record
-from hushbid.server.api.shell import Shell
+from hushbid.server.api.state import Shell
 from hushbid.server.domain.views import CampaignView, Principal
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_logged_record

@@ -5,7 +5,7 @@ from contextlib import suppress
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import InputError, NotAllowed, Throttled
-from hushbid.server.api.callers import address_of, cookie_session
+from hushbid.server.api.auth import address_of, cookie_session
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.pages.visit import OpenLinkFirst, Visit, anybody, is_link, participant, staff
 
@@ -83,8 +83,7 @@ async def log_in(request: Request) -> Response:
     try:
         begun = await visit.shell.run(lambda: service.log_in(name, password, address))
     except Throttled as refused:
-        seconds = "".join(letter for letter in str(refused) if letter.isdigit())
-        problem = visit.texts("login.throttled", seconds=seconds)
+        problem = visit.texts("login.throttled", seconds=f"{refused.retry_after:g}")
         return visit.page("staff/login.html", status=429, problem=problem, name=name, next=onwards)
     except (NotAllowed, InputError):
         problem = visit.texts("login.wrong")

@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from hushbid.server.pages import pictures
+from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.texts import Texts
-from hushbid.server.pages.writing import Writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from hushbid.report.svg import (
     rule,
 )
 from hushbid.server.domain.views import MenuView
+from hushbid.server.pages.numbers import Writing, sureness
 from hushbid.server.pages.texts import Texts
-from hushbid.server.pages.writing import Writing, sureness
 
 _DOT, _GAP = 5.0, 15.0
 _BAR = 600.0

@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from hushbid.errors import HushbidError
 from hushbid.server.api.problems import problem
-from hushbid.server.api.shell import PREFIX
+from hushbid.server.api.state import PREFIX
 from hushbid.server.pages.entry import entry_page, refused_page
 from hushbid.server.pages.visit import Forged, LogInFirst, OpenLinkFirst, Visit, anybody, log_in_address, stranger
 

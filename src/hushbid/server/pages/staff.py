@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import InputError, NotFound
 from hushbid.server.api import exports
-from hushbid.server.api.wire import answer
+from hushbid.server.api.schemas import answer
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import CampaignView, JobView
 from hushbid.server.pages import pictures

@@ -27,13 +27,13 @@ from starlette.exceptions import HTTPException
 
 from hushbid.errors import NotAllowed
 from hushbid.report.rendering import environment
-from hushbid.server.api.callers import cookie_session
-from hushbid.server.api.shell import Shell, shell_of
+from hushbid.server.api.auth import cookie_session
+from hushbid.server.api.state import Shell, shell_of
 from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX, NoEntry
 from hushbid.server.domain.views import Principal, Session
+from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.static_files import address
 from hushbid.server.pages.texts import Texts, languages, negotiated
-from hushbid.server.pages.writing import Writing
 from hushbid.server.service import Service
 
 POLICY = (

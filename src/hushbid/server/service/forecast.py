@@ -19,7 +19,7 @@ from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Grouped
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import MenuView, Preview, Spending
-from hushbid.server.store.rows import plain_text
+from hushbid.server.store.schema import plain_text
 
 _LEAST, _MOST = 20, 200
 _SECONDS = 4.0
@@ -54,7 +54,7 @@ def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Ef
         bought.append(outcome.active / len(groups))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError("prior and buyer_weight lead to payments that are no amounts of money: choose others.")
-    worst = worst_payment(market, len(groups), above_support=True)
+    worst = worst_payment(market.for_people(len(groups)), above_support=True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
     error = float(np.mean(errors))
     ceiling = settings.spending_ceiling

@@ -1,4 +1,4 @@
-"""Drafting campaigns and inviting people, for analysts; reading everything, for analysts and auditors."""
+"""What analysts ask: drafting campaigns, inviting people, each step of a campaign's life; auditors may read it all."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,28 +7,34 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import InputError, NotFound
 from hushbid.server.api import exports
-from hushbid.server.api.callers import Analyst, Staff
+from hushbid.server.api.auth import Analyst, Staff
 from hushbid.server.api.once import Key, once
 from hushbid.server.api.openapi import problems
-from hushbid.server.api.shell import PREFIX, shell_of
-from hushbid.server.api.wire import (
+from hushbid.server.api.schemas import (
     MOST_ON_A_PAGE,
     Campaign,
     CampaignId,
     CampaignPage,
+    Cancelling,
+    Closing,
     Cursor,
     EventPage,
     Invitations,
     Invite,
     Limit,
+    Paid,
+    Payees,
     People,
     PreviewOf,
+    Releasing,
+    Renewal,
     Settings,
     answer,
     body_of,
     received,
 )
-from hushbid.server.domain.views import JobView, LedgerRow, Page, ParticipantView, Preview, Principal
+from hushbid.server.api.state import PREFIX, shell_of
+from hushbid.server.domain.views import Invitation, JobView, LedgerRow, Page, ParticipantView, Preview, Principal
 from hushbid.server.service import Service
 
 router = APIRouter(prefix=PREFIX, tags=["campaigns"])
@@ -44,7 +50,7 @@ _HUNDRED = 100
 async def draft(request: Request, caller: Analyst, given: Settings, key: Key = None) -> Response:
     """Begin a campaign that only analysts and auditors know of."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.draft(who, given.checked()), status=201)
+    return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given.checked()), status=201)
 
 
 @router.put("/campaigns/{campaign}", response_model=Campaign, responses=_CHANGE, summary="Change a draft")
@@ -57,7 +63,7 @@ async def change(request: Request, caller: Analyst, campaign: CampaignId, given:
 async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Throw a draft away, with everybody who was invited."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.discard(who, campaign), status=204)
+    return await once(request, who.id, key, lambda repeat: service.discard.once(repeat, who, campaign), status=204)
 
 
 @router.post("/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead without storing anything")
@@ -93,10 +99,119 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
         request,
         who.id,
         key,
-        lambda: service.invite(who, campaign, count=given.count, people=people),
+        lambda repeat: service.invite.once(repeat, who, campaign, count=given.count, people=people),
         status=201,
         shape=lambda found: {"invitations": found},
     )
+
+
+# -- each step of its life ---------------------------------------------------------------------------------------------
+
+
+@router.post("/campaigns/{campaign}/open", response_model=Campaign, responses=_CHANGE, summary="Open for reports")
+async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
+    """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
+    service, who = shell_of(request).service, caller.who
+    return await once(request, who.id, key, lambda repeat: service.open.once(repeat, who, campaign), slow=True)
+
+
+@router.post(
+    "/campaigns/{campaign}/close-reporting",
+    status_code=202,
+    response_model=JobView,
+    responses=_CHANGE,
+    summary="Close reporting",
+)
+async def close_reporting(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
+    """Take no more reports, and decide in the background."""
+    service, who = shell_of(request).service, caller.who
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.close_reporting.once(repeat, who, campaign),
+        status=202,
+    )
+
+
+@router.post(
+    "/campaigns/{campaign}/release",
+    status_code=202,
+    response_model=JobView,
+    responses=_CHANGE,
+    summary="Release the estimate",
+)
+async def release(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Releasing | None = None, key: Key = None
+) -> Response:
+    """Take no more data, and draw the estimate, once and for ever, in the background."""
+    service, who = shell_of(request).service, caller.who
+    nobody = given is not None and given.accept_nobody
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.release.once(repeat, who, campaign, accept_nobody=nobody),
+        status=202,
+    )
+
+
+@router.post("/campaigns/{campaign}/payments", response_model=Paid, responses=_CHANGE, summary="Mark as paid")
+async def mark_paid(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Payees | None = None, key: Key = None
+) -> Response:
+    """Say that people were paid what was due to them: these, or everybody."""
+    service, who = shell_of(request).service, caller.who
+    labels = None if given is None else given.labels
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.mark_paid.once(repeat, who, campaign, labels),
+        shape=lambda found: {"paid": found},
+    )
+
+
+@router.post(
+    "/campaigns/{campaign}/links", status_code=201, response_model=Invitation, responses=_CHANGE, summary="Renew a link"
+)
+async def renew_link(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Renewal, key: Key = None
+) -> Response:
+    """A new link for somebody who lost hers; the old one is worth nothing from now on."""
+    service, who = shell_of(request).service, caller.who
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.renew_link.once(repeat, who, campaign, given.label),
+        status=201,
+    )
+
+
+@router.post("/campaigns/{campaign}/close", response_model=Campaign, responses=_CHANGE, summary="Close a campaign")
+async def close(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Closing | None = None, key: Key = None
+) -> Response:
+    """End a campaign whose estimate is out; whoever is unpaid must be accepted by name."""
+    service, who = shell_of(request).service, caller.who
+    unpaid = given is not None and given.accept_unpaid
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.close_campaign.once(repeat, who, campaign, accept_unpaid=unpaid),
+    )
+
+
+@router.post("/campaigns/{campaign}/cancel", response_model=Campaign, responses=_CHANGE, summary="Cancel a campaign")
+async def cancel(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Cancelling | None = None, key: Key = None
+) -> Response:
+    """Give a campaign up before people have been told what is bought from them."""
+    service, who = shell_of(request).service, caller.who
+    reason = (given or Cancelling()).reason
+    return await once(request, who.id, key, lambda repeat: service.cancel.once(repeat, who, campaign, reason))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

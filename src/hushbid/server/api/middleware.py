@@ -37,7 +37,7 @@ AsPage = Callable[[Scope, int], ASGIApp | None]
 """A refusal as a page, if somebody is looking at it in a browser."""
 
 
-class Frame:
+class Middleware:
     """An ASGI application around the real one."""
 
     def __init__(self, app: ASGIApp, *, https: bool, as_page: AsPage = lambda scope, status: None) -> None:

@@ -1,0 +1,280 @@
+"""What is decided for a population: everybody's privacy loss and payment, from everybody's report.
+
+The losses minimise ``A·MSE + Σ ψ_i ε_i`` and are clipped at the cap; the payment is
+``t_i = β_i·(MSE − outside_i) + c_i·ε_i + ∫ ε_i`` over higher reports (mechanism.md §6).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hushbid.allocation import Allocation, precedence
+from hushbid.arrays import FloatArray, IndexArray
+from hushbid.disclosure.promises import refuse_unreleasable
+from hushbid.errors import NobodyToBuyFrom, RecordError
+from hushbid.mechanism.population import Population, TieKey
+from hushbid.payments import Rents, rents, rounding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Decision:
+    """Privacy losses, payments and what they buy. Confidential: a loss or a payment tells what was reported."""
+
+    reports: FloatArray
+    """Everybody's reported sensitivity."""
+
+    virtual_costs: FloatArray
+    """What one unit of each person's privacy loss costs the platform, rents included."""
+
+    privacy_loss: FloatArray
+    """The ε promised to each person: her loss will not exceed it; 0 where nothing is bought."""
+
+    weights: FloatArray
+    """Each person's weight in the estimate."""
+
+    payments: FloatArray
+    """What each person is paid. Negative where she values the estimate and pays for it."""
+
+    information_rent: FloatArray
+    """What each person gains over staying out: the integral of her loss over higher reports."""
+
+    rent_bounds: tuple[FloatArray, FloatArray]
+    """A rigorous lower and upper bound on each information rent."""
+
+    outside_error: FloatArray
+    """The squared error each person would live with if she stayed out, in squared data units."""
+
+    mse: float
+    """Mean squared error of the estimate, in squared data units; infinite if nothing was bought."""
+
+    objective: float
+    """``error weight · mse + Σ virtual cost · privacy loss``, in money."""
+
+    incentive_error: float
+    """No misreport can gain more than this, in money: twice the largest possible error of a payment."""
+
+    tie_order: IndexArray | None
+    """Everybody's place in the order in which people of equal virtual cost are bought from; None: as listed."""
+
+    @property
+    def total_payment(self) -> float:
+        """The sum of all payments."""
+        return math.fsum(self.payments)
+
+    @property
+    def active(self) -> int:
+        """How many people are bought from."""
+        return int(np.count_nonzero(self.privacy_loss))
+
+    def columns(self) -> dict[str, FloatArray]:
+        """Everybody's numbers as plain arrays by name, in the order of the reports."""
+        return {
+            "report": self.reports,
+            "virtual_cost": self.virtual_costs,
+            "privacy_loss": self.privacy_loss,
+            "weight": self.weights,
+            "payment": self.payments,
+            "information_rent": self.information_rent,
+            "outside_error": self.outside_error,
+        }
+
+    def plain(self) -> dict[str, Any]:
+        """The decision as plain values that `fields_of_plain` reads back."""
+        return {
+            "columns": {name: _texts(column) for name, column in self.columns().items()},
+            "rent_lower": _texts(self.rent_bounds[0]),
+            "rent_upper": _texts(self.rent_bounds[1]),
+            "mse": _text(self.mse),
+            "objective": _text(self.objective),
+            "incentive_error": self.incentive_error,
+            "tie_order": None if self.tie_order is None else self.tie_order.tolist(),
+        }
+
+    def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log
+        return (
+            f"{type(self).__name__}(people={self.reports.size}, active={self.active}, mse={self.mse:g},"
+            f" total={self.total_payment:g})"
+        )
+
+
+def decide(
+    population: Population, reports: FloatArray, costs: FloatArray | None = None, tie_key: TieKey = None
+) -> Decision:
+    """How much privacy each person gives up and what she is paid; ``costs`` are the virtual costs, if known."""
+    if costs is None:
+        costs = population.virtual_costs(reports)
+    try:
+        return _bought(population, reports, costs, tie_key)
+    except NobodyToBuyFrom:  # a decision too, unless somebody has to live with the error
+        if population.cares:
+            raise
+        return _nothing_bought(reports, costs)
+
+
+def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
+    """Everybody's report is above her prior's support: nobody is bought from, nobody is paid."""
+    zero = np.zeros(reports.size)
+    return Decision(
+        reports=reports,
+        virtual_costs=costs,
+        privacy_loss=zero,
+        weights=zero,
+        payments=zero,
+        information_rent=zero,
+        rent_bounds=(zero, zero),
+        outside_error=zero,
+        mse=math.inf,
+        objective=math.inf,
+        incentive_error=0.0,
+        tie_order=None,
+    )
+
+
+def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
+    population.refuse_divergence(costs)
+    allocation = population.allocation(costs, tie_key)
+    # clipped at the cap: still monotone in one's report, so still truthful
+    loss, weights, mse = population.capped(allocation)
+    objective = allocation.objective
+    if mse != allocation.mse:
+        used = loss > 0.0
+        objective = allocation.error_weight * mse + float(costs[used].dot(loss[used]))
+    bought = np.flatnonzero(loss > 0.0)
+    refuse_unreleasable(population.setting.hardest_to_release(loss[bought]))
+    # c·ε; zero times infinity is nothing
+    price = np.zeros(reports.size)
+    paying = bought[reports[bought] > 0.0]
+    price[paying] = reports[paying] * loss[paying]
+    # β·(MSE − outside): what the estimate is worth to her
+    mse *= population.unit
+    outside = population.outside_errors(costs)
+    share, care = np.zeros(()), 0.0
+    if population.cares:
+        share = np.asarray(population.user_weight) * (mse - outside)
+        care = float((np.asarray(population.user_weight) * (mse + outside)).max())
+    # the integral
+    integrals = _Integrals(population, reports, costs, bought, price, tie_key, _slack(population, allocation, care))
+    rent, error = integrals.enclosed(population.tolerance)
+    payments = price + rent.estimate + share
+    largest = float(np.abs(payments).max())
+    if error > population.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
+        gross = float((price + rent.estimate).max())
+        part = max(0.9 * largest / gross, 0.01) if gross > 0.0 else 1.0
+        rent, error = integrals.enclosed(part * population.tolerance)
+        payments = price + rent.estimate + share
+    return Decision(
+        reports=reports,
+        virtual_costs=costs,
+        privacy_loss=loss,
+        weights=weights,
+        payments=payments,
+        information_rent=rent.estimate,
+        rent_bounds=(rent.lower, rent.upper),
+        outside_error=outside,
+        mse=mse,
+        objective=objective,
+        incentive_error=2.0 * error,
+        tie_order=precedence(tie_key),
+    )
+
+
+def _slack(population: Population, allocation: Allocation, care: float) -> float:
+    """By how much the rounding of losses can change a payment."""
+    return max(
+        rounding(
+            population.setting.name,
+            error_weight=allocation.error_weight,
+            variance=float(np.min(population.variance)),
+            objective=allocation.objective,
+            largest_weight=float(allocation.weights.max()),
+            top=group.prior.support[1],
+            cap=population.cap,
+            care=care,
+        )
+        for group in population.groups
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Integrals:
+    """Everybody's information rent, zero for those who are not bought from."""
+
+    population: Population
+    reports: FloatArray
+    costs: FloatArray
+    bought: IndexArray
+    price: FloatArray
+    tie_key: TieKey
+    slack: float
+
+    def enclosed(self, tolerance: float) -> tuple[Rents, float]:
+        """The rents, and the largest possible error."""
+        population, n = self.population, self.reports.size
+        lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
+        rule = population.rule(self.costs, self.tie_key)
+        for group in population.groups:
+            members = group.rows
+            rows = self.bought
+            if members.size < n:
+                rows = members[np.isin(members, self.bought, assume_unique=True)]
+            found = rents(
+                rule,
+                group.prior,
+                rows,
+                self.reports[rows],
+                cap=population.cap,
+                alike=self._alike(rows),
+                paid_besides=self.price[rows],
+                tolerance=tolerance,
+            )
+            # the enclosure, wider by what losses are rounded by
+            found = replace(found, lower=found.lower - self.slack, upper=found.upper + self.slack)
+            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
+            evaluations += found.evaluations
+            error = max(error, found.error)
+        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
+
+    def _alike(self, rows: IndexArray) -> FloatArray | IndexArray | None:
+        """Where identity decides between equal costs, people with equal reports do not face the same rule."""
+        spread = self.population.own_error
+        if self.population.identity_decides:
+            return rows
+        return spread[rows] if isinstance(spread, np.ndarray) else None
+
+
+# -- plain values ------------------------------------------------------------------------------------------------------
+
+
+def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a decision from its plain values."""
+    columns = {name: np.array([float(x) for x in column]) for name, column in values["columns"].items()}
+    bounds = [np.array([float(x) for x in values[name]]) for name in ("rent_lower", "rent_upper")]
+    order = values.get("tie_order")
+    if len({len(column) for column in (*columns.values(), *bounds, *([] if order is None else [order]))}) != 1:
+        raise RecordError("The outcome cannot be read: its columns differ in length.")
+    return {
+        "reports": columns["report"],
+        "virtual_costs": columns["virtual_cost"],
+        "privacy_loss": columns["privacy_loss"],
+        "weights": columns["weight"],
+        "payments": columns["payment"],
+        "information_rent": columns["information_rent"],
+        "rent_bounds": (bounds[0], bounds[1]),
+        "outside_error": columns["outside_error"],
+        "mse": float(values["mse"]),
+        "objective": float(values["objective"]),
+        "incentive_error": float(values["incentive_error"]),
+        "tie_order": None if order is None else np.array(order, dtype=np.intp),
+    }
+
+
+def _text(value: float) -> float | str:
+    """JSON has no infinity: write it as text, which ``float`` reads back."""
+    return value if math.isfinite(value) else str(value)
+
+
+def _texts(column: FloatArray) -> list[float | str]:
+    return column.tolist() if np.isfinite(column).all() else [_text(value) for value in column.tolist()]
