@@ -6,16 +6,13 @@ minor unit more than before.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from hushbid.arrays import FloatArray, IntArray
-from hushbid.documents import Fields
-from hushbid.errors import InputError, RecordError
+from hushbid.errors import InputError
 from hushbid.wording import NBSP, at_most, fixed, number
 
 _LARGEST = 2.0**53
@@ -122,32 +119,6 @@ class Money:
             payments=minor,
             total=sum(minor.tolist()),
             incentive_error=with_rounding(incentive_error, decimals),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The money as plain values."""
-        return {
-            "currency": self.currency,
-            "decimals": self.decimals,
-            "payments": self.payments.tolist(),
-            "total": self.total,
-            "incentive_error": self.incentive_error,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], people: int) -> "Money":
-        """The inverse of `to_dict`, strictly."""
-        given = Fields(values, "money", cls.__slots__)
-        minor, total = given.integers("payments"), given.integer("total")
-        if len(minor) != people or not all(-_LARGEST <= amount <= _LARGEST for amount in minor):
-            raise RecordError(f"money: payments must be {people} whole numbers below 2**53, one per person.")
-        check_currency(given.text("currency"), given.integer("decimals"))
-        return cls(
-            currency=given.text("currency"),
-            decimals=given.integer("decimals"),
-            payments=np.array(minor, dtype=np.int64),
-            total=total,
-            incentive_error=given.number("incentive_error"),
         )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import re
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable
@@ -529,6 +530,21 @@ def test_pauses_grow_and_obey_the_server(tmp_path: Path) -> None:
     assert pauses == [3.0]
 
 
+def test_a_refusal_carries_the_field_and_how_long_to_wait() -> None:
+    problem = {"detail": "No.", "errors": [{"field": "body.count", "problem": "No."}, {"field": "body.x"}]}
+    answers = {
+        "count": httpx.Response(422, json=problem),
+        "bounds": httpx.Response(422, json={"detail": "No.", "errors": [{"field": "bounds", "problem": "No."}]}),
+        None: httpx.Response(429, json={"detail": "No."}, headers={"retry-after": "7"}),
+    }
+    for field, response in answers.items():
+        network = Network(lambda _, response=response: response)
+        with pytest.raises(HushbidError, match=r"^No\.$") as refused:
+            analyst(network, attempts=1).campaign("c1")
+        assert refused.value.field == field
+        assert refused.value.retry_after == (7.0 if response.status_code == 429 else None)
+
+
 def test_patience_ends_in_a_sentence(tmp_path: Path) -> None:
     network = Network(failing(99, httpx.ConnectError("inner words")))
     with pytest.raises(ServerFailed, match=r"^The server https://example.org cannot be reached: ConnectError\.$"):
@@ -736,6 +752,20 @@ def test_an_asynchronous_client_is_patient_too() -> None:
 
     asyncio.run(play())
     assert len(network.requests) == 3
+
+
+def test_certificates_are_read_once_and_only_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hushbid.client import transport
+
+    read: list[int] = []
+    monkeypatch.setattr(httpx, "create_ssl_context", lambda: read.append(1) or ssl.create_default_context())
+    transport._everybody_known.cache_clear()
+    for url in ("http://example.org", "HTTP://example.org", "http://127.0.0.1:8000"):
+        transport.Transport(url).close()
+    assert read == []
+    for url in ("https://example.org", "HTTPS://example.org", "https://elsewhere.example"):
+        transport.Transport(url).close()
+    assert read == [1]
 
 
 def test_the_client_can_be_imported_without_the_servers_packages() -> None:
