@@ -707,7 +707,7 @@ def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str
     path.write_bytes(hushbid.disclosure.claims._sealed(forged))
     forget()
     assert re.search(
-        r"(claim|stored release) of this version|is damaged|other people|A release must have format|fields of its version",
+        r"(claim|stored release) of this version|is damaged|other people|must have format|fields of its version",
         refused(home),
     )
     assert [one.name for one in store.glob("*.json")] == [path.name]
