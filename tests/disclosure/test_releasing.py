@@ -17,6 +17,7 @@ from hushbid.disclosure import (
     claims,
     local,
     noise,
+    once,
     privatize,
     release_plan,
     simulate_plan,
