@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from hushbid.codec import Codec
 from hushbid.disclosure import Release, ReleasePlan, local, noise
 from hushbid.disclosure.claim_store import settle
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
 from hushbid.disclosure.once import other_data
 from hushbid.disclosure.release import FORMAT as RELEASE_FORMAT
-from hushbid.documents import Codec
 from hushbid.engine.adapter import Batch
 from hushbid.engine.asking import asked_of
 from hushbid.engine.decisions import Decider, LookupKernel
