@@ -5,7 +5,7 @@ Every import statement in src counts, wherever it stands: at the top, in a funct
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,19 @@ LAYERS = (
     ("errors",),
 )
 
+# Inside the server, likewise.
+SERVER = (
+    ("demo", "administration"),
+    ("bot_campaigns",),
+    ("pages", "bots"),
+    ("api",),
+    ("service",),
+    ("store",),
+    ("installation",),
+    ("vault", "failpoints"),
+    ("domain",),
+)
+
 # Who may import what from outside. The standard library, NumPy and SciPy are everybody's; all else is named.
 OUTSIDE = {
     "alembic": {"server"},
@@ -54,7 +67,13 @@ OUTSIDE = {
     "starlette": {"server"},
     "uvicorn": {"server", "cli"},
 }
-HEIGHT = {name: height for height, layer in enumerate(reversed(LAYERS)) for name in layer}
+
+
+def heights(layers: Sequence[Sequence[str]]) -> dict[str, int]:
+    return {name: height for height, layer in enumerate(reversed(layers)) for name in layer}
+
+
+HEIGHT, SERVER_HEIGHT = heights(LAYERS), heights(SERVER)
 
 
 class Import(NamedTuple):
@@ -65,19 +84,21 @@ class Import(NamedTuple):
     module: str
 
 
-def imports_of(code: str, place: str, layer: str) -> Iterator[Import]:
-    """Every module that a piece of source code imports, with our own ones down to the layer: ``hushbid.priors``."""
+def imports_of(code: str, place: str, layer: str, package: str = "hushbid") -> Iterator[Import]:
+    """Every module that a piece of source code imports, cut off below the package: ``hushbid.priors``."""
+    depth = package.count(".") + 2
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{place}:{node.lineno}: a relative import hides its layer"
             assert node.module is not None
-            modules = [f"hushbid.{alias.name}" for alias in node.names] if node.module == "hushbid" else [node.module]
+            inside = node.module == package
+            modules = [f"{package}.{alias.name}" for alias in node.names] if inside else [node.module]
         else:
             continue
         for module in modules:
-            yield Import(f"{place}:{node.lineno}", layer, ".".join(module.split(".")[:2]))
+            yield Import(f"{place}:{node.lineno}", layer, ".".join(module.split(".")[:depth]))
 
 
 def fault_of(found: Import) -> str | None:
@@ -112,6 +133,14 @@ def test_every_module_belongs_to_a_layer() -> None:
 def test_imports_go_down_only(path: Path) -> None:
     found = imports_of(path.read_text(), str(path.relative_to(SOURCE.parent)), layer_of(path))
     assert [fault for fault in map(fault_of, found) if fault] == []
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "server").rglob("*.py")), ids=lambda path: path.stem)
+def test_inside_the_server_imports_go_down_only(path: Path) -> None:
+    here = path.relative_to(SOURCE / "server").parts[0].removesuffix(".py")
+    found = imports_of(path.read_text(), str(path), here, package="hushbid.server")
+    names = {module.removeprefix("hushbid.server.") for _, _, module in found if module.startswith("hushbid.server.")}
+    assert [name for name in names - {here} if SERVER_HEIGHT[name] >= SERVER_HEIGHT[here]] == []
 
 
 def test_no_outside_package_comes_in_unnoticed() -> None:

@@ -66,7 +66,7 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
     from hushbid.errors import InputError, ReportError
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
-    from hushbid.report.prior_page import prior_picture
+    from hushbid.report.prior_chart import prior_picture
     from hushbid.tables import ROWS_NOTE, read_table
 
     with Steps(3) as step, Staging(force=given["force"]) as files:

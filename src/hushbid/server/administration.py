@@ -10,13 +10,13 @@ from typing import Self, TypeVar
 from hushbid.durable import write_file
 from hushbid.errors import CampaignError
 from hushbid.server.installation import Home, Installation
-from hushbid.server.service import accounts, upkeep
+from hushbid.server.service import accounts
 from hushbid.server.service.forecast import Effort
 from hushbid.server.service.use_case import Change, Desk, Operation, Read, Steps
 from hushbid.server.store import backup
 from hushbid.server.store.backup import Backup
 from hushbid.server.store.database import Database, Transaction
-from hushbid.server.store.migrate import is_current, migrate
+from hushbid.server.store.migrate import bind_installation, is_current, migrate
 from hushbid.server.store.schema import stamp
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Administration:
                 opened = _opened(folder, database, exclusive=True)
             with opened.writer.begin():
                 migrate(opened.writer)
-                upkeep.bind_installation(opened.writer, folder)
+                bind_installation(opened.writer, folder)
         except BaseException:
             opened.close()
             raise

@@ -9,16 +9,13 @@ from hushbid.errors import InputError, NotFound
 from hushbid.server.api import exports
 from hushbid.server.api.auth import Analyst, Staff
 from hushbid.server.api.once import Key, once
-from hushbid.server.api.openapi import problems
 from hushbid.server.api.schemas import (
     MOST_ON_A_PAGE,
-    Campaign,
     CampaignId,
-    CampaignPage,
     Cancelling,
     Closing,
     Cursor,
-    EventPage,
+    Event,
     Invitations,
     Invite,
     Limit,
@@ -28,13 +25,23 @@ from hushbid.server.api.schemas import (
     PreviewOf,
     Releasing,
     Renewal,
-    Settings,
     answer,
     body_of,
+    problems,
     received,
 )
 from hushbid.server.api.state import PREFIX, shell_of
-from hushbid.server.domain.views import Invitation, JobView, LedgerRow, Page, ParticipantView, Preview, Principal
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.views import (
+    CampaignView,
+    Invitation,
+    JobView,
+    LedgerRow,
+    Page,
+    ParticipantView,
+    Preview,
+    Principal,
+)
 from hushbid.server.service import Service
 
 router = APIRouter(prefix=PREFIX, tags=["campaigns"])
@@ -46,17 +53,17 @@ _HUNDRED = 100
 # -- drafting ----------------------------------------------------------------------------------------------------------
 
 
-@router.post("/campaigns", status_code=201, response_model=Campaign, responses=_CHANGE, summary="Draft a campaign")
-async def draft(request: Request, caller: Analyst, given: Settings, key: Key = None) -> Response:
+@router.post("/campaigns", status_code=201, response_model=CampaignView, responses=_CHANGE, summary="Draft a campaign")
+async def draft(request: Request, caller: Analyst, given: CampaignSettings, key: Key = None) -> Response:
     """Begin a campaign that only analysts and auditors know of."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given.checked()), status=201)
+    return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given), status=201)
 
 
-@router.put("/campaigns/{campaign}", response_model=Campaign, responses=_CHANGE, summary="Change a draft")
-async def change(request: Request, caller: Analyst, campaign: CampaignId, given: Settings) -> Response:
+@router.put("/campaigns/{campaign}", response_model=CampaignView, responses=_CHANGE, summary="Change a draft")
+async def change(request: Request, caller: Analyst, campaign: CampaignId, given: CampaignSettings) -> Response:
     """Replace a draft's settings, all of them."""
-    return await _tell(request, lambda service: service.change(caller.who, campaign, given.checked()))
+    return await _tell(request, lambda service: service.change(caller.who, campaign, given))
 
 
 @router.delete("/campaigns/{campaign}", status_code=204, responses=_CHANGE, summary="Discard a draft")
@@ -70,8 +77,7 @@ async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: 
 async def preview_settings(request: Request, caller: Analyst, given: PreviewOf) -> Response:
     """What a campaign with these settings may cost and how precise it would be. Takes some seconds."""
     shell = shell_of(request)
-    settings = given.settings.checked()
-    return answer(await shell.compute(lambda: shell.service.preview(settings, given.people)))
+    return answer(await shell.compute(lambda: shell.service.preview(given.settings, given.people)))
 
 
 @router.post("/campaigns/{campaign}/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead")
@@ -108,7 +114,7 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
 # -- each step of its life ---------------------------------------------------------------------------------------------
 
 
-@router.post("/campaigns/{campaign}/open", response_model=Campaign, responses=_CHANGE, summary="Open for reports")
+@router.post("/campaigns/{campaign}/open", response_model=CampaignView, responses=_CHANGE, summary="Open for reports")
 async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
     service, who = shell_of(request).service, caller.who
@@ -189,7 +195,7 @@ async def renew_link(
     )
 
 
-@router.post("/campaigns/{campaign}/close", response_model=Campaign, responses=_CHANGE, summary="Close a campaign")
+@router.post("/campaigns/{campaign}/close", response_model=CampaignView, responses=_CHANGE, summary="Close a campaign")
 async def close(
     request: Request, caller: Analyst, campaign: CampaignId, given: Closing | None = None, key: Key = None
 ) -> Response:
@@ -204,7 +210,9 @@ async def close(
     )
 
 
-@router.post("/campaigns/{campaign}/cancel", response_model=Campaign, responses=_CHANGE, summary="Cancel a campaign")
+@router.post(
+    "/campaigns/{campaign}/cancel", response_model=CampaignView, responses=_CHANGE, summary="Cancel a campaign"
+)
 async def cancel(
     request: Request, caller: Analyst, campaign: CampaignId, given: Cancelling | None = None, key: Key = None
 ) -> Response:
@@ -217,13 +225,13 @@ async def cancel(
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-@router.get("/campaigns", response_model=CampaignPage, responses=_READ, summary="List campaigns")
+@router.get("/campaigns", response_model=Page[CampaignView], responses=_READ, summary="List campaigns")
 async def list_campaigns(request: Request, caller: Staff, limit: Limit = _HUNDRED, cursor: Cursor = None) -> Response:
     """All campaigns, newest first."""
     return await _tell(request, lambda service: service.campaigns(caller.who, cursor=cursor, limit=limit))
 
 
-@router.get("/campaigns/{campaign}", response_model=Campaign, responses=_READ, summary="Read a campaign")
+@router.get("/campaigns/{campaign}", response_model=CampaignView, responses=_READ, summary="Read a campaign")
 async def campaign(request: Request, caller: Staff, campaign: CampaignId) -> Response:
     """One campaign, with how many people stand where."""
     return await _tell(request, lambda service: service.campaign(caller.who, campaign))
@@ -250,7 +258,7 @@ async def list_jobs(
     return await _tell(request, lambda service: _jobs(service, caller.who, campaign, cursor=cursor, limit=limit))
 
 
-@router.get("/campaigns/{campaign}/events", response_model=EventPage, responses=_READ, summary="Read the log")
+@router.get("/campaigns/{campaign}/events", response_model=Page[Event], responses=_READ, summary="Read the log")
 async def list_events(
     request: Request, caller: Staff, campaign: CampaignId, limit: Limit = _HUNDRED, cursor: Cursor = None
 ) -> Response:

@@ -11,8 +11,7 @@ from fastapi import APIRouter, Request, Response
 from hushbid.server.api import exports
 from hushbid.server.api.auth import link_of, not_logged_in, secret_of
 from hushbid.server.api.once import Key, once
-from hushbid.server.api.openapi import problems
-from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, received
+from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, problems, received
 from hushbid.server.api.state import PREFIX, shell_of
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.views import DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger

@@ -67,6 +67,7 @@ _SENTENCES = {
     404: "There is nothing at this address.",
     405: "This address does not take requests of this kind.",
 }
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # of a model, of a dataclass
 FAULT = "The server has a fault of its own; nothing of the request was kept in its log."
 
 
@@ -163,14 +164,20 @@ async def _by_status(request: Request, error: Exception) -> Response:
 
 async def _misshapen(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return misshapen(error.errors())
+    found = error.errors()
+    for one in found:
+        refused = one.get("ctx", {}).get("error")
+        if isinstance(refused, HushbidError):  # the form is right, and the domain says what else is wrong
+            return await _refused(request, refused)
+    return misshapen(found)
 
 
 def misshapen(found: Iterable[Mapping[str, Any]]) -> Response:
     """The answer to a request whose form is wrong, from Pydantic's findings; the values are left out."""
     faults = []
     for one in list(found)[:_MOST_FAULTS]:
-        fault = {"field": _field(one), "problem": _sentence(str(one.get("msg", "")))}
+        told = "Extra inputs are not permitted" if one.get("type") in _UNKNOWN else str(one.get("msg", ""))
+        fault = {"field": _field(one), "problem": _sentence(told)}
         if fault not in faults:
             faults.append(fault)
     detail = " ".join(f"{one['field']}: {one['problem']}" for one in faults[:3])
@@ -182,7 +189,7 @@ def _field(found: Mapping[str, Any]) -> str:
     kind, parts = str(found.get("type", "")), list(found.get("loc", ()))
     if kind == "json_invalid":
         parts = parts[:1]
-    elif kind in ("extra_forbidden", "invalid_key"):
+    elif kind in (*_UNKNOWN, "invalid_key"):
         parts = parts[:-1]
     shown = [
         str(part) for part in parts if isinstance(part, int) or str(part).replace("_", "").replace("-", "").isalnum()

@@ -1,4 +1,8 @@
-"""What every end of a campaign has in common: receipts under one root, and the end of the key to people's values."""
+"""How a campaign ends: cancelled or closed, people paid, receipts under one root, the key to their values destroyed.
+
+Every end makes one receipt for everybody who was invited (`hushbid.receipts.receipt`) and names their root in the log.
+Paying people is noted whenever it happens; nothing of the campaign waits for it.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +22,17 @@ from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import campaign_view, payment_row
 from hushbid.server.store import campaigns, events, jobs, ledger, participants
 from hushbid.server.store.database import Transaction
+
+_LONGEST_REASON = 500
+_PAYABLE = (
+    CampaignState.DELIVERING,
+    CampaignState.RELEASING,
+    CampaignState.RELEASED,
+    CampaignState.CLOSED,
+    CampaignState.NOTHING_BOUGHT,
+    CampaignState.UNDELIVERED,
+    CampaignState.CANCELLED,
+)
 
 
 def sealed(
@@ -98,22 +113,6 @@ def destroy_key(desk: Desk, campaign_id: str) -> None:
     desk.write("key", note)
 
 
-def _is_busy(tx: Transaction, campaign_id: str) -> bool:
-    return any(job.state == "running" for job in jobs.of_campaign(tx.connection, campaign_id))
-
-
-_LONGEST_REASON = 500
-_PAYABLE = (
-    CampaignState.DELIVERING,
-    CampaignState.RELEASING,
-    CampaignState.RELEASED,
-    CampaignState.CLOSED,
-    CampaignState.NOTHING_BOUGHT,
-    CampaignState.UNDELIVERED,
-    CampaignState.CANCELLED,
-)
-
-
 def mark_paid(
     tx: Transaction, who: Principal, campaign_id: str, labels: Iterable[str] | None = None
 ) -> tuple[PaymentRow, ...]:
@@ -179,3 +178,7 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
 def tree_over(campaign: Campaign, everybody: Sequence[Participant]) -> Tree:
     """The tree over everybody's receipt."""
     return tree_of([body_of(campaign, participant) for participant in everybody])
+
+
+def _is_busy(tx: Transaction, campaign_id: str) -> bool:
+    return any(job.state == "running" for job in jobs.of_campaign(tx.connection, campaign_id))

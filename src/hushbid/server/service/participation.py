@@ -43,6 +43,9 @@ from hushbid.server.store.database import Transaction
 from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import hashed, stamp
 
+_DOUBLE = struct.Struct("<d")
+_NONCE = re.compile(r"[0-9a-f]{32}", flags=re.ASCII)
+
 
 def report(tx: Transaction, secret: str, sensitivity: object) -> ParticipationView:
     """Store a report; the last one counts, and the same one again changes nothing."""
@@ -134,10 +137,6 @@ def _checked(campaign: Campaign, participant: Participant, sensitivity: object) 
     if not lowest <= value < math.inf:
         raise ReportError(f"sensitivity must be a finite number from {lowest:g} up.", field="sensitivity")
     return value
-
-
-_DOUBLE = struct.Struct("<d")
-_NONCE = re.compile(r"[0-9a-f]{32}", flags=re.ASCII)
 
 
 def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> ParticipationView:

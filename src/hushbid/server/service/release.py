@@ -3,6 +3,9 @@
 The estimate is drawn into the claims folder under the campaign's name, before anything of it is stored in the database;
 whoever draws again for the same campaign, after a crash or on a restored database, gets that one. The database can hold
 one release per campaign, and only a campaign that is ``releasing`` becomes ``released``, once.
+
+Staff see who dropped out, so they see the interval for what was delivered. Everybody else sees one that holds as well,
+but is too coarse to tell who dropped out (`hushbid.disclosure.error.published_half_width`).
 """
 
 import math
@@ -29,6 +32,7 @@ from hushbid.server.service.use_case import Desk
 from hushbid.server.store import campaigns, events, jobs, ledger, participants
 from hushbid.server.store.database import Transaction
 
+LEVEL = 0.95
 _AT_ONCE = 1000
 _STEPS = ("reading data", "drawing the estimate", "storing what everybody lost", "making receipts")
 _NOBODY = "Everybody from whom data were bought dropped out, so there is no estimate."
@@ -210,9 +214,6 @@ def _write_ledger(tx: Transaction, campaign: Campaign, people: list[Participant]
         if one.person_id is not None and one.delivered_loss
     ]
     ledger.put(tx.connection, lost)
-
-
-LEVEL = 0.95
 
 
 def shown_release(release: Release) -> dict[str, Any]:

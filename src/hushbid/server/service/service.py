@@ -41,7 +41,7 @@ from hushbid.server.service.writer import Writer
 from hushbid.server.store import campaigns as stored_campaigns
 from hushbid.server.store import jobs as stored_jobs
 from hushbid.server.store.database import Clock, Database, Transaction, lock_file
-from hushbid.server.store.migrate import migrate
+from hushbid.server.store.migrate import bind_installation, migrate
 
 T = TypeVar("T")
 _MOST_CAP = 1e6
@@ -149,7 +149,7 @@ class Service:
             self.installation = Installation.of(home, crash=crash, least_people=least_people)
             with database.writer.begin():
                 migrate(database.writer)
-                upkeep.bind_installation(database.writer, home)
+                bind_installation(database.writer, home)
             self.writer = Writer(database, self.installation, clock=clock)
             held.callback(self.writer.close)
             self.desk = Desk(

@@ -1,4 +1,4 @@
-"""What happens before the server answers anybody: tying folder and database together, taking up what a crash left.
+"""What happens by itself: at the start, taking up what a crash left; then deadlines, the end of keys, forgetting.
 
 If the database was restored from a backup, the claims folder may know more than the database:
 
@@ -15,15 +15,11 @@ not start.
 from datetime import datetime, timedelta
 from functools import partial
 
-from sqlalchemy import Connection, insert, select
-
 from hushbid.disclosure.claims import stored
-from hushbid.errors import CampaignError
 from hushbid.server.domain.entities import Campaign
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import JobView
 from hushbid.server.installation import (
-    Home,
     all_withdrawn,
     decided,
     decision_name,
@@ -36,26 +32,15 @@ from hushbid.server.service.release import shown_release
 from hushbid.server.service.use_case import Desk
 from hushbid.server.store import accounts, campaigns, jobs, ledger, participants
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import installation, stamp
+from hushbid.server.store.schema import stamp
 
+FORGETTING = timedelta(hours=1)
+"""How often what is no longer needed is forgotten."""
+
+_REMEMBERED = timedelta(days=1)
 _GAVE = (ParticipantState.REPORTED, ParticipantState.PROMISED, ParticipantState.DELIVERED)
 _UNDECIDED = (CampaignState.DRAFT, CampaignState.REPORTING)
 _GONE = "The database was restored from a backup made before the campaign ended, and the key to its data is destroyed."
-
-
-def bind_installation(connection: Connection, home: Home) -> None:
-    """Make a new database this folder's, and refuse one that belongs to another folder.
-
-    The folder holds the claims: a database that came without its own could be made to release twice.
-    """
-    known = connection.execute(select(installation.c.value).where(installation.c.name == "home")).scalar()
-    if known is None:
-        connection.execute(insert(installation).values(name="home", value=home.name()))
-    elif known != home.name():
-        raise CampaignError(
-            "The database belongs to the folder of another installation, whose keys and claims it needs: start the"
-            " server with that folder."
-        )
 
 
 def take_up(desk: Desk) -> list[JobView]:
@@ -147,12 +132,6 @@ def _release_again(tx: Transaction, campaign: Campaign) -> JobView:
     delivered = participants.count(tx.connection, campaign.id, ParticipantState.DELIVERED)
     release.claim(tx, campaign, delivered)
     return decision.new_job(tx, campaign.id, "release", "taking up again")
-
-
-FORGETTING = timedelta(hours=1)
-"""How often what is no longer needed is forgotten."""
-
-_REMEMBERED = timedelta(days=1)
 
 
 def overdue(desk: Desk, now: datetime) -> tuple[list[str], list[str]]:

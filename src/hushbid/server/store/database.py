@@ -2,6 +2,10 @@
 
 The connection that writes also holds the lock: for SQLite a locked file beside the database, for PostgreSQL a session's
 advisory lock, which goes when the session goes. Reads use connections of their own and never wait for the writer.
+
+Operations of one transaction share a `Memory`: what they have read and know to be still true, and changes that are
+written together. The writer writes them out after an operation that runs in a savepoint, before it, and before the
+commit; so the frequent operations, of which many run in a row, cost a few statements for all of them.
 """
 
 import os
@@ -24,6 +28,7 @@ from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.installation import Installation
 from hushbid.server.store.schema import stamp
 
+Clock = Callable[[], datetime]
 _ADVISORY_LOCK = 0x68757368626964  # "hushbid"
 _BUSY_SECONDS = 30
 _TAKEN = "Another server is running on this database: stop it first, or give this one a database of its own."
@@ -207,9 +212,6 @@ def _cause(problem: SQLAlchemyError) -> str:
     """What the driver says, on one line, without the statement or its parameters."""
     cause = getattr(problem, "orig", None) or problem
     return " ".join(str(cause).split()).rstrip(".")
-
-
-Clock = Callable[[], datetime]
 
 
 @dataclass

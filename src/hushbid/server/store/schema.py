@@ -28,6 +28,7 @@ from sqlalchemy import (
 from hushbid.documents import canonical, parsed
 from hushbid.server.domain.settings import CampaignSettings
 
+TOKEN_BYTES = 32
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -226,7 +227,7 @@ idempotency = Table(
 )
 
 
-TOKEN_BYTES = 32
+# -- between columns and plain values ----------------------------------------------------------------------------------
 
 
 def stamp(moment: datetime) -> str:
