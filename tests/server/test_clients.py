@@ -215,7 +215,7 @@ def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Se
         service.home.signing.rotate()
         after = client.receipt(fingerprint=old)
         new = analyst.keys().newest.fingerprint
-        assert (before.key.fingerprint, after.key.fingerprint) == (old, new)
+        assert (before.fingerprint, after.fingerprint) == (old, new)
         assert (before.body, before.root) == (after.body, after.root)
         assert verify_receipt(before, fingerprint=new, keys=analyst.keys()).ok
         service.home.signing.rotate(leaked=True)
