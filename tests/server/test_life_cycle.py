@@ -40,7 +40,7 @@ def test_a_whole_campaign_ends_with_one_estimate_that_everybody_can_check(servic
     for link in play.seats:
         receipt = service.receipt(link.token)
         found = verify_receipt(
-            receipt, fingerprint=keys.newest.public.fingerprint, keys=keys, root=view.root, log=log, record=record
+            receipt, fingerprint=keys.newest.fingerprint, keys=keys, root=view.root, log=log, record=record
         )
         assert found.ok, found
     seen = service.participation(play.token(0)).estimate
