@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.allocation.local import WORTHWHILE
 from hushbid.allocation.problem import normal_scale
-from hushbid.arrays import HashArray
+from hushbid.arrays import HashArray, IndexArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
 from hushbid.engine.people import Run, lookup_keys
@@ -27,14 +27,16 @@ _AT_LEAST = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Priced:
+class Few:
     """The few, priced."""
 
     outcome: Outcome | None
     kernel: LookupKernel
+    order: IndexArray
+    """Where those whom the kernel finds stand in the outcome."""
 
 
-def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most: int = MOST) -> Priced:
+def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most: int = MOST) -> Few:
     """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them."""
     # ids are read only where they decide
     by_identity = market.identity_decides or census.variance[0] == 0.0
@@ -51,7 +53,7 @@ def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most
     salt, keys = _told_apart(run, people, by_identity)
     # decisions sorted by key, for the writing pass to look up
     order = np.argsort(keys, kind="stable")
-    return Priced(
+    return Few(
         outcome=outcome,
         kernel=LookupKernel(
             gather=kernel,
@@ -67,6 +69,7 @@ def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most
             weight=outcome.weights[order],
             payment=outcome.payments[order],
         ),
+        order=order,
     )
 
 
@@ -93,7 +96,7 @@ def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Has
     raise MarketError("The reports of two people cannot be told apart by 64 bits.")
 
 
-def price_nobody(run: Run, market: Market) -> Priced:
+def price_nobody(run: Run, market: Market) -> Few:
     """Every report is above the support: nothing is bought, and nobody is paid if nobody cares about the estimate."""
     user_weight = float(market.user_weight)  # type: ignore[arg-type]
     if user_weight > 0.0:
@@ -108,7 +111,7 @@ def price_nobody(run: Run, market: Market) -> Priced:
         weight=none,
         payment=none,
     )
-    return Priced(outcome=None, kernel=kernel)
+    return Few(outcome=None, kernel=kernel, order=np.zeros(0, dtype=np.intp))
 
 
 def cheapest_few(market: Market, census: Census) -> tuple[float, int]:

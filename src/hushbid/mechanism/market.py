@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike
 from hushbid.allocation import Allocation, ReplyRule
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonnegative, as_number
+from hushbid.codec import header_problem
 from hushbid.disclosure.promises import SMALLEST_LOSS
-from hushbid.documents import header_problem
 from hushbid.errors import InputError, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.figures import Figures
