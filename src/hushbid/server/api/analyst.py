@@ -69,7 +69,7 @@ async def draft(request: Request, caller: Analyst, given: CampaignSettings, key:
 )
 async def copy(request: Request, caller: Analyst, campaign: CampaignId, title: Title, key: Key = None) -> Response:
     """Begin a draft with the settings of another campaign, in whatever state that is; it has no people yet."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     return await once(request, who.id, key, lambda repeat: service.copy.once(repeat, who, campaign, title), status=201)
 
 

@@ -184,7 +184,7 @@ async def copy(request: Request, campaign: str) -> Response:
     form, found = await visit.form(), require_id(campaign)
     title, key = form.text("title"), form.text("once")
     try:
-        made = await visit.shell.run(lambda: _copied(visit.shell.service, visit.who, found, title, key))
+        made = await visit.app.run(_copied, visit.app.service, visit.who, found, title, key)
     except ServerFailed:
         raise
     except HushbidError as refused:
@@ -203,7 +203,7 @@ def _copied(service: Service, who: Principal, campaign: str, title: str, key: st
 async def _copy_page(
     visit: Visit, campaign: str, *, title: str = "", problem: str | None = None, status: int = 200
 ) -> Response:
-    view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, campaign))
+    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
     return visit.page(
         "staff/copy.html",
         status=status,
