@@ -24,7 +24,7 @@ from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonneg
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
-from hushbid.mechanism.figures import Figures
+from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Planned, plan
 from hushbid.mechanism.population import Group, OutsideOption, Population, TieKey, groups_of, total_weight
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
@@ -326,11 +326,7 @@ class Outcome(Decision):
     @property
     def cap_cost(self) -> float:
         """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
-        cap = self.market.max_privacy_loss
-        if cap is None or not (self.privacy_loss >= cap).any():
-            return 0.0
-        optimum = self.allocation
-        return 0.0 if optimum is None else max(self.objective - optimum.objective, 0.0)
+        return 0.0 if self.market.max_privacy_loss is None else cap_cost(self.population, self, self.allocation)
 
     @property
     def lower_bound(self) -> float:
@@ -340,19 +336,7 @@ class Outcome(Decision):
 
     def figures(self) -> Figures:
         """What the decision comes to for everybody together, with its certificate."""
-        return Figures(
-            setting=self.market.setting,
-            people=self.reports.size,
-            active=self.active,
-            mse=self.mse,
-            objective=self.objective,
-            lower_bound=self.lower_bound,
-            cap_cost=self.cap_cost,
-            largest_privacy_loss=float(self.privacy_loss.max()),
-            total_privacy_loss=math.fsum(self.privacy_loss),
-            squared_weights=math.fsum(self.weights**2),
-            incentive_error=self.incentive_error,
-        )
+        return Figures.of(self.population, self, self.allocation)
 
     def schedule(self, user: int | None = None) -> Schedule:
         """One curve c ↦ (privacy loss, payment): that prices everybody, or the one that person ``user`` faces."""
