@@ -31,7 +31,7 @@ from hushbid.disclosure import Release
 from hushbid.documents import Fields, canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Outcome
-from hushbid.mechanism.publish import outcome_key
+from hushbid.mechanism.market import outcome_key
 from hushbid.money import Money
 
 __all__ = ["Record", "read"]

@@ -21,7 +21,7 @@ from hushbid.disclosure import Grid, Release, privatize
 from hushbid.documents import content_hash
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, release
-from hushbid.mechanism.publish import outcome_key
+from hushbid.mechanism.market import outcome_key
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.record import Record, read, totals
 from hushbid.verification.case import Facts

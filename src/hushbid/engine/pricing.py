@@ -24,7 +24,7 @@ from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.population import groups_of
 from hushbid.mechanism.setting import LOCAL
-from hushbid.priors import Grouped, Prior
+from hushbid.priors import Prior
 from hushbid.tables import refusal, refused_kind
 
 GATHER = 1 << 15
@@ -315,7 +315,7 @@ def _people(
     taken = [name for name, _ in PRICED if name in names]
     if taken:
         raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.")
-    if isinstance(market.prior, Grouped) != (group is not None):
+    if market.grouped != (group is not None):
         raise InputError(
             "group must name the column of labels if, and only if, the market's prior is Grouped.", field="group"
         )

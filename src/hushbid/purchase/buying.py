@@ -21,7 +21,7 @@ from hushbid.disclosure import Answer, Release, release_made_up, release_once
 from hushbid.documents import plain
 from hushbid.durable import Staging, refuse_existing
 from hushbid.errors import MissingExtra
-from hushbid.mechanism.publish import plan_of
+from hushbid.mechanism.market import plan_of
 from hushbid.purchase.asking import (
     BEFORE,
     MADE_UP_NOTICE,
