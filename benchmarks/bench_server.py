@@ -153,7 +153,7 @@ def opened(home: Home, url: str | None) -> list[str]:
         started.open(who, drafted.id)
         secrets = [new_secret() for _ in links]
         for link, secret in zip(links, secrets, strict=True):
-            started.enter_soon(link.token, secret)
+            started.enter.soon(link.token, secret)
     return secrets
 
 

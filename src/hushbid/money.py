@@ -6,16 +6,13 @@ minor unit more than before.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from hushbid.arrays import FloatArray, IntArray
-from hushbid.documents import Fields
-from hushbid.errors import InputError, RecordError
+from hushbid.errors import InputError
 from hushbid.wording import NBSP, at_most, fixed, number
 
 _LARGEST = 2.0**53
@@ -124,32 +121,6 @@ class Money:
             incentive_error=with_rounding(incentive_error, decimals),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The money as plain values."""
-        return {
-            "currency": self.currency,
-            "decimals": self.decimals,
-            "payments": self.payments.tolist(),
-            "total": self.total,
-            "incentive_error": self.incentive_error,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], people: int) -> "Money":
-        """The inverse of `to_dict`, strictly."""
-        given = Fields(values, "money", cls.__slots__)
-        minor, total = given.integers("payments"), given.integer("total")
-        if len(minor) != people or not all(-_LARGEST <= amount <= _LARGEST for amount in minor):
-            raise RecordError(f"money: payments must be {people} whole numbers below 2**53, one per person.")
-        check_currency(given.text("currency"), given.integer("decimals"))
-        return cls(
-            currency=given.text("currency"),
-            decimals=given.integer("decimals"),
-            payments=np.array(minor, dtype=np.int64),
-            total=total,
-            incentive_error=given.number("incentive_error"),
-        )
-
 
 def check_currency(code: object, decimals: object) -> None:
     """Refuse what is not a currency: three capital letters, and a possible number of decimals."""
@@ -173,9 +144,9 @@ def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
     """
     scaled = amounts * 10.0**decimals
     if not (np.abs(scaled) < _LARGEST).all():
-        raise InputError(
-            f"payments must be below 2**53 minor units, but row {np.argmax(np.abs(scaled))} is not.", field="payments"
-        )
+        row = int(np.argmax(np.abs(scaled)))
+        told = f"payments must be below 2**53 minor units, but row {row} is not."
+        raise InputError(told, field="payments", row=row)
     minor = np.ceil(scaled).astype(np.int64)
     doubtful = np.abs(scaled - np.rint(scaled)) <= _CLOSE * np.maximum(np.abs(scaled), 1.0)
     for row in np.flatnonzero(doubtful & (amounts != 0.0)).tolist():

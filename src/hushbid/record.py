@@ -20,21 +20,37 @@ All of it is confidential: a loss or a payment tells what somebody reported.
 import math
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from hushbid.disclosure import Release
-from hushbid.documents import Fields, canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
+from hushbid.disclosure.release import RELEASE
+from hushbid.documents import (
+    Codec,
+    Named,
+    Number,
+    Perhaps,
+    canonical,
+    content_hash,
+    hash_of,
+    header_problem,
+    parsed,
+    read_content,
+    with_hash,
+    write_content,
+)
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.market import outcome_key
-from hushbid.money import Money
+from hushbid.money import Money, check_currency
 
 __all__ = ["Record", "read"]
+
+FORMAT, VERSION = "hushbid record", 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -112,34 +128,46 @@ class Record:
         money = None
         if currency is not None:
             money = Money.of(outcome.payments, outcome.incentive_error, currency=currency, decimals=decimals)
-        people = {
-            "ids": _texts(ids, "ids", n),
-            "groups": _texts(groups, "groups", n),
-        }
-        bound = outcome.population.lower_bound(outcome.virtual_costs)
-        content: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            "outcome": outcome.to_dict(),
-            "outcome_key": outcome_key(outcome),
-            "lower_bound": bound if math.isfinite(bound) else str(bound),
-            "totals": totals(outcome),
-            "people": people,
-            "money": None if money is None else money.to_dict(),
-            "release": None if release is None else release.to_dict(),
-            "stamps": _texts(stamps, "stamps", None),
-            "notes": _texts(notes, "notes", None),
-            "versions": _versions(),
-        }
-        return cls._made(content, outcome=outcome, money=money, release=release)
+        made = _Content(
+            outcome=outcome.to_dict(),
+            outcome_key=outcome_key(outcome),
+            lower_bound=outcome.population.lower_bound(outcome.virtual_costs),
+            totals=totals(outcome),
+            people=_People(ids=_texts(ids, "ids", n), groups=_texts(groups, "groups", n)),
+            money=money,
+            release=release,
+            stamps=_texts(stamps, "stamps", None) or (),
+            notes=_texts(notes, "notes", None) or (),
+            versions=_versions(),
+        )
+        content = _CONTENT.write(made)
+        written = canonical(content)
+        try:
+            fields = _fields(made, outcome)
+        except HushbidError as problem:
+            raise RecordError(f"There is no such record: {problem}") from None
+        return cls(**fields, hash=hash_of(written), content=content, _written=(content, written))
 
     def with_release(self, release: Release, *, stamps: Iterable[str] = ()) -> "Record":
         """This record with the release that was drawn later, and more stamps; a record has one release at most."""
         if self.release is not None:
             raise RecordError("A record holds one release, and this one has it already.")
-        stamped = _texts([*self.stamps, *stamps], "stamps", None)
-        content = {**self.content, "release": release.to_dict(), "stamps": stamped}
-        return self._made(content, outcome=self.outcome, money=self.money, release=release)
+        people = self.outcome.reports.size
+        if release.privacy_loss.size != people:
+            raise RecordError(
+                f"There is no such record: release must be about {people} people, got {release.privacy_loss.size}."
+            )
+        stamped = _texts([*self.stamps, *stamps], "stamps", None) or ()
+        content = {**self.content, "release": release.to_dict(), "stamps": list(stamped)}
+        written = canonical(content)
+        return replace(
+            self,
+            release=release,
+            stamps=stamped,
+            hash=hash_of(written),
+            content=content,
+            _written=(content, written),
+        )
 
     @property
     def incentive_error(self) -> float:
@@ -153,7 +181,9 @@ class Record:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Record":
         """The inverse of `to_dict`; a record of another version or with a wrong hash is refused."""
-        check_version(values)
+        wrong = header_problem(values if isinstance(values, Mapping) else {}, "record", _HEADER)
+        if wrong is not None:
+            raise RecordError(wrong)
         content = {name: value for name, value in values.items() if name != "hash"}
         if "hash" not in values:
             raise RecordError("A record must have a hash, and this one has none.")
@@ -190,22 +220,10 @@ class Record:
         return self._read(self.content, self.hash)
 
     @classmethod
-    def _made(
-        cls, content: Mapping[str, Any], *, outcome: Outcome, money: Money | None, release: Release | None
-    ) -> "Record":
-        """A record whose large parts are at hand and need not be read from its content."""
-        written = canonical(content)
-        try:
-            known = {"outcome": outcome, "money": money, "release": release}
-            fields = fields_of(content, known)
-        except HushbidError as problem:
-            raise RecordError(f"There is no such record: {problem}") from None
-        return cls(**fields, hash=hash_of(written), content=content, _written=(content, written))
-
-    @classmethod
     def _read(cls, content: Mapping[str, Any], digest: str) -> "Record":
         try:
-            return cls(**fields_of(content), hash=digest, content=content)
+            found = _CONTENT.read(content)
+            return cls(**_fields(found, _outcome(found.outcome)), hash=digest, content=content)
         except HushbidError as problem:
             raise RecordError(f"The record cannot be read: {problem}") from None
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
@@ -228,8 +246,8 @@ def totals(outcome: Outcome) -> dict[str, float]:
     return {**sums, "bought_from": outcome.active}
 
 
-def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] | None:
-    """A list of texts, ``n`` of them if given; ids must differ."""
+def _texts(values: Iterable[str] | None, name: str, n: int | None) -> tuple[str, ...] | None:
+    """Texts, ``n`` of them if given; ids must differ."""
     if values is None:
         return None
     found = [values] if isinstance(values, str) and n is None else list(values)
@@ -239,7 +257,7 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> list[str] 
         raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.", field=name)
     if name == "ids" and len(set(found)) < len(found):
         raise InputError("ids must all be different, but one occurs twice.", field="ids")
-    return found
+    return tuple(found)
 
 
 def _versions() -> dict[str, str]:
@@ -249,89 +267,73 @@ def _versions() -> dict[str, str]:
     }
 
 
-# ----------------------------------------------------------------------------------------------------
-# From the plain values of a record to its fields, strictly: a value of another type or form is refused.
-#
-# Plain values have one meaning only: what is read must be written again exactly as it stands, so that ``true`` for 1.0,
-# ``"0.5"`` for 0.5, or a field that is left out because it has its usual value are no second way to say the same.
-
-FORMAT, VERSION = "hushbid record", 1
-_FIELDS = (
-    *("format", "version", "outcome", "outcome_key", "lower_bound", "totals", "people", "money", "release"),
-    *("stamps", "notes", "versions"),
-)
-_OUTCOME = (
-    *("format", "version", "market", "columns", "rent_lower", "rent_upper", "mse", "objective", "incentive_error"),
-    "tie_order",
-)
-_COLUMNS = ("report", "virtual_cost", "privacy_loss", "weight", "payment", "information_rent", "outside_error")
+# -- the content as it is written --------------------------------------------------------------------------------------
 
 
-def check_version(values: Any) -> None:
-    """Refuse what is not a record of this version."""
-    stated = (values.get("format"), values.get("version")) if isinstance(values, Mapping) else None
-    if stated != (FORMAT, VERSION) or type(stated[1]) is not int:
-        raise RecordError(f"A record must have format {FORMAT!r} and version {VERSION}, got {stated!r}.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _People:
+    ids: tuple[str, ...] | None
+    groups: tuple[str, ...] | None
 
 
-def fields_of(content: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Every field of a record but the hash; ``known`` are outcome, money and release, if they need not be read."""
-    given = Fields(content, "record", _FIELDS)
-    outcome: Outcome = _outcome(content["outcome"]) if known is None else known["outcome"]
-    n = outcome.reports.size
-    if known is None:
-        money = None if content["money"] is None else Money.from_dict(content["money"], n)
-        release = None if content["release"] is None else _release(content["release"])
-    else:
-        money, release = known["money"], known["release"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """All fields of a record but the hash, under the names and in the shape that they have in a file."""
+
+    outcome: Mapping[str, Any]
+    outcome_key: str
+    lower_bound: float
+    totals: Annotated[dict[str, float], Named(Number(exact=False))]
+    people: _People
+    money: Money | None
+    release: Annotated[Release | None, Perhaps(RELEASE)]
+    stamps: tuple[str, ...]
+    notes: tuple[str, ...]
+    versions: dict[str, str]
+
+
+_HEADER = {"format": FORMAT, "version": VERSION}
+_CONTENT = Codec(_Content, "record", header=_HEADER)
+
+
+def _fields(found: _Content, outcome: Outcome) -> dict[str, Any]:
+    """Every field of a record but the hash; refused if its parts are not about the same people."""
+    n, money, release = outcome.reports.size, found.money, found.release
+    if money is not None:
+        check_currency(money.currency, money.decimals)
+        if money.payments.size != n:
+            raise RecordError(f"money: payments must be {n} whole numbers below 2**53, one per person.")
     if release is not None and release.privacy_loss.size != n:
         raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.", field="release")
-    people = Fields(content["people"], "people", ("ids", "groups"))
-    groups = people.listed_texts("groups", n)
-    # labels may be stated once, in the prior
-    if groups is None and outcome.population.labels is not None:
-        groups = list(outcome.population.labels)
-    ids = people.listed_texts("ids", n)
+    ids, groups = found.people.ids, found.people.groups
+    for name, texts in (("ids", ids), ("groups", groups)):
+        if texts is not None and len(texts) != n:
+            raise RecordError(f"people: {name} must have one entry per person ({n}), got {len(texts)}.", field=name)
     if ids is not None and len(set(ids)) < n:
         raise RecordError("people: ids must all be different, but one occurs twice.")
+    # labels may be stated once, in the prior
+    groups = outcome.population.labels if groups is None else groups
     return {
         "outcome": outcome,
-        "outcome_key": given.text("outcome_key"),
-        "lower_bound": given.number("lower_bound"),
-        "totals": given.named_numbers("totals"),
-        "ids": None if ids is None else tuple(ids),
-        "groups": None if groups is None else tuple(groups),
+        "outcome_key": found.outcome_key,
+        "lower_bound": found.lower_bound,
+        "totals": found.totals,
+        "ids": ids,
+        "groups": groups,
         "money": money,
         "release": release,
-        "stamps": tuple(given.listed_texts("stamps") or ()),
-        "notes": tuple(given.listed_texts("notes") or ()),
-        "versions": given.texts("versions"),
+        "stamps": found.stamps,
+        "notes": found.notes,
+        "versions": found.versions,
     }
 
 
-def _outcome(values: Any) -> Outcome:
-    given = Fields(values, "outcome", _OUTCOME)
-    columns = Fields(values["columns"], "columns", _COLUMNS)
-    sizes = [len(columns.numbers(name)) for name in _COLUMNS]
-    sizes += [len(given.numbers(name)) for name in ("rent_lower", "rent_upper")]
-    if min(sizes) < 1 or min(sizes) < max(sizes):
-        raise RecordError(
-            "outcome: columns and bounds on rents must have one number per person, and somebody must be there."
-        )
-    if values["tie_order"] is not None and sorted(given.integers("tie_order")) != list(range(sizes[0])):
-        raise RecordError(f"outcome: tie_order must hold every place from 0 to {sizes[0] - 1} once.")
+def _outcome(values: Mapping[str, Any]) -> Outcome:
     outcome = Outcome.from_dict(values)
     # what is read must be written again exactly as it stands
-    if not _same(values, outcome.to_dict()):
-        raise RecordError("outcome: every field must be there, and in the form in which it is written.")
+    if not _same(values["market"], outcome.market.to_dict()):
+        raise RecordError("outcome.market: every field must be there, and in the form in which it is written.")
     return outcome
-
-
-def _release(values: Any) -> Release:
-    release = Release.from_dict(values)
-    if not _same(values, release.to_dict()):
-        raise RecordError("release: every field must be in the form in which it is written.")
-    return release
 
 
 def _same(left: Any, right: Any) -> bool:

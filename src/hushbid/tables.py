@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import ID_KINDS, BoolArray, FloatArray, IntArray, id_texts, rows_text
+from hushbid.arrays import ID_KINDS, BoolArray, FloatArray, IntArray, first_row, id_texts, rows_text
 from hushbid.durable import STREAM, Write
 from hushbid.errors import InputError, MissingExtra
 
@@ -89,7 +89,9 @@ class Table:
         if bad.any():
             raise error(
                 f"{self.source}: column {name!r} must hold numbers such as 0.25"
-                f"{' or nothing' if may_be_missing else ''}, but {self._rows(bad)} not ({ROWS_NOTE})."
+                f"{' or nothing' if may_be_missing else ''}, but {self._rows(bad)} not ({ROWS_NOTE}).",
+                field=name,
+                row=self._first(bad),
             )
         return values
 
@@ -123,15 +125,21 @@ class Table:
             empty[row] = key == ""
             again[row] = bool(key) and first.setdefault(key, row) != row
         if empty.any():
-            raise InputError(f"{self.source}: column {name!r} must name everybody, but {self._rows(empty)} not.")
+            told = f"{self.source}: column {name!r} must name everybody, but {self._rows(empty)} not."
+            raise InputError(told, field=name, row=self._first(empty))
         twin = first[keys[int(np.argmax(again))]]
         raise InputError(
             f"{self.source}: column {name!r} must name everybody once, but {self._rows(again)} not (the first repeats"
-            f" row {self.numbered[twin]}; {ROWS_NOTE})."
+            f" row {self.numbered[twin]}; {ROWS_NOTE}).",
+            field=name,
+            row=self._first(again),
         )
 
     def _rows(self, bad: BoolArray) -> str:
         return rows_text(bad, "does", numbered=self.numbered)
+
+    def _first(self, bad: BoolArray) -> int:
+        return int(self.numbered[first_row(bad)])
 
 
 def read_table(path: str | Path, *, needed: Sequence[str], optional: Sequence[str] = ()) -> Table:
@@ -178,7 +186,9 @@ def refused_kind(types: Any, kind: Any) -> str | None:
 
 def refusal(column: str, held: str, source: str = "") -> InputError:
     """What is said of a column that may not name people or groups."""
-    return InputError(f"{f'{source}: c' if source else 'C'}olumn {column!r} must hold {ID_KINDS}, not {held}.")
+    return InputError(
+        f"{f'{source}: c' if source else 'C'}olumn {column!r} must hold {ID_KINDS}, not {held}.", field=column
+    )
 
 
 # -- opening -----------------------------------------------------------------------------------------------------------
@@ -271,7 +281,8 @@ def _cells(text: io.TextIOBase, source: str, delimiter: str, width: int) -> list
     if ragged.any():
         raise InputError(
             f"{source}: every row must have {width} cells, as the header has, but {rows_text(ragged, 'does')} not"
-            f" ({ROWS_NOTE})."
+            f" ({ROWS_NOTE}).",
+            row=first_row(ragged),
         )
     return cells
 

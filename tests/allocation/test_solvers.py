@@ -505,7 +505,7 @@ def test_a_wrong_vector_of_variances_is_refused_by_row_or_shape(variance: Any, m
 
 @pytest.mark.parametrize("variance", [[0.1, 0.2], [0.1, 0.1], np.array([0.1, 0.2]), [0.1]])
 def test_a_vector_of_variances_is_refused_in_the_local_setting(variance: Any) -> None:
-    with pytest.raises(InputError, match=r"variance must be one number in the local setting: .* open problem"):
+    with pytest.raises(InputError, match=r"variance must be one number in the local setting: .* NP-hard"):
         allocate([1.0, 2.0], setting="local", variance=variance)
 
 

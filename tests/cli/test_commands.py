@@ -121,6 +121,20 @@ def test_a_fault_does_not_echo_what_the_exception_says(raising: Callable[[BaseEx
     assert "7.25" not in CliRunner().invoke(main, ["demo"]).output
 
 
+@pytest.mark.parametrize(("field", "explained"), [("target_mse", True), ("budget", False), (None, False)])
+def test_a_plan_explains_the_target_if_the_error_is_about_it_whatever_its_sentence_says(
+    monkeypatch: pytest.MonkeyPatch, field: str | None, explained: bool
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise InputError("no target_mse.", field=field)
+
+    monkeypatch.setattr("hushbid.mechanism.Market.plan", refuse)
+    arguments = ["plan", "--prior", "uniform:1,2", "--people", "5", "--target-standard-error", "1"]
+    told = CliRunner().invoke(main, arguments)
+    assert told.exit_code == 2
+    assert told.output == f"Error: no target_mse.{' (target_mse is --target-standard-error squared.)' * explained}\n"
+
+
 def test_a_misspelt_command_is_answered_with_the_nearest_one() -> None:
     told = CliRunner().invoke(main, ["prize"])
     assert told.exit_code == 2

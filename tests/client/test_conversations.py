@@ -529,6 +529,21 @@ def test_pauses_grow_and_obey_the_server(tmp_path: Path) -> None:
     assert pauses == [3.0]
 
 
+def test_a_refusal_carries_the_field_and_how_long_to_wait() -> None:
+    problem = {"detail": "No.", "errors": [{"field": "body.count", "problem": "No."}, {"field": "body.x"}]}
+    answers = {
+        "count": httpx.Response(422, json=problem),
+        "bounds": httpx.Response(422, json={"detail": "No.", "errors": [{"field": "bounds", "problem": "No."}]}),
+        None: httpx.Response(429, json={"detail": "No."}, headers={"retry-after": "7"}),
+    }
+    for field, response in answers.items():
+        network = Network(lambda _, response=response: response)
+        with pytest.raises(HushbidError, match=r"^No\.$") as refused:
+            analyst(network, attempts=1).campaign("c1")
+        assert refused.value.field == field
+        assert refused.value.retry_after == (7.0 if response.status_code == 429 else None)
+
+
 def test_patience_ends_in_a_sentence(tmp_path: Path) -> None:
     network = Network(failing(99, httpx.ConnectError("inner words")))
     with pytest.raises(ServerFailed, match=r"^The server https://example.org cannot be reached: ConnectError\.$"):

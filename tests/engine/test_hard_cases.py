@@ -75,6 +75,13 @@ def test_a_cap_takes_no_pass_more(cap: float, prior: Prior) -> None:
     assert priced.summary.total_privacy_loss == pytest.approx(math.fsum(losses), rel=1e-9)
 
 
+def test_an_error_weight_and_a_variance_whose_product_is_ordinary_are_priced_as_in_memory() -> None:
+    market = Market(prior=Uniform(3e-279, 6e-278), variance=1e-225, buyer_weight=1e60, user_weight=0.0)
+    reports = np.linspace(4e-279, 5e-278, 30)
+    outcome = market.acquire(reports)
+    assert price(table(reports), market).summary.mse == pytest.approx(outcome.mse, rel=1e-12, abs=0.0)
+
+
 CAP, ESTIMATE = {"max_privacy_loss": 0.02}, {"outside_option": "estimate"}
 TOGETHER: dict[str, tuple[dict[str, Any], str, str]] = {
     "cap, estimate": ({**CAP, **ESTIMATE}, "", "gathered"),

@@ -1,11 +1,11 @@
-"""The import contract: imports go down only, siblings do not import each other, libraries stay behind their boundary.
+"""The import contract: imports go down only and never in a circle, and libraries stay behind their boundary.
 
 Every import statement in src counts, wherever it stands: at the top, in a function, or for type checking only.
 """
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,19 @@ LAYERS = (
     ("errors",),
 )
 
+# Inside the server, likewise.
+SERVER = (
+    ("demo", "administration"),
+    ("bot_campaigns",),
+    ("pages", "bots"),
+    ("api",),
+    ("service",),
+    ("store",),
+    ("installation",),
+    ("vault", "failpoints"),
+    ("domain",),
+)
+
 # Who may import what from outside. The standard library, NumPy and SciPy are everybody's; all else is named.
 OUTSIDE = {
     "alembic": {"server"},
@@ -54,7 +67,13 @@ OUTSIDE = {
     "starlette": {"server"},
     "uvicorn": {"server", "cli"},
 }
-HEIGHT = {name: height for height, layer in enumerate(reversed(LAYERS)) for name in layer}
+
+
+def heights(layers: Sequence[Sequence[str]]) -> dict[str, int]:
+    return {name: height for height, layer in enumerate(reversed(layers)) for name in layer}
+
+
+HEIGHT, SERVER_HEIGHT = heights(LAYERS), heights(SERVER)
 
 
 class Import(NamedTuple):
@@ -65,19 +84,21 @@ class Import(NamedTuple):
     module: str
 
 
-def imports_of(code: str, place: str, layer: str) -> Iterator[Import]:
-    """Every module that a piece of source code imports, with our own ones down to the layer: ``hushbid.priors``."""
+def imports_of(code: str, place: str, layer: str, package: str = "hushbid") -> Iterator[Import]:
+    """Every module that a piece of source code imports, cut off below the package: ``hushbid.priors``."""
+    depth = package.count(".") + 2
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{place}:{node.lineno}: a relative import hides its layer"
             assert node.module is not None
-            modules = [f"hushbid.{alias.name}" for alias in node.names] if node.module == "hushbid" else [node.module]
+            inside = node.module == package
+            modules = [f"{package}.{alias.name}" for alias in node.names] if inside else [node.module]
         else:
             continue
         for module in modules:
-            yield Import(f"{place}:{node.lineno}", layer, ".".join(module.split(".")[:2]))
+            yield Import(f"{place}:{node.lineno}", layer, ".".join(module.split(".")[:depth]))
 
 
 def fault_of(found: Import) -> str | None:
@@ -114,6 +135,14 @@ def test_imports_go_down_only(path: Path) -> None:
     assert [fault for fault in map(fault_of, found) if fault] == []
 
 
+@pytest.mark.parametrize("path", sorted((SOURCE / "server").rglob("*.py")), ids=lambda path: path.stem)
+def test_inside_the_server_imports_go_down_only(path: Path) -> None:
+    here = path.relative_to(SOURCE / "server").parts[0].removesuffix(".py")
+    found = imports_of(path.read_text(), str(path), here, package="hushbid.server")
+    names = {module.removeprefix("hushbid.server.") for _, _, module in found if module.startswith("hushbid.server.")}
+    assert [name for name in names - {here} if SERVER_HEIGHT[name] >= SERVER_HEIGHT[here]] == []
+
+
 def test_no_outside_package_comes_in_unnoticed() -> None:
     found = {
         item.module.partition(".")[0]
@@ -121,6 +150,53 @@ def test_no_outside_package_comes_in_unnoticed() -> None:
         for item in imports_of(path.read_text(), path.name, "")
     }
     assert found - set(sys.stdlib_module_names) <= {"hushbid", "numpy", "scipy", *OUTSIDE}
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported_modules() -> dict[str, set[str]]:
+    """For each of our modules, those it imports; a package that hands on a name counts for what it imports itself."""
+    paths = {module_name(path): path for path in sources()}
+    found: dict[str, set[str]] = {name: set() for name in paths}
+    for name, path in paths.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module in {"hushbid", *paths}:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                found[name] |= inner & paths.keys() if inner & paths.keys() else {node.module} & paths.keys()
+            elif isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names} & paths.keys()
+    return found
+
+
+def circle_in(imports: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle, or depend on such; none if they can be put in an order."""
+    left = dict(imports)
+    while free := [name for name, needed in left.items() if not needed & left.keys() - {name}]:
+        for name in free:
+            del left[name]
+    return sorted(left)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle_in(imported_modules()) == []
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("__init__.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_has_the_name_of_a_public_thing_of_its_package(path: Path) -> None:
+    """``hushbid.engine.price`` is a function: a module of that name would hide it, or be hidden."""
+    modules = {inner.stem for inner in path.parent.iterdir()}
+    tree = ast.parse(path.read_text())
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module != module_name(path)
+        for alias in node.names
+    }
+    assert (defined | imported) & modules == set()
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,13 @@ def test_any_monotone_rule_can_be_priced_and_a_rising_one_is_refused():
         rent_of_rule(lambda z: z, 0.5, 4.0)
 
 
+@pytest.mark.parametrize(("report", "top"), [(1.0, np.inf), (1.0, 0.5), (1.0, np.nan)])
+def test_where_a_rule_stops_buying_must_be_finite_and_no_less_than_the_report(report: float, top: float) -> None:
+    with pytest.raises(MarketError, match=f"must be finite and no less than the report, got top={top}"):
+        rent_of_rule(lambda z: 0.0 * z, report, top)
+    assert rent_of_rule(lambda z: np.exp(-z), report, report).estimate[0] == 0.0
+
+
 def test_a_person_whose_privacy_costs_nothing_leaves_no_nan_behind():
     outcome = Market(prior=Uniform(0, 1), user_weight=0).acquire([0.0, 0.4, 0.8])
     for column in outcome.columns().values():

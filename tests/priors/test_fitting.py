@@ -21,7 +21,7 @@ from hushbid.priors import (
     Uniform,
 )
 from hushbid.priors.fitting import Fit, fit_priors
-from hushbid.priors.pilot import Pilot, prior_source, read_prior
+from hushbid.priors.pilot import Pilot, PriorSource, prior_source, read_prior
 
 PRIORS: dict[str, Prior] = {
     "uniform": Uniform(1, 2),
@@ -145,8 +145,15 @@ def test_other_people_are_priced_without_a_stamp(pilot: Path) -> None:
 
 
 def test_without_ids_an_overlap_is_unknown_and_that_is_what_is_recorded() -> None:
-    assert Pilot.of(None, 10).overlap(["a"]) is None
-    assert Pilot.of(["a", "b"], 2).overlap(["b", "c"]) == 1
+    def origin(ids: list[str] | None, *pilots: Pilot) -> dict[str, object]:
+        named = dict(zip("xy", pilots, strict=False))
+        source = PriorSource(priors=dict.fromkeys(named, Uniform(1, 2)), pilots=named)
+        return source.origin(ids, accepted=True)
+
+    known = Pilot.of(["a", "b"], 2)
+    assert origin(["b", "c"], known)["overlap"] == 1
+    assert origin(None, known)["overlap"] is None
+    assert origin(["b"], known, Pilot.of(None, 10))["overlap"] is None
     assert Pilot.of(["a"], 1).hashes != Pilot.of(["a"], 1).hashes  # a new key each time
 
 
@@ -194,3 +201,11 @@ def test_a_file_that_is_no_prior_is_refused(content: str, told: str, tmp_path: P
     (tmp_path / "prior.json").write_text(content)
     with pytest.raises(PriorError, match=told):
         read_prior(tmp_path / "prior.json")
+
+
+def test_who_was_in_two_pilots_counts_once_and_everybody_in_one_of_them_counts() -> None:
+    pilots = {"north": Pilot.of(["a", "b", "c"], 3), "south": Pilot.of(["c", "d", "e"], 3)}
+    source = PriorSource(priors=dict.fromkeys(pilots, Uniform(1, 2)), pilots=pilots)
+    with pytest.raises(InputError, match="in which 4 of the people took part"):
+        source.origin(["a", "b", "c", "d", "x"], accepted=False)
+    assert source.origin(["a", "b", "c", "d", "x"], accepted=True)["overlap"] == 4

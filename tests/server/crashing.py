@@ -198,7 +198,7 @@ def _is_consistent(play: Play) -> None:
     assert drawn["estimate"] == view.release["estimate"]
     assert decision["record"]["outcome"] == record.content["outcome"]
     assert not list(claims.glob("*.draft"))
-    assert not service._context.vault.holds(play.id)
+    assert not service.installation.vault.holds(play.id)
     assert view.key_destroyed_at is not None
     with service._read() as connection:
         assert campaigns.get(connection, play.id).root == view.root

@@ -239,7 +239,7 @@ def inspect(service: Service, known: Known) -> None:
     assert kinds["delivered"] == record.outcome.active
     assert record.money is not None
     assert (view.due, view.paid) == (0, record.money.total + FEE * PEOPLE)
-    assert not service._context.vault.holds(known.id)
+    assert not service.installation.vault.holds(known.id)
 
 
 # -- all processes -----------------------------------------------------------------------------------------------------

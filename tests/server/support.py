@@ -18,9 +18,8 @@ from hushbid.server.installation import Home
 from hushbid.server.service import Service
 from hushbid.server.service.forecast import Effort
 from hushbid.server.store import links
-from hushbid.server.store.database import Database
-from hushbid.server.store.rows import hashed
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Database, Transaction
+from hushbid.server.store.schema import hashed
 
 PASSWORD = "correct horse battery staple"
 QUICK = Effort(least=2, most=5, seconds=0.0)

@@ -144,7 +144,7 @@ def test_a_limit_holds_until_another_is_said(installation: Installation) -> None
     found = []
     for cap in caps:
         with installation.start(privacy_cap=cap) as service:
-            found.append(service._context.privacy_cap)
+            found.append(service.installation.privacy_cap)
     assert found == [None, 1.5, 1.5, 0.75, 0.75, None, None]
 
 
@@ -155,7 +155,7 @@ def test_a_limit_that_is_none_is_refused_and_the_old_one_stays(installation: Ins
     with pytest.raises(InputError, match="privacy_cap must be positive"):
         installation.start(privacy_cap=cap)
     with installation.start() as service:
-        assert service._context.privacy_cap == 2.0
+        assert service.installation.privacy_cap == 2.0
 
 
 @on_one_store
@@ -165,4 +165,4 @@ def test_a_damaged_limit_lets_no_server_start(installation: Installation) -> Non
     with pytest.raises(CampaignError, match="say the limit again"):
         installation.start()
     with installation.start(privacy_cap=1.0) as service:
-        assert service._context.privacy_cap == 1.0
+        assert service.installation.privacy_cap == 1.0

@@ -14,8 +14,7 @@ from hushbid.server.domain.states import ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store import campaigns
 from hushbid.server.store.migrate import _config
-from hushbid.server.store.rows import hashed, plain_text, plain_values
-from hushbid.server.store.schema import metadata
+from hushbid.server.store.schema import hashed, metadata, plain_text, plain_values
 from hushbid.verification.receipts import verify_receipt
 from tests.server.support import NONCE, Installation, Play, decided, drafted, opened, released, secret_for
 from tests.server.test_store import opened_database
@@ -91,7 +90,7 @@ def test_a_link_of_her_own_opens_another_device_once_and_the_newest_one_counts(c
     common.enter(own, there)
     with pytest.raises(NoEntry, match="used before"):
         common.enter(own, secret_for(play.id, "elsewhere"))
-    both = [common.report_soon(here, 1.25), common.report_soon(there, 1.5), common.report_soon(here, 1.75)]
+    both = [common.report.soon(here, 1.25), common.report.soon(there, 1.5), common.report.soon(here, 1.75)]
     assert [one.result().report for one in both] == [1.25, 1.5, 1.75]
     assert common.participation(there).report == 1.75
     assert [event.kind for event in common.events(play.who, play.id)].count("report-changed") == 2
@@ -206,7 +205,7 @@ def test_after_a_delivery_only_the_device_that_delivered_and_those_it_lets_in_ch
     here, hers = play.token(0), secret_for(play.id, "hers")
     common.enter(common.own_link(here).token, hers)
     waiting = common.own_link(here).token
-    soon = [common.deliver_soon(hers, 3.0, nonce=NONCE), common.report_soon(here, 1.5)]
+    soon = [common.deliver.soon(hers, 3.0, nonce=NONCE), common.report.soon(here, 1.5)]
     soon[0].result()
     with pytest.raises((NotAllowed, Conflict)):
         soon[1].result()

@@ -113,18 +113,18 @@ def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
         go.wait(60)
 
     first, second = play.token(0), play.token(1)
-    service._writer.submit("hold", hold)
+    service.writer.submit("hold", hold)
     busy.wait(60)
     answers = [
-        service.report_soon(first, 1.25),
-        service.report_soon(second, 1.5),
-        service.report_soon(first, 1.75),
-        service.report_soon(first, 1.75),
-        service.report_soon("hb_p_nonsense", 1.5),
-        service._writer.submit("withdraw", lambda tx: participation.withdraw(tx, service._context, second)),
-        service.report_soon(second, 1.5),
-        service.report_soon(first, 1.1),
-        service.deliver_soon(first, 3.0, nonce=NONCE),
+        service.report.soon(first, 1.25),
+        service.report.soon(second, 1.5),
+        service.report.soon(first, 1.75),
+        service.report.soon(first, 1.75),
+        service.report.soon("hb_p_nonsense", 1.5),
+        service.writer.submit("withdraw", lambda tx: participation.withdraw(tx, second)),
+        service.report.soon(second, 1.5),
+        service.report.soon(first, 1.1),
+        service.deliver.soon(first, 3.0, nonce=NONCE),
     ]
     go.set()
     refused = [type(answer.exception()) for answer in answers]

@@ -11,8 +11,8 @@ from hushbid.errors import CampaignError, Conflict, HushbidError
 from hushbid.record import Record
 from hushbid.server.administration import Administration
 from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.installation import mark_standing
 from hushbid.server.service import Service
-from hushbid.server.service.standing import mark_standing
 from hushbid.server.store import backup
 from hushbid.verification.receipts import verify_log, verify_logged_record
 from tests.server.support import NONCE, Installation, Play, decided, drafted, opened, released

@@ -16,7 +16,7 @@ from hushbid.priors import Empirical, Gamma, Uniform
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.service import Service, decision
-from hushbid.server.service.margins import shown_release
+from hushbid.server.service.release import shown_release
 from hushbid.server.store.database import Database
 from tests.server.support import PASSWORD, Installation, opened, settings
 

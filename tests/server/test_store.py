@@ -14,10 +14,9 @@ from hushbid.receipts.log import Event, next_event
 from hushbid.server.installation import Home
 from hushbid.server.service import Service
 from hushbid.server.store import events
-from hushbid.server.store.database import Database
+from hushbid.server.store.database import Database, Memory, Transaction
 from hushbid.server.store.migrate import migrate
 from hushbid.server.store.schema import metadata
-from hushbid.server.store.transaction import Memory, Transaction
 from tests.server.support import Installation, analyst, opened
 
 
@@ -176,7 +175,7 @@ def test_the_servers_chain_is_the_one_that_the_record_defines() -> None:
     for (kind, body), minutes in zip(told, (0, 5, -7), strict=True):
         now = noon + timedelta(minutes=minutes)
         chain.append(next_event("c1", chain[-1].head if chain else None, at=now, kind=kind, body=body))
-        assert events.append(Transaction(_Nobody(), now, memory), "c1", kind, body) == chain[-1].head  # type: ignore[arg-type]
+        assert events.append(Transaction(_Nobody(), now, _Nobody(), memory), "c1", kind, body) == chain[-1].head  # type: ignore[arg-type]
     written = [row for rows in memory._unwritten.values() for row in rows]
     assert [(row["number"], row["at"], row["previous"], row["hash"]) for row in written] == [
         (event.number, event.at, event.previous, event.hash) for event in chain
@@ -185,7 +184,7 @@ def test_the_servers_chain_is_the_one_that_the_record_defines() -> None:
 
 @pytest.mark.parametrize("body", [{"loss": 0.5}, {"deep": [{"payment": 1e300}]}, {"n": 2**53}])
 def test_the_servers_chain_refuses_what_has_no_single_form(body: dict[str, Any]) -> None:
-    tx = Transaction(_Nobody(), datetime(2026, 3, 1, tzinfo=UTC))  # type: ignore[arg-type]
+    tx = Transaction(_Nobody(), datetime(2026, 3, 1, tzinfo=UTC), _Nobody())  # type: ignore[arg-type]
     with pytest.raises(RecordError, match="body must hold texts, whole numbers"):
         events.append(tx, "c1", "reported", body)
     assert not tx.memory.heads

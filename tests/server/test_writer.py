@@ -9,10 +9,12 @@ from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from hushbid.errors import Conflict, ServerFailed
+from hushbid.server.installation import Home
+from hushbid.server.installation import Installation as RealInstallation
 from hushbid.server.service.writer import Writer
+from hushbid.server.store.database import Transaction
 from hushbid.server.store.migrate import migrate
 from hushbid.server.store.schema import installation as table
-from hushbid.server.store.transaction import Transaction
 from tests.server.support import Clock, Installation
 from tests.server.test_store import opened_database
 
@@ -27,7 +29,8 @@ class Bench:
         with self.database.writer.begin():
             migrate(self.database.writer)
         self.points: list[str] = []
-        self.writer = Writer(self.database, clock=Clock(), crash=self.points.append)
+        server = RealInstallation.of(Home.at(installation.folder), crash=self.points.append)
+        self.writer = Writer(self.database, server, clock=Clock())
 
     def held_up(self) -> Callable[[], None]:
         """Keep the writer busy until the function that is returned is called."""

@@ -1,4 +1,16 @@
-"""The optimal privacy loss of every person, exactly, for given virtual costs."""
+"""The optimal privacy loss of every person, exactly, for given virtual costs.
+
+In reading order:
+
+- `problem`: what is minimised, in which units; its solution, `Allocation`; who comes first among equals
+- `central`: the central optimum: a one-dimensional problem in pieces, each with a root in closed form
+- `local`: the local optimum, by how many people are active
+- `reply_rules`: the optimum as a function of one person's cost, which payments integrate
+- `central_replies`, `local_replies`: that function for many people at once, without solving again
+- `lower_bounds`: what no allocation can beat, found without looking at one: the certificate
+- `sums`: exact sums of costs, and sums in buckets
+- `central_from_sums`: the central optimum between bounds, from sums alone: what engines use
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,7 +24,7 @@ from hushbid.allocation.central_replies import CentralReplies
 from hushbid.allocation.local import solve_local
 from hushbid.allocation.local_replies import LocalReplies
 from hushbid.allocation.problem import Allocation, as_keys, as_problem, tie_keys
-from hushbid.allocation.replies import DirectReplies, Replies, ReplyRule
+from hushbid.allocation.reply_rules import DirectReplies, Replies, ReplyRule
 from hushbid.arrays import IndexArray
 from hushbid.errors import InputError
 

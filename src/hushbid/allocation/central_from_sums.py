@@ -25,7 +25,7 @@ import numpy as np
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, _inside
 from hushbid.allocation.central_replies import follow
 from hushbid.allocation.lower_bounds import central_lower_bound_of_pieces
-from hushbid.allocation.replies import Replies
+from hushbid.allocation.reply_rules import Replies
 from hushbid.allocation.sums import ExactSums
 from hushbid.arrays import FloatArray, IndexArray, IntArray
 

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
-from hushbid.allocation.problem import TINY
-from hushbid.allocation.replies import Replies
+from hushbid.allocation.problem import TINY, normal_scale
+from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _CHUNK = 1 << 14
@@ -31,8 +31,7 @@ class CentralReplies:
         self._unit = variance if isinstance(variance, float) else float(variance.min())
         self._variance = variance
         self._error_weight = error_weight
-        # the power alone may vanish where the product does not
-        self._scale = error_weight * self._unit**1.5 or error_weight * self._unit * math.sqrt(self._unit)
+        self._scale = normal_scale(error_weight, self._unit)
         costs = self._lifted(costs)
         self._costs, self._cheapest = costs, float(costs.min())
         self._base = self._cheapest / self._scale

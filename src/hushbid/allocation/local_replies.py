@@ -15,7 +15,7 @@ from numpy.polynomial import chebyshev
 
 from hushbid.allocation.local import STEEPEST, WORTHWHILE, best_count, high_root
 from hushbid.allocation.problem import HUGE, TINY
-from hushbid.allocation.replies import Replies
+from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _DENSE = 1 << 20

@@ -24,11 +24,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, id_texts
+from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, first_row, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 TINY, HUGE = 1e-200, 1e150
 """Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
+
+ONE_LOCAL_VARIANCE = (
+    "variance must be one number in the local setting: with one per person the optimum is NP-hard to find."
+)
 
 _LEAST_SCALE, _LEAST_LOSS = 1e-280, 1e-140
 
@@ -103,6 +107,13 @@ class Problem:
         return np.sort(rows[np.argsort(keys, kind="stable")[:how_many]])
 
 
+def normal_scale(error_weight: float, variance: float) -> float:
+    """``A·V^{3/2}``, what costs are divided by; in two steps where the power alone is no ordinary number."""
+    if 1e-205 <= variance <= 1e205:
+        return float(error_weight * variance**1.5)
+    return error_weight * variance * math.sqrt(variance)
+
+
 def _bound_if_unchanged(
     problem: Problem, bound: Callable[[FloatArray, Any, float], float], watched: slice, then: FloatArray
 ) -> float:
@@ -134,7 +145,7 @@ def as_problem(
         raise InputError(f"error_weight must be positive and finite, got {error_weight}.", field="error_weight")
     if local and np.ndim(variance) > 0:
         raise InputError(
-            "variance must be one number in the local setting: for unequal variances its optimum is an open problem.",
+            ONE_LOCAL_VARIANCE,
             field="variance",
         )
     spread = as_variance(variance, n)
@@ -166,9 +177,11 @@ def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     if keys.shape != (n,):
         raise InputError(f"tie_key must have one entry per person ({n}), got shape {keys.shape}.", field="tie_key")
     if keys.dtype.kind == "f" and np.isnan(keys).any():
+        row = first_row(np.isnan(keys))
         raise InputError(
-            f"tie_key must be keys that can be ordered, but row {int(np.argmax(np.isnan(keys)))} is not one.",
+            f"tie_key must be keys that can be ordered, but row {row} is not one.",
             field="tie_key",
+            row=row,
         )
     return keys
 
@@ -183,6 +196,7 @@ def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
         f"virtual_costs must be nonnegative numbers (inf for never), but row {row} is {problem}"
         f" ({int(bad.sum())} such rows).",
         field="virtual_costs",
+        row=row,
     )
 
 

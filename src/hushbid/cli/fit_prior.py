@@ -62,11 +62,11 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
 def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
     import numpy as np
 
-    from hushbid.arrays import rows_text
+    from hushbid.arrays import first_row, rows_text
     from hushbid.errors import InputError, ReportError
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
-    from hushbid.report.prior_picture import prior_picture
+    from hushbid.report.prior_chart import prior_picture
     from hushbid.tables import ROWS_NOTE, read_table
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
@@ -79,7 +79,9 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
         if bad.any():
             raise ReportError(
                 f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
-                f" hold one ({ROWS_NOTE})."
+                f" hold one ({ROWS_NOTE}).",
+                field=column,
+                row=first_row(bad),
             )
         step("fitting")
         fits = fit_priors(values, bounds=given["bounds"])

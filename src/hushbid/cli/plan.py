@@ -64,7 +64,7 @@ def _plan(
                     progress=step.part,
                 )
             except HushbidError as problem:
-                if "target_mse" not in str(problem):
+                if problem.field != "target_mse":
                     raise
                 raise InputError(f"{problem} (target_mse is --target-standard-error squared.)") from problem
             market, people, answer, solved_for = found.market, found.n, found.answer, found.solved_for

@@ -3,12 +3,16 @@
 `ParticipantClient` speaks for one person with her link. It keeps what she agreed to when she reported. In the local
 setting it adds noise before anything leaves the process, never less than she agreed to, keeps the first noisy value and
 sends that one on every retry; it never sends a value without noise unless the caller says so by the name of the method.
-`AsyncParticipantClient` is the same for programs that play many people. `AnalystClient` scripts whole campaigns. None
+`AsyncParticipantClient` does all that for programs that play many people. `AnalystClient` scripts whole campaigns. None
 of them needs the server's packages.
 
-The modules, from the bottom: ``calls`` says what to ask and how to read an answer or a refusal, without asking;
-``transport`` asks, again if need be; ``views`` are the answers; ``keeping`` keeps what she agreed to and what was sent;
-``participation`` and ``analyst`` are the conversations.
+In reading order:
+
+- `participant`, `analyst`: the conversations
+- `messages`: keeps what she agreed to and what was sent
+- `views`: the answers
+- `calls`: what to ask, and how to read an answer or a refusal, without asking
+- `transport`: asks, again if need be
 """
 
 from hushbid.client.analyst import AnalystClient

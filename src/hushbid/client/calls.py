@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from hushbid.errors import (
     CampaignError,
     Conflict,
+    HushbidError,
     InputError,
     NotAllowed,
     NotFound,
@@ -24,14 +25,14 @@ from hushbid.errors import (
 
 T = TypeVar("T")
 PREFIX = "/api/v1"
-_BY_STATUS: dict[int, type[Exception]] = {
+_BY_STATUS: dict[int, type[HushbidError]] = {
     401: NotAllowed,
     403: NotAllowed,
     404: NotFound,
     409: Conflict,
     429: Throttled,
 }
-_BY_TYPE: dict[str, type[Exception]] = {
+_BY_TYPE: dict[str, type[HushbidError]] = {
     "conflict": Conflict,
     "input-error": InputError,
     "not-allowed": NotAllowed,
@@ -39,7 +40,7 @@ _BY_TYPE: dict[str, type[Exception]] = {
     "throttled": Throttled,
 }
 _BUSY = frozenset({429, 502, 503, 504})
-_LONGEST_SENTENCE = 500
+_LONGEST_SENTENCE, _LONGEST_FIELD = 500, 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +132,14 @@ def busy(status: int) -> bool:
     return status in _BUSY
 
 
-def answer(call: Call, status: int, content: bytes, *, attempt: int = 1) -> Any:
-    """What a response says; a refusal is raised."""
+def answer(call: Call, status: int, content: bytes, *, attempt: int = 1, retry_after: float | None = None) -> Any:
+    """What a response says; a refusal is raised, with the seconds after which the server would listen again."""
     if status >= 400:
         problem = refusal(status, content)
         # an earlier attempt may have been carried out
         if attempt > 1 and type(problem) is Conflict:
-            problem = ConflictAfterRetry(str(problem))
+            problem = ConflictAfterRetry(str(problem), field=problem.field)
+        problem.retry_after = retry_after
         raise problem
     if status >= 300:
         raise ServerFailed(f"The server at the other end redirects (status {status}); give its own address.")
@@ -153,7 +155,7 @@ def answer(call: Call, status: int, content: bytes, *, attempt: int = 1) -> Any:
         raise ServerFailed("The answer is not JSON: this is not a Hushbid server, or not its version.") from None
 
 
-def refusal(status: int, content: bytes) -> Exception:
+def refusal(status: int, content: bytes) -> HushbidError:
     """The exception that a refusal stands for."""
     try:
         problem = json.loads(content)
@@ -171,7 +173,15 @@ def refusal(status: int, content: bytes) -> Exception:
         or _BY_STATUS.get(status)
         or (InputError if status in (400, 413, 415, 422) else CampaignError)
     )
-    return kind(sentence)
+    return kind(sentence, field=_field(problem))
+
+
+def _field(problem: Mapping[str, Any]) -> str | None:
+    """The field that is wrong, or the first of several, by the name that the library gives it."""
+    errors = problem.get("errors")
+    first = errors[0] if isinstance(errors, list) and errors else None
+    name = first.get("field") if isinstance(first, dict) else None
+    return name.removeprefix("body.")[:_LONGEST_FIELD] if isinstance(name, str) else None
 
 
 def _sentence(problem: Mapping[str, Any], status: int) -> str:

@@ -83,9 +83,10 @@ class Transport:
                 self._sleep(_pause(attempt))
                 continue
             # an answer, unless the server asks for patience
+            asked = _seconds(response.headers.get("retry-after"))
             if last or not busy(response.status_code):
-                return answer(call, response.status_code, response.content, attempt=attempt)
-            self._sleep(_pause(attempt, response.headers.get("retry-after")))
+                return answer(call, response.status_code, response.content, attempt=attempt, retry_after=asked)
+            self._sleep(_pause(attempt, asked))
         raise AssertionError("the last attempt answers or raises")
 
 
@@ -165,9 +166,10 @@ class AsyncTransport:
             if response is None:
                 await self._sleep(_pause(attempt))
                 continue
+            asked = _seconds(response.headers.get("retry-after"))
             if last or not busy(response.status_code):
-                return answer(call, response.status_code, response.content, attempt=attempt)
-            await self._sleep(_pause(attempt, response.headers.get("retry-after")))
+                return answer(call, response.status_code, response.content, attempt=attempt, retry_after=asked)
+            await self._sleep(_pause(attempt, asked))
         raise AssertionError("the last attempt answers or raises")
 
 
@@ -183,10 +185,15 @@ def _parts(call: Call, headers: dict[str, str]) -> dict[str, Any]:
     return parts
 
 
-def _pause(attempt: int, retry_after: str | None = None) -> float:
+def _seconds(header: str | None) -> float | None:
+    """How long the server asks to wait; a date, or anything else, is not understood."""
+    return float(header) if header is not None and header.isascii() and header.isdigit() else None
+
+
+def _pause(attempt: int, asked: float | None = None) -> float:
     """How long to wait after a failed attempt: what the server asks for, or longer each time and never in step."""
-    if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
-        return min(float(retry_after), _LONGEST_PAUSE)
+    if asked is not None:
+        return min(asked, _LONGEST_PAUSE)
     # at random, so that clients that failed together do not come back together
     return min(_FIRST_PAUSE * 2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
 

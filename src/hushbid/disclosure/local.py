@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, rows_text
+from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, first_row, rows_text
 from hushbid.disclosure import claims, noise
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
@@ -140,7 +140,8 @@ def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | Non
         ]
     )
     if wrong.any():
-        raise DataError(f"A message must state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not.")
+        told = f"A message must state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
+        raise DataError(told, field="data", row=first_row(wrong))
     return messages
 
 
@@ -229,15 +230,17 @@ def _read_message(message: object, row: int) -> PrivatizedValue | None:
         if isinstance(message, Mapping):
             return PrivatizedValue.from_dict(message)
     except InputError as problem:
-        raise DataError(f"The message in row {row} cannot be read: {problem}") from None
-    raise DataError(f"data in the local setting must be messages made by privatize, but row {row} is not one.")
+        raise DataError(f"The message in row {row} cannot be read: {problem}", field="data", row=row) from None
+    told = f"data in the local setting must be messages made by privatize, but row {row} is not one."
+    raise DataError(told, field="data", row=row)
 
 
 def _check_messages(plan: ReleasePlan, rows: IndexArray, present: list[PrivatizedValue]) -> PromiseCheck:
     for row, message in zip(rows.tolist(), present, strict=True):
         promise = float(plan.promised[row])
         if promise < math.inf and not message.privacy_loss <= Fraction(promise):
-            raise ReleaseError(f"The message in row {row} was made with a larger privacy loss than promised.")
+            told = f"The message in row {row} was made with a larger privacy loss than promised."
+            raise ReleaseError(told, field="data", row=row)
     finite = rows[plan.promised[rows] < math.inf]
     return PromiseCheck(
         people=plan.people,

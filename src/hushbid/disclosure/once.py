@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import HashArray, IndexArray, id_texts, rows_text
+from hushbid.arrays import HashArray, IndexArray, first_row, id_texts, rows_text
 from hushbid.disclosure.claim_names import (
     Ask,
     as_question,
@@ -130,12 +130,12 @@ def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
     if names.size != people:
         raise InputError(f"ids must have one entry per person ({people}), got {names.size}.", field="ids")
     if (missing := names == "").any():
-        raise DataError(f"ids must name everybody, but nobody is named in {rows_text(missing)}.", field="ids")
+        told = f"ids must name everybody, but nobody is named in {rows_text(missing)}."
+        raise DataError(told, field="ids", row=first_row(missing))
     if len(first := {name: row for row, name in reversed(list(enumerate(names)))}) != people:
         again = np.array([first[name] != row for row, name in enumerate(names)])
-        raise DataError(
-            f"ids must name everybody once, but somebody is named again in {rows_text(again)}.", field="ids"
-        )
+        told = f"ids must name everybody once, but somebody is named again in {rows_text(again)}."
+        raise DataError(told, field="ids", row=first_row(again))
     return person_digests(names.tolist())
 
 

@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
-from hushbid.documents import Fields
-from hushbid.errors import RecordError
+from hushbid.documents import Codec
 from hushbid.estimation import Setting
 
 FORMAT, VERSION = "hushbid release", 1
@@ -38,14 +37,14 @@ class Grid:
 class Release:
     """One estimate, drawn once. All of it is for the operator; :meth:`public` is what may be shown."""
 
+    key: str
+    """The key of the plan."""
+
     setting: Setting
     """Where noise was added."""
 
     bounds: tuple[float, float]
     """The public range of the data."""
-
-    estimate: float
-    """The noisy weighted mean. It is not clamped to the range: that would bias it."""
 
     privacy_loss: FloatArray
     """What each person really lost, exactly; 0 for those whose data were not used. At most what she was promised."""
@@ -71,8 +70,8 @@ class Release:
     versions: dict[str, str]
     """Of this library and of the sampler."""
 
-    key: str
-    """The key of the plan."""
+    estimate: float
+    """The noisy weighted mean. It is not clamped to the range: that would bias it."""
 
     @property
     def standard_error(self) -> float:
@@ -113,61 +112,15 @@ class Release:
 
         The estimate comes last: a file torn before it does not hold it; one that lacks only its closing bytes does.
         """
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "key": self.key,
-            "setting": self.setting,
-            "bounds": list(self.bounds),
-            "privacy_loss": _plain_list(self.privacy_loss),
-            "error": _plain_dict(self.error),
-            "planned_error": _plain_dict(self.planned_error),
-            "grid": _plain_dict(self.grid),
-            "check": _plain_dict(self.check),
-            "clamped": self.clamped,
-            "dropped_out": list(self.dropped_out),
-            "versions": dict(self.versions),
-            "estimate": self.estimate,
-        }
+        return RELEASE.write(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Release":
         """The inverse of :meth:`to_dict`. Strict: exactly the fields of this version, each of its type."""
-        stated = (values.get("format"), values.get("version")) if isinstance(values, Mapping) else None
-        if stated != (FORMAT, VERSION) or type(stated[1]) is not int:
-            raise RecordError(f"A release must have format {FORMAT!r} and version {VERSION}, got {stated!r}.")
-        given = Fields(values, "release", ("format", "version", *cls.__slots__))
-        bounds, setting = given.numbers("bounds"), given.text("setting")
-        if setting not in ("central", "local") or len(bounds) != 2:
-            raise RecordError("release: setting must be 'central' or 'local', and bounds must be two numbers.")
-        return cls(
-            setting=cast(Setting, setting),
-            bounds=(bounds[0], bounds[1]),
-            estimate=given.number("estimate"),
-            privacy_loss=np.array(given.numbers("privacy_loss"), dtype=np.float64),
-            error=given.part("error", ErrorModel),
-            planned_error=given.part("planned_error", ErrorModel),
-            grid=given.part("grid", Grid),
-            check=given.part("check", PromiseCheck),
-            clamped=given.integer("clamped"),
-            dropped_out=tuple(given.integers("dropped_out")),
-            versions=given.texts("versions"),
-            key=given.text("key"),
-        )
+        return RELEASE.read(values)
 
     def __repr__(self) -> str:
         return f"Release(estimate={self.estimate!r}, standard_error={self.standard_error!r}, setting={self.setting!r})"
 
 
-def _plain(value: Any) -> Any:
-    """JSON knows no infinity; everything else is its own plain form."""
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
-
-
-def _plain_list(values: FloatArray) -> list[Any]:
-    found: list[Any] = values.tolist()
-    return found if np.isfinite(values).all() else [_plain(value) for value in found]
-
-
-def _plain_dict(values: ErrorModel | Grid | PromiseCheck) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in asdict(values).items()}
+RELEASE = Codec(Release, "release", header={"format": FORMAT, "version": VERSION})

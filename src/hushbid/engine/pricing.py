@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.allocation.problem import ONE_LOCAL_VARIANCE, normal_scale
 from hushbid.arrays import IntArray
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.durable import Staging
@@ -18,7 +19,7 @@ from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Progress, Run
-from hushbid.engine.solve_central import WINDOW, first_bracket, normal_scale, solve
+from hushbid.engine.solve_central import WINDOW, first_bracket, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market, Population
@@ -206,7 +207,7 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
     if smallest == 0.0 or not smallest / population.unit > 0.0:  # central, somebody without variance: one by one
         return _one_by_one(run, population, census, math.inf)
     # central: by sums if many are below the bracket's top, else one by one
-    scale = normal_scale(population, smallest / population.unit)
+    scale = normal_scale(population.error_weight, smallest / population.unit)
     found = first_bracket(census, scale, variance_ratio=smallest / largest)
     if run.people.variance is None and found.below_high > gather and census.lowest > 0.0:
         solved = solve(run, population, census, found)
@@ -286,10 +287,7 @@ def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: s
         if isinstance(getattr(market, name), np.ndarray):
             raise InputError(f"{name} of the market must be one number here; variances may come from a column.")
     if variance is not None and market.setting == "local":
-        raise InputError(
-            "variance must be one number in the local setting: one per person is an open problem there.",
-            field="variance",
-        )
+        raise InputError(ONE_LOCAL_VARIANCE, field="variance")
 
 
 def _people(

@@ -21,7 +21,7 @@ from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, LARGEST_EXPONENT, exact_sum, to_data_units, to_grid
 from hushbid.disclosure.once import other_data
 from hushbid.disclosure.release import FORMAT as RELEASE_FORMAT
-from hushbid.documents import Fields
+from hushbid.documents import Codec
 from hushbid.engine.adapter import Batch
 from hushbid.engine.asking import asked_of
 from hushbid.engine.decisions import Decider, LookupKernel
@@ -220,14 +220,14 @@ def answer(priced: Priced, data: str, *, claims: str | Path, question: str, wave
     draw = _prepared(priced, data)
     # what makes this question this one: the people, promises and data, as sums
     ask = asked_of(priced, data, question=question, wave=wave)
-    settled = settle(Path(claims).resolve(), ask, lambda name: {"format": _FORMAT, **asdict(draw(name))})
+    settled = settle(Path(claims).resolve(), ask, lambda name: _STORED.write(draw(name)))
     if not settled.same_data:
         raise other_data(", or came after it was drawn, which an engine cannot tell apart (--engine memory can)")
     # the claim may hold what memory drew
     if settled.release.get("format") == RELEASE_FORMAT:
         found = _of_memory(Release.from_dict(settled.release), data, settled.delivered, settled.name)
     else:
-        found = _from_dict(settled.release)
+        found = _STORED.read(settled.release)
     return TableAnswer(release=replace(found, data=data), before=settled.before, waves_before=settled.waves_before)
 
 
@@ -359,19 +359,4 @@ def _local(priced: Priced, data: str) -> Callable[[str], TableRelease]:
     )
 
 
-def _from_dict(values: Mapping[str, Any]) -> TableRelease:
-    given = Fields(values, "The stored release", ("format", *TableRelease.__slots__))
-    if given.text("format") != _FORMAT:
-        raise ReleaseError(f"The claim holds no release of this version, but {values['format']!r}; nothing is drawn.")
-    exponent = values["weight_exponent"]
-    return TableRelease(
-        data=given.text("data"),
-        estimate=given.number("estimate"),
-        error=given.part("error", ErrorModel),
-        planned_error=given.part("planned_error", ErrorModel),
-        delivered=given.integer("delivered"),
-        dropped_out=given.integer("dropped_out"),
-        clamped=given.integer("clamped"),
-        weight_exponent=None if exponent is None else given.integer("weight_exponent"),
-        key=given.text("key"),
-    )
+_STORED = Codec(TableRelease, "stored release", header={"format": _FORMAT})

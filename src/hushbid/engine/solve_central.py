@@ -13,6 +13,7 @@ import numpy as np
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA
 from hushbid.allocation.central_from_sums import Bracket, Levels, SummedPopulation, bracket
+from hushbid.allocation.problem import normal_scale
 from hushbid.allocation.sums import ExactSums
 from hushbid.arrays import FloatArray
 from hushbid.engine.curves import Curve, fit
@@ -67,11 +68,6 @@ class Bought:
     """``Σ w²``."""
 
 
-def normal_scale(population: Population, variance: float) -> float:
-    """What virtual costs are divided by to reach normal form."""
-    return float(population.error_weight * variance**1.5)
-
-
 def first_bracket(census: Census, scale: float, *, variance_ratio: float = 1.0) -> Bracket:
     """Where all minima are, from the first pass alone; in the units of virtual costs."""
     found = bracket(census.histogram.levels(scale, census.lowest), variance_ratio=variance_ratio)
@@ -81,7 +77,7 @@ def first_bracket(census: Census, scale: float, *, variance_ratio: float = 1.0) 
 def solve(run: Run, population: Population, census: Census, found: Bracket) -> Solved | None:
     """The optimum by sums; None if it cannot be shown to be the only minimum."""
     variance = float(population.variance)
-    scale = normal_scale(population, variance)
+    scale = normal_scale(population.error_weight, variance)
     below, start, clips = ExactSums({}), 0.0, None
     # pass 2, if too many people are left for the driver
     if found.below_high - found.below_low > run.window:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation.local import WORTHWHILE
+from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
@@ -116,7 +117,7 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     any one person stays away. Four times as many are taken, for the dual bound too.
     """
     variance = float(population.variance)
-    scale = population.error_weight * variance**1.5
+    scale = normal_scale(population.error_weight, variance)
     few = math.inf
     if census.lowest > 0.0 and variance > 0.0:
         few = 4.0 * math.sqrt(WORTHWHILE * scale / census.lowest) + 2.0

@@ -14,6 +14,7 @@ import numpy as np
 from hushbid.allocation import Allocation, precedence
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.disclosure.promises import refuse_unreleasable
+from hushbid.documents import Codec
 from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.mechanism.population import Population, TieKey
 from hushbid.payments import Rents, rents, rounding
@@ -83,15 +84,17 @@ class Decision:
 
     def plain(self) -> dict[str, Any]:
         """The decision as plain values that `fields_of_plain` reads back."""
-        return {
-            "columns": {name: _texts(column) for name, column in self.columns().items()},
-            "rent_lower": _texts(self.rent_bounds[0]),
-            "rent_upper": _texts(self.rent_bounds[1]),
-            "mse": _text(self.mse),
-            "objective": _text(self.objective),
-            "incentive_error": self.incentive_error,
-            "tie_order": None if self.tie_order is None else self.tie_order.tolist(),
-        }
+        return _WRITTEN.write(
+            _Written(
+                columns=_Columns(**self.columns()),
+                rent_lower=self.rent_bounds[0],
+                rent_upper=self.rent_bounds[1],
+                mse=self.mse,
+                objective=self.objective,
+                incentive_error=self.incentive_error,
+                tie_order=self.tie_order,
+            )
+        )
 
     def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log
         return (
@@ -248,33 +251,53 @@ class _Integrals:
 # -- plain values ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Columns:
+    report: FloatArray
+    virtual_cost: FloatArray
+    privacy_loss: FloatArray
+    weight: FloatArray
+    payment: FloatArray
+    information_rent: FloatArray
+    outside_error: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Written:
+    columns: _Columns
+    rent_lower: FloatArray
+    rent_upper: FloatArray
+    mse: float
+    objective: float
+    incentive_error: float
+    tie_order: IndexArray | None
+
+
+_WRITTEN = Codec(_Written, "outcome")
+
+
 def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a decision from its plain values."""
-    columns = {name: np.array([float(x) for x in column]) for name, column in values["columns"].items()}
-    bounds = [np.array([float(x) for x in values[name]]) for name in ("rent_lower", "rent_upper")]
-    order = values.get("tie_order")
-    if len({len(column) for column in (*columns.values(), *bounds, *([] if order is None else [order]))}) != 1:
-        raise RecordError("The outcome cannot be read: its columns differ in length.")
+    """The fields of a decision from its plain values, strictly."""
+    found = _WRITTEN.read(values)
+    columns, people = found.columns, found.columns.report.size
+    sizes = {getattr(columns, name).size for name in _Columns.__slots__}
+    if people < 1 or sizes | {found.rent_lower.size, found.rent_upper.size} != {people}:
+        raise RecordError(
+            "outcome: columns and bounds on rents must have one number per person, and somebody must be there."
+        )
+    if found.tie_order is not None and not np.array_equal(np.sort(found.tie_order), np.arange(people)):
+        raise RecordError(f"outcome: tie_order must hold every place from 0 to {people - 1} once.")
     return {
-        "reports": columns["report"],
-        "virtual_costs": columns["virtual_cost"],
-        "privacy_loss": columns["privacy_loss"],
-        "weights": columns["weight"],
-        "payments": columns["payment"],
-        "information_rent": columns["information_rent"],
-        "rent_bounds": (bounds[0], bounds[1]),
-        "outside_error": columns["outside_error"],
-        "mse": float(values["mse"]),
-        "objective": float(values["objective"]),
-        "incentive_error": float(values["incentive_error"]),
-        "tie_order": None if order is None else np.array(order, dtype=np.intp),
+        "reports": columns.report,
+        "virtual_costs": columns.virtual_cost,
+        "privacy_loss": columns.privacy_loss,
+        "weights": columns.weight,
+        "payments": columns.payment,
+        "information_rent": columns.information_rent,
+        "rent_bounds": (found.rent_lower, found.rent_upper),
+        "outside_error": columns.outside_error,
+        "mse": found.mse,
+        "objective": found.objective,
+        "incentive_error": found.incentive_error,
+        "tie_order": found.tie_order,
     }
-
-
-def _text(value: float) -> float | str:
-    """JSON has no infinity: write it as text, which ``float`` reads back."""
-    return value if math.isfinite(value) else str(value)
-
-
-def _texts(column: FloatArray) -> list[float | str]:
-    return column.tolist() if np.isfinite(column).all() else [_text(value) for value in column.tolist()]

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from hushbid.allocation import Allocation, ReplyRule
 from hushbid.arrays import FloatArray, as_floats
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
+from hushbid.documents import header_problem
 from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.figures import Figures, cap_cost
@@ -36,7 +37,7 @@ from hushbid.mechanism.terms import Terms, as_prior
 from hushbid.priors import Grouped, Prior
 from hushbid.wording import at_most
 
-FORMAT, VERSION = "hushbid outcome", 1
+_HEADER = {"format": "hushbid outcome", "version": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -208,20 +209,19 @@ class Outcome(Decision):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; `from_dict` reads it back."""
-        return {"format": FORMAT, "version": VERSION, "market": self.market.to_dict(), **self.plain()}
+        return {**_HEADER, "market": self.market.to_dict(), **self.plain()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Outcome":
         """The inverse of `to_dict`."""
         if not isinstance(values, Mapping):
             raise RecordError(f"An outcome must be a mapping of its fields, got {type(values).__name__}.")
-        if values.get("format") != FORMAT or values.get("version") != VERSION:
-            raise RecordError(
-                f"An outcome must have format {FORMAT!r} and version {VERSION}, got {values.get('format')!r} and"
-                f" {values.get('version')!r}."
-            )
+        wrong = header_problem(values, "outcome", _HEADER)
+        if wrong is not None:
+            raise RecordError(wrong)
+        decided = fields_of_plain({name: one for name, one in values.items() if name not in ("market", *_HEADER)})
         try:
-            return cls(**fields_of_plain(values), market=Market.from_dict(values["market"]))
+            return cls(**decided, market=Market.from_dict(values["market"]))
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise RecordError(f"The outcome cannot be read: {type(problem).__name__} in its fields.") from None
 

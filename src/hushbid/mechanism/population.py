@@ -336,7 +336,7 @@ def total_weight(buyer_weight: float, user_weight: float | FloatArray, people: i
     weight = np.asarray(user_weight, dtype=float)
     total = float(buyer_weight + (weight.sum() if weight.ndim else people * weight))
     if not total < math.inf:
-        raise InputError(f"buyer_weight and user_weight must have a finite sum, got {total}.")
+        raise InputError(f"buyer_weight and user_weight must have a finite sum, got {total}.", field="buyer_weight")
     return total
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.arrays import FloatArray, as_bounds, as_count, as_nonnegative, as_number
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
@@ -66,12 +67,10 @@ class Terms:
         if self.variance is not None:
             object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
         if isinstance(self.variance, np.ndarray) and self.setting == "local":
-            raise InputError(
-                "variance must be one number in the local setting: one per person is an open problem there.",
-                field="variance",
-            )
+            raise InputError(ONE_LOCAL_VARIANCE, field="variance")
         if self.buyer_weight == 0.0 and not np.any(self.user_weight):
-            raise InputError("buyer_weight and user_weight must not all be 0: nobody would care about the estimate.")
+            told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
+            raise InputError(told, field="buyer_weight")
         if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
             raise InputError(
                 "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay.",

@@ -76,7 +76,9 @@ def read_problem(virtual_costs: ArrayLike, *, variance: float, error_weight: flo
     bad = np.flatnonzero(~(costs > 0))
     if bad.size:
         raise InputError(
-            f"virtual_costs must be positive for [F]'s algorithms, which row {bad[0]} is not.", field="virtual_costs"
+            f"virtual_costs must be positive for [F]'s algorithms, which row {bad[0]} is not.",
+            field="virtual_costs",
+            row=int(bad[0]),
         )
     if not (np.isfinite(variance) and variance > 0):
         raise InputError(

@@ -19,7 +19,7 @@ enclosure and knows nothing of how a rule is made:
   concave the two change places. Kinks and jumps of ``ε`` need not be found.
 """
 
-from hushbid.payments.rents import rent_of_rule, rents
+from hushbid.payments.rent_integrals import rent_of_rule, rents
 from hushbid.payments.rule import Rents, Replies, RuleWithPotential, rounding
 
 __all__ = ["Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents", "rounding"]

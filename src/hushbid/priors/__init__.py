@@ -1,4 +1,17 @@
-"""Distributions of privacy sensitivities, their virtual costs and ironing."""
+"""Distributions of privacy sensitivities, their virtual costs and ironing.
+
+In reading order:
+
+- `base`: `Prior`, what every prior can do: distribution, virtual cost and its inverse, samples
+- `families`, `beta`, `truncated_normal`: parametric families (uniform, exponential, log-normal and gamma in `families`)
+- `mixture`, `empirical`, `scipy_prior`: made of other priors, of a sample, of a SciPy distribution
+- `grouped`: a prior for each group of people
+- `ironing`: makes a virtual cost nondecreasing where it is not
+- `tables`, `root_finding`, `special_functions`, `arrays`: the numerical methods beneath
+- `forms`: priors as texts and as plain values (``"uniform:1,3"``), and back; `numerals` writes their numbers
+- `fitting`: from a sample to the family that fits it best
+- `pilot`: a fitted prior in a file, with where its sample came from
+"""
 
 from hushbid.priors.base import Prior
 from hushbid.priors.beta import Beta

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, rows_text
+from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError
 from hushbid.priors.base import Prior
 from hushbid.priors.ironing import FlatPart
@@ -276,5 +276,6 @@ def _vector(values: object, name: str) -> FloatArray:
         raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}", field=name)
     bad = ~((array >= 0.0) & (array < np.inf))
     if np.any(bad):
-        raise PriorError(f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not", field=name)
+        told = f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not"
+        raise PriorError(told, field=name, row=first_row(bad))
     return array

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, Numbers, as_floats, rows_text
+from hushbid.arrays import FloatArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError
 from hushbid.priors.base import ContinuousPrior, Prior
 from hushbid.priors.numerals import number_text
@@ -48,7 +48,8 @@ class Mixture(ContinuousPrior):
             )
         bad = ~((shares > 0.0) & (shares < np.inf))
         if np.any(bad):
-            raise PriorError(f"weights must be finite numbers above 0, but {rows_text(bad, 'is')} not", field="weights")
+            told = f"weights must be finite numbers above 0, but {rows_text(bad, 'is')} not"
+            raise PriorError(told, field="weights", row=first_row(bad))
         self._components: tuple[ContinuousPrior, ...] = kept  # type: ignore[assignment]
         self._weights = tuple(shares.tolist())
         self._shares = tuple((shares / np.sum(shares)).tolist())

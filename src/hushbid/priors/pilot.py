@@ -39,11 +39,19 @@ class Pilot:
         key = secrets.token_hex(_DIGEST_BYTES)
         return cls(people=people, key=key, hashes=None if ids is None else frozenset(_hashes(ids, key)))
 
-    def overlap(self, ids: Iterable[str]) -> int | None:
-        """How many of these people were in the pilot; None if that cannot be told."""
-        if self.hashes is None:
-            return None
-        return sum(one in self.hashes for one in _hashes(ids, self.key))
+    def recognised(self, ids: Iterable[str]) -> list[bool]:
+        """Who of these people was in the pilot, as far as its hashes tell."""
+        return [one in (self.hashes or ()) for one in _hashes(ids, self.key)]
+
+
+def overlap(pilots: Iterable[Pilot], ids: Iterable[str]) -> int:
+    """How many of these people were in any of the pilots, as far as their hashes tell.
+
+    >>> overlap([Pilot.of(["ann", "bob"], 2), Pilot.of(["bob", "cem"], 2)], ["ann", "bob", "cem", "dee"])
+    3
+    """
+    known = list(ids)
+    return sum(map(any, zip(*(pilot.recognised(known) for pilot in pilots), strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,22 +83,17 @@ class PriorSource:
             raise InputError("A prior by group needs a column of groups in the reports.")
         return Grouped(self.priors, labels)
 
-    def origin(
-        self, ids: list[str] | None, *, accepted: bool, overlaps: list[int | None] | None = None
-    ) -> dict[str, Any]:
+    def origin(self, ids: list[str] | None, *, accepted: bool, counted: int | None = None) -> dict[str, Any]:
         """What to write into the record about where the prior comes from; refuses an overlap that was not accepted.
 
-        ``overlaps``, one per pilot, if they were counted elsewhere.
+        ``counted`` is the `overlap` of its pilots, if ids were looked up elsewhere.
         """
         if not self.pilots:
             return {"kind": "stated"}
-        told = overlaps or [None if ids is None else pilot.overlap(ids) for pilot in self.pilots.values()]
-        known = [overlap for overlap in told if overlap is not None]
-        # at least so many: pilots of several groups may have had the same people
-        overlap = max(known) if len(known) == len(told) else None
-        if any(known) and not accepted:
+        found = overlap(self.pilots.values(), ids) if ids is not None else counted
+        if found and not accepted:
             raise InputError(
-                f"The prior was fitted to a pilot in which {max(known):,} of the people took part who now report: their"
+                f"The prior was fitted to a pilot in which {found:,} of the people took part who now report: their"
                 " own answers would move their own prices, so the truth would no longer be their best report. Fit it"
                 " on other people, or accept it by name (accept_pilot_overlap); the record will say so."
             )
@@ -98,7 +101,7 @@ class PriorSource:
             "kind": "fitted",
             "prior_files": dict(self.files),
             "pilot_people": sum(pilot.people for pilot in self.pilots.values()),
-            "overlap": overlap,
+            "overlap": None if any(pilot.hashes is None for pilot in self.pilots.values()) else found,
             "overlap_accepted": accepted,
         }
 
@@ -153,7 +156,7 @@ def read_prior(path: Path) -> PriorSource:
         prior, pilot = prior_from_dict(form["prior"]), form["pilot"]
         hashes = None if pilot["ids"] is None else frozenset(pilot["ids"])
         found = Pilot(people=int(pilot["people"]), key=str(pilot["key"]), hashes=hashes)
-        found.overlap([""])  # can people be looked up?
+        found.recognised([""])  # can people be looked up?
         if not isinstance(prior, Prior):
             raise TypeError
     except (KeyError, TypeError, ValueError, OverflowError) as problem:

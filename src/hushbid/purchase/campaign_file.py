@@ -276,7 +276,7 @@ def _bounds(section: Section) -> tuple[float, float] | None:
         try:
             return as_bounds(value)
         except InputError as problem:
-            section.problems.add(section.field("bounds"), str(problem).removeprefix("bounds "))
+            section.problems.add(section.field("bounds"), str(problem).removeprefix(f"{problem.field} "))
             return None
     section.wrong("bounds", "two numbers, the smaller first: [0, 10]")
     return None

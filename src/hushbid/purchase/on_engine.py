@@ -220,25 +220,22 @@ def _priced(
     except ReportError as problem:
         sentence = str(problem).replace("on_bad_rows='drop'", "--on-bad-rows=drop")
         raise ReportError(f"{reports}: {sentence[:-1]} ({ROWS_NOTE}).") from problem
-    overlaps = None
+    counted = None
     if source.pilots:
         step("looking for people of the pilot")
-        overlaps = _overlaps(priced, source)
-    return priced, source.origin(None, accepted=accept_overlap, overlaps=overlaps)
+        counted = _overlap(priced, source)
+    return priced, source.origin(None, accepted=accept_overlap, counted=counted)
 
 
-def _overlaps(priced: "Priced", source: "PriorSource") -> list[int | None]:
-    """How many people were in each pilot."""
-    from hushbid.engine.overlaps import Overlaps, OverlapsKernel
+def _overlap(priced: "Priced", source: "PriorSource") -> int:
+    """How many people were in any pilot."""
+    from hushbid.engine.overlaps import OverlapKernel
     from hushbid.errors import InputError
 
     id = priced._kernel.people.id
     if id is None:
         raise InputError("--id-column must name a column: decisions are written beside it.")
-    pilots = tuple(source.pilots.values())
-    kernel = OverlapsKernel(id, pilots)
-    found = priced._engine.reduce(kernel, Overlaps((0,) * len(pilots))).counts
-    return [None if pilot.hashes is None else count for pilot, count in zip(pilots, found, strict=True)]
+    return priced._engine.reduce(OverlapKernel(id, tuple(source.pilots.values())), 0)
 
 
 def _write_decisions(

@@ -128,7 +128,9 @@ def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Ma
 def _groups(found: Table, name: str) -> list[str]:
     labels = found.texts(name)
     if "" in labels:
-        raise InputError(f"{found.source}: column {name!r} must hold a group, but row {labels.index('')} does not.")
+        row = labels.index("")
+        told = f"{found.source}: column {name!r} must hold a group, but row {row} does not."
+        raise InputError(told, field=name, row=row)
     return labels
 
 
@@ -178,4 +180,5 @@ def rows_of(source: str) -> Iterator[None]:
         yield
     except (ReportError, DataError, PriorError) as problem:
         sentence = str(problem).rstrip(".")
-        raise type(problem)(f"{source}: {sentence} ({ROWS_NOTE}).") from problem
+        told = f"{source}: {sentence} ({ROWS_NOTE})."
+        raise type(problem)(told, field=problem.field, row=problem.row) from problem

@@ -33,7 +33,7 @@ In reading order:
 - `page`: the page around them, its opening and its policy.
 - `rendering`: how templates are filled in; the server's pages use it too.
 - `svg`: scales, axes and marks for all pictures.
-- `prior_picture`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
+- `prior_chart`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
 """
 
 from pathlib import Path
@@ -42,7 +42,7 @@ from hushbid.durable import write_file
 from hushbid.report.build import Report, build_report
 from hushbid.report.material import Settlement
 from hushbid.report.page import render_report
-from hushbid.report.prior_picture import prior_picture
+from hushbid.report.prior_chart import prior_picture
 from hushbid.report.sections.audits import AuditLine
 
 __all__ = ["AuditLine", "Report", "Settlement", "build_report", "prior_picture", "render_report", "write_report"]

@@ -1,7 +1,21 @@
 """The campaign server: a data buyer installs it, participants have reason to trust it.
 
-The packages, from the bottom: ``domain`` says what a campaign is and who may do what when, without any input or output;
-``store`` is where SQL lives, ``vault`` where keys to people's values live; ``writer`` is the one thread that changes
-anything; ``service`` holds the use cases, and its `Service` is what everything above calls. Nothing here is imported by
-``import hushbid``.
+From the bottom; each package imports only what stands above it here:
+
+==================  ====================================================================================
+`failpoints`        named moments at which a test kills the server
+`vault`             keys to people's values: one per campaign, outside the database, destroyed in the end
+`domain`            what a campaign is and who may do what when, without any input or output
+`installation`      the folder of an installation, its keys and limits, and what stands in it once and for all
+`store`             where everything is kept: SQL lives here
+`service`           the use cases; its `Service` is what everything above calls
+`administration`    accounts and backups, beside a running server
+`api`               the HTTP interface
+`pages`             the pages for participants, analysts and auditors
+`bots`              one bot: somebody who does not exist, at the other end of a link
+`bot_campaigns`     bots that play whole campaigns: as a demonstration, as a test and as load
+`demo`              a server with campaigns in every state, to look at
+==================  ====================================================================================
+
+Nothing here is imported by ``import hushbid``.
 """

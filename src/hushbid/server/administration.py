@@ -3,23 +3,21 @@
 A database that has no tables yet, or older ones, is brought up to date first, for which no server may run.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, TypeVar
 
 from hushbid.durable import write_file
 from hushbid.errors import CampaignError
-from hushbid.server.domain.views import Principal
-from hushbid.server.installation import Home
-from hushbid.server.service import accounts, upkeep
-from hushbid.server.store import accounts as stored
+from hushbid.server.installation import Home, Installation
+from hushbid.server.service import accounts
+from hushbid.server.service.forecast import Effort
+from hushbid.server.service.use_case import Change, Desk, Operation, Read, Steps
 from hushbid.server.store import backup
 from hushbid.server.store.backup import Backup
-from hushbid.server.store.database import Database
-from hushbid.server.store.migrate import is_current, migrate
-from hushbid.server.store.rows import stamp
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Database, Transaction
+from hushbid.server.store.migrate import bind_installation, is_current, migrate
+from hushbid.server.store.schema import stamp
 
 T = TypeVar("T")
 
@@ -27,9 +25,24 @@ T = TypeVar("T")
 class Administration:
     """An installation, whether its server runs or not."""
 
+    users = Read(accounts.users)
+    create_user = Steps(accounts.create_user)
+    set_password = Steps(accounts.set_password)
+    remove_user = Change("user", accounts.remove_user)
+    create_api_token = Change("token", accounts.create_api_token)
+    revoke_api_token = Change("token", accounts.revoke_api_token)
+
     def __init__(self, home: Home, database: Database) -> None:
         self._home = home
         self._database = database
+        self._installation = Installation.of(home)
+        self.desk = Desk(
+            installation=self._installation,
+            clock=_now,
+            effort=Effort(),
+            write=self._write,
+            read=database.reading,
+        )
 
     @classmethod
     def at(cls, home: str | Path, *, database: str | None = None, alone: bool = False) -> Self:
@@ -45,7 +58,7 @@ class Administration:
                 opened = _opened(folder, database, exclusive=True)
             with opened.writer.begin():
                 migrate(opened.writer)
-                upkeep.bind_installation(opened.writer, folder)
+                bind_installation(opened.writer, folder)
         except BaseException:
             opened.close()
             raise
@@ -56,41 +69,6 @@ class Administration:
 
     def __exit__(self, *_: object) -> None:
         self._database.close()
-
-    # -- accounts ------------------------------------------------------------------------------------------------------
-
-    def users(self) -> tuple[Principal, ...]:
-        """Everybody who can log in, by name."""
-        with self._database.reading() as connection:
-            found = stored.all_users(connection)
-        return tuple(Principal(role=user.role, id=user.id, name=user.name) for user in found)
-
-    def create_user(self, name: str, role: accounts.Role, password: str) -> Principal:
-        """Let somebody in."""
-        known, secret = accounts.checked_name(name), accounts.password_hash(password)
-        return self._write(lambda tx: accounts.create_user(tx, name=known, role=role, password=secret))
-
-    def set_password(self, name: str, password: str) -> None:
-        """Give a user another password; ends her sessions."""
-        known, secret = accounts.checked_name(name), accounts.password_hash(password)
-        self._write(lambda tx: accounts.set_password(tx, known, secret))
-
-    def remove_user(self, name: str) -> None:
-        """Let somebody in no more."""
-        known = accounts.checked_name(name)
-        self._write(lambda tx: accounts.remove_user(tx, known))
-
-    def create_api_token(self, name: str, label: str) -> str:
-        """A token for programs, shown once."""
-        known = accounts.checked_name(name)
-        return self._write(lambda tx: accounts.create_api_token(tx, known, label))
-
-    def revoke_api_token(self, name: str, label: str) -> None:
-        """Make a token worth nothing."""
-        known = accounts.checked_name(name)
-        self._write(lambda tx: accounts.revoke_api_token(tx, known, label))
-
-    # -- backups -------------------------------------------------------------------------------------------------------
 
     def back_up(self, path: Path, *, force: bool = False) -> Backup:
         """Write the database, and nothing else, into a file that only its owner can read."""
@@ -118,9 +96,9 @@ class Administration:
                 backup.restore(self._database.writer, file, replace=replace)
         return found
 
-    def _write(self, operation: Callable[[Transaction], T]) -> T:
+    def _write(self, name: str, operation: Operation[T]) -> T:
         with self._database.writer.begin():
-            return operation(Transaction(self._database.writer, _now()))
+            return operation(Transaction(self._database.writer, _now(), self._installation))
 
 
 def _opened(home: Home, database: str | None, *, exclusive: bool) -> Database:

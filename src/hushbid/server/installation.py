@@ -12,18 +12,35 @@
 
 A backup holds the database only. Keys and claims stay where they are, so going back to an older database can neither
 bring a destroyed key back nor permit a second release.
+
+What was decided, drawn or withdrawn stands in the claims folder once and for all. That something was decided or drawn
+is marked beside the keys as well, and every start marks what it finds there from older versions. A claims folder that
+was emptied, or put back from an older copy, is then found out, instead of a second decision or a second estimate; so is
+one that lacks what the database says was decided or drawn.
 """
 
+import hashlib
+import hmac
 import math
 import secrets
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from hushbid.durable import sync, write_whole
 from hushbid.errors import CampaignError
 from hushbid.receipts.key_folder import KeyFolder
+from hushbid.server.domain.entities import Campaign
+from hushbid.server.domain.settings import LEAST_PEOPLE
+from hushbid.server.domain.states import CampaignState
+from hushbid.server.failpoints import Crash, no_crash
+from hushbid.server.vault import Vault
 
 _KEY_BYTES = 32
+_DECISION, _RELEASE, _SUFFIX = "decision-", "release-", ".json"
+_WITHDRAWN = "withdrawn-"
+_MARK = ".stands"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +54,7 @@ class Home:
         """The installation in a folder: created there if there is none, refused if a part of it is missing.
 
         A new identity key would forget what everybody has given up, a new claims folder what was released. (Single
-        claims that are missing are found out by `hushbid.server.service.standing`.)
+        claims that are missing are found out by `require_all_standing`.)
         """
         home = cls(Path(path).resolve())
         try:
@@ -134,3 +151,107 @@ class Home:
         if len(content) != _KEY_BYTES:
             raise CampaignError(f"{path} is damaged, and must not be made anew: restore it.")
         return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Installation:
+    """What every use case may need beside the database: the folder, its keys, and the limits that hold."""
+
+    home: Home
+    vault: Vault
+    identity_key: bytes
+    privacy_cap: float | None
+    """Nobody may give up more than this over all campaigns; None if there is no limit."""
+
+    crash: Crash
+    least_people: int
+    """Nothing is bought with fewer reports, whatever a campaign's settings say."""
+
+    @classmethod
+    def of(cls, home: Home, *, crash: Crash = no_crash, least_people: int = LEAST_PEOPLE) -> "Installation":
+        """The installation in a folder, with the limit that was said last."""
+        return cls(
+            home=home,
+            vault=Vault(home.data_keys),
+            identity_key=home.identity_key(),
+            privacy_cap=home.privacy_cap(),
+            crash=crash,
+            least_people=least_people,
+        )
+
+    def identity(self, external_id: str) -> str:
+        """The identity behind an external id such as an address: the same for all its ways of writing."""
+        name = unicodedata.normalize("NFKC", external_id).casefold().strip()
+        return hmac.new(self.identity_key, name.encode(), hashlib.sha256).hexdigest()
+
+
+# -- what stands in the claims folder ----------------------------------------------------------------------------------
+
+
+def decision_name(campaign_id: str) -> str:
+    """The name under which a campaign's decision stands."""
+    return f"{_DECISION}{campaign_id}"
+
+
+def release_name(campaign_id: str) -> str:
+    """The name under which a campaign's release stands."""
+    return f"{_RELEASE}{campaign_id}"
+
+
+def release_stands(home: Home, campaign_id: str) -> bool:
+    """Whether a campaign's estimate has been drawn."""
+    return (home.claims / f"{release_name(campaign_id)}{_SUFFIX}").exists()
+
+
+def mark_standing(home: Home, name: str) -> None:
+    """Note beside the keys that a decision or a release stands; before anybody sees any of it."""
+    mark = home.data_keys / f"{name}{_MARK}"
+    if not mark.exists():
+        write_whole(mark, b"")
+
+
+def require_standing(home: Home, name: str) -> None:
+    """Refuse to go on if a decision or a release is marked and no longer there."""
+    if (home.data_keys / f"{name}{_MARK}").exists():
+        _require_claim(home, name)
+
+
+def require_all_standing(home: Home, known: Iterable[Campaign]) -> None:
+    """Refuse to start if anything is missing that is marked, or that the database says was decided or drawn; then mark
+    all that is there, which older versions did not."""
+    # marked, or decided by the database, and gone: refuse
+    for mark in sorted(home.data_keys.glob(f"*{_MARK}")):
+        _require_claim(home, mark.name.removesuffix(_MARK))
+    for campaign in known:
+        if campaign.state.is_decided:
+            _require_claim(home, decision_name(campaign.id))
+        if campaign.state in (CampaignState.RELEASED, CampaignState.CLOSED):
+            _require_claim(home, release_name(campaign.id))
+    # there but not marked: of an older version
+    for kind in (_DECISION, _RELEASE):
+        for claim in sorted(home.claims.glob(f"{kind}*{_SUFFIX}")):
+            mark_standing(home, claim.name.removesuffix(_SUFFIX))
+
+
+def _require_claim(home: Home, name: str) -> None:
+    claim = home.claims / f"{name}{_SUFFIX}"
+    if not claim.exists():
+        raise CampaignError(f"{claim} is missing, and must not be made anew: restore the folder of claims.")
+
+
+def decided(home: Home) -> list[str]:
+    """The campaigns whose decision stands."""
+    found = sorted(path.name for path in home.claims.glob(f"{_DECISION}*{_SUFFIX}"))
+    return [name.removeprefix(_DECISION).removesuffix(_SUFFIX) for name in found]
+
+
+def mark_withdrawn(home: Home, participant_id: str) -> None:
+    """Note durably that somebody withdrew."""
+    mark = home.claims / f"{_WITHDRAWN}{participant_id}"
+    if not mark.exists():
+        write_whole(mark, b"")
+
+
+def all_withdrawn(home: Home) -> set[str]:
+    """The pseudonyms of everybody who ever withdrew."""
+    return {path.name.removeprefix(_WITHDRAWN) for path in home.claims.glob(f"{_WITHDRAWN}*")}

@@ -74,6 +74,13 @@ class _Pairs:
         return _Pairs(*(getattr(self, name)[which] for name in self.__slots__))
 
 
+def normal_scale(error_weight: float, variance: float) -> float:
+    """``A·v^{3/2}``, what costs are divided by; in two steps where the power alone is no ordinary number."""
+    if 1e-205 <= variance <= 1e205:
+        return float(error_weight * variance**1.5)
+    return error_weight * variance * math.sqrt(variance)
+
+
 class CentralRule:
     """The central optimum as a function of one person's cost, for costs no smaller than her own."""
 
@@ -86,7 +93,7 @@ class CentralRule:
         ordinary = (costs < math.inf) & (spread > 0.0)
         self._unit = float(spread[ordinary].min()) if ordinary.any() else 1.0
         self._error_weight = error_weight
-        self._scale = error_weight * self._unit**1.5
+        self._scale = normal_scale(error_weight, self._unit)
         self._order = np.arange(n) if order is None else order
         with np.errstate(over="ignore", divide="ignore"):
             self._cost = costs / self._scale

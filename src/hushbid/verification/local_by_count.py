@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
-from hushbid.verification.central_by_exclusion import Answers
+from hushbid.verification.central_by_exclusion import Answers, normal_scale
 
 _STEEPEST = 3.0 * math.sqrt(3.0) / (8.0 * math.sqrt(2.0))
 _MOST = 7.35
@@ -48,7 +48,7 @@ class LocalRule:
         self, costs: FloatArray, variance: float, error_weight: float, order: IndexArray | None = None
     ) -> None:
         self._unit, self._error_weight = variance, error_weight
-        self._scale = error_weight * variance**1.5
+        self._scale = normal_scale(error_weight, variance)
         self._order = np.arange(costs.size) if order is None else order
         self._cost = self._finite_ones(costs)
         rows = np.lexsort((self._order, self._cost))

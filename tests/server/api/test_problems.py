@@ -14,6 +14,8 @@ from hushbid.errors import (
     AlreadyReleased,
     CampaignError,
     Conflict,
+    HushbidError,
+    InputError,
     NobodyToBuyFrom,
     RecordError,
     ServerFailed,
@@ -209,6 +211,25 @@ def test_every_refusal_of_the_service_has_its_status(
         response = client.get("/campaigns/c1")
     assert sentence(response, status) == "So."
     assert ("retry-after" in response.headers) == (status == 503)
+
+
+def test_a_problem_has_field_and_waiting_time_from_the_error_and_not_from_its_sentence(
+    shared: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(error: HushbidError) -> httpx.Response:
+        def refuse(*_: object, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(Service, "campaign", refuse)
+        with shared.client(shared.analyst) as client:
+            return client.get("/campaigns/c1")
+
+    told = "Something must be else, in 5 seconds."
+    assert "errors" not in refused(InputError(told)).json()
+    found = refused(InputError(told, field="bounds"))
+    assert found.json()["errors"] == [{"field": "bounds", "problem": told}]
+    assert "retry-after" not in refused(Throttled(told)).headers
+    assert refused(Throttled(told, retry_after=6.5)).headers["retry-after"] == "7"
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("report was 1.23456"), RecordError("report was 1.23456")])

@@ -21,8 +21,6 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from hushbid.server.api.schemas import Settings
-from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.service import Service
 from tests.server.api.support import Live
 from tests.server.api.test_roles import ELSEWHERE, MATRIX
@@ -142,11 +140,3 @@ def test_the_document_describes_every_field_and_every_operation(document: Any) -
     assert len(names) == len(set(names))
     described = document.raw_schema["components"]["schemas"]["ParticipationView"]["properties"]
     assert described["promised"]["description"].startswith("The privacy loss she will not exceed")
-
-
-def test_the_settings_on_the_wire_are_the_settings_of_the_domain() -> None:
-    assert set(Settings.model_fields) == set(CampaignSettings.__dataclass_fields__)
-    for name, field in Settings.model_fields.items():
-        given_default = CampaignSettings.__dataclass_fields__[name].default
-        if not field.is_required():
-            assert field.default == given_default, name

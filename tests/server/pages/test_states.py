@@ -11,6 +11,7 @@ import pytest
 from hushbid.errors import InputError
 from hushbid.priors import Exponential, Uniform
 from hushbid.receipts.receipt import Receipt
+from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import ParticipationView
 from hushbid.server.pages.drafting import people_of
@@ -134,6 +135,28 @@ def test_settings_survive_the_form(language: str, changes: dict[str, Any]) -> No
 def test_an_empty_form_says_what_is_missing() -> None:
     found = filled(EMPTY, Writing(languages()["en"]))
     assert set(found.problems) == {"title", "question", "low", "high"}
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [("currency", "currency"), ("bounds", "low"), ("prior", "prior"), ("elsewhere", "form"), (None, "form")],
+)
+def test_the_form_shows_a_problem_at_the_field_that_the_error_names(
+    monkeypatch: pytest.MonkeyPatch, field: str | None, place: str
+) -> None:
+    def refuse(values: object) -> None:
+        raise InputError("title must be different.", field=field)
+
+    write = Writing(languages()["en"])
+    typed = {**as_typed(settings(), write), "people": "5"}
+    monkeypatch.setattr(CampaignSettings, "from_dict", refuse)
+    assert filled(typed, write).problems == {place: "title must be different."}
+
+
+def test_what_is_wrong_inside_a_prior_is_shown_at_the_prior() -> None:
+    write = Writing(languages()["en"])
+    typed = {**as_typed(settings(), write), "people": "5", "prior": "uniform:2,1"}
+    assert list(filled(typed, write).problems) == ["prior"]
 
 
 @pytest.mark.parametrize(

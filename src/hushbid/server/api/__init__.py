@@ -9,8 +9,7 @@ In reading order:
 `analyst`       what analysts ask, and auditors may read: drafts, people, each step of a campaign, its files
 `participant`   what one participant asks, by her device's secret: reporting, delivering, withdrawing
 `public`        what everybody may ask
-`schemas`       what is sent and received where it is not the domain's own
-`openapi`       the document that describes all this
+`schemas`       what is sent and received where it is not the domain's own; the OpenAPI document
 `once`          requests that may arrive twice but must be carried out once
 `exports`       files to take away: payments, log, report
 `problems`      every refusal and fault as problem+json (RFC 9457)

@@ -9,16 +9,13 @@ from hushbid.errors import InputError, NotFound
 from hushbid.server.api import exports
 from hushbid.server.api.auth import Analyst, Staff
 from hushbid.server.api.once import Key, once
-from hushbid.server.api.openapi import problems
 from hushbid.server.api.schemas import (
     MOST_ON_A_PAGE,
-    Campaign,
     CampaignId,
-    CampaignPage,
     Cancelling,
     Closing,
     Cursor,
-    EventPage,
+    Event,
     Invitations,
     Invite,
     Limit,
@@ -28,13 +25,23 @@ from hushbid.server.api.schemas import (
     PreviewOf,
     Releasing,
     Renewal,
-    Settings,
     answer,
     body_of,
+    problems,
     received,
 )
 from hushbid.server.api.state import PREFIX, shell_of
-from hushbid.server.domain.views import Invitation, JobView, LedgerRow, Page, ParticipantView, Preview, Principal
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.views import (
+    CampaignView,
+    Invitation,
+    JobView,
+    LedgerRow,
+    Page,
+    ParticipantView,
+    Preview,
+    Principal,
+)
 from hushbid.server.service import Service
 
 router = APIRouter(prefix=PREFIX, tags=["campaigns"])
@@ -46,32 +53,31 @@ _HUNDRED = 100
 # -- drafting ----------------------------------------------------------------------------------------------------------
 
 
-@router.post("/campaigns", status_code=201, response_model=Campaign, responses=_CHANGE, summary="Draft a campaign")
-async def draft(request: Request, caller: Analyst, given: Settings, key: Key = None) -> Response:
+@router.post("/campaigns", status_code=201, response_model=CampaignView, responses=_CHANGE, summary="Draft a campaign")
+async def draft(request: Request, caller: Analyst, given: CampaignSettings, key: Key = None) -> Response:
     """Begin a campaign that only analysts and auditors know of."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.draft(who, given.checked()), status=201)
+    return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given), status=201)
 
 
-@router.put("/campaigns/{campaign}", response_model=Campaign, responses=_CHANGE, summary="Change a draft")
-async def change(request: Request, caller: Analyst, campaign: CampaignId, given: Settings) -> Response:
+@router.put("/campaigns/{campaign}", response_model=CampaignView, responses=_CHANGE, summary="Change a draft")
+async def change(request: Request, caller: Analyst, campaign: CampaignId, given: CampaignSettings) -> Response:
     """Replace a draft's settings, all of them."""
-    return await _tell(request, lambda service: service.change(caller.who, campaign, given.checked()))
+    return await _tell(request, lambda service: service.change(caller.who, campaign, given))
 
 
 @router.delete("/campaigns/{campaign}", status_code=204, responses=_CHANGE, summary="Discard a draft")
 async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Throw a draft away, with everybody who was invited."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.discard(who, campaign), status=204)
+    return await once(request, who.id, key, lambda repeat: service.discard.once(repeat, who, campaign), status=204)
 
 
 @router.post("/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead without storing anything")
 async def preview_settings(request: Request, caller: Analyst, given: PreviewOf) -> Response:
     """What a campaign with these settings may cost and how precise it would be. Takes some seconds."""
     shell = shell_of(request)
-    settings = given.settings.checked()
-    return answer(await shell.compute(lambda: shell.service.preview(settings, given.people)))
+    return answer(await shell.compute(lambda: shell.service.preview(given.settings, given.people)))
 
 
 @router.post("/campaigns/{campaign}/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead")
@@ -99,7 +105,7 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
         request,
         who.id,
         key,
-        lambda: service.invite(who, campaign, count=given.count, people=people),
+        lambda repeat: service.invite.once(repeat, who, campaign, count=given.count, people=people),
         status=201,
         shape=lambda found: {"invitations": found},
     )
@@ -108,11 +114,11 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
 # -- each step of its life ---------------------------------------------------------------------------------------------
 
 
-@router.post("/campaigns/{campaign}/open", response_model=Campaign, responses=_CHANGE, summary="Open for reports")
+@router.post("/campaigns/{campaign}/open", response_model=CampaignView, responses=_CHANGE, summary="Open for reports")
 async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.open(who, campaign), slow=True)
+    return await once(request, who.id, key, lambda repeat: service.open.once(repeat, who, campaign), slow=True)
 
 
 @router.post(
@@ -125,7 +131,13 @@ async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId,
 async def close_reporting(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Take no more reports, and decide in the background."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.close_reporting(who, campaign), status=202)
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.close_reporting.once(repeat, who, campaign),
+        status=202,
+    )
 
 
 @router.post(
@@ -141,7 +153,13 @@ async def release(
     """Take no more data, and draw the estimate, once and for ever, in the background."""
     service, who = shell_of(request).service, caller.who
     nobody = given is not None and given.accept_nobody
-    return await once(request, who.id, key, lambda: service.release(who, campaign, accept_nobody=nobody), status=202)
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.release.once(repeat, who, campaign, accept_nobody=nobody),
+        status=202,
+    )
 
 
 @router.post("/campaigns/{campaign}/payments", response_model=Paid, responses=_CHANGE, summary="Mark as paid")
@@ -155,7 +173,7 @@ async def mark_paid(
         request,
         who.id,
         key,
-        lambda: service.mark_paid(who, campaign, labels),
+        lambda repeat: service.mark_paid.once(repeat, who, campaign, labels),
         shape=lambda found: {"paid": found},
     )
 
@@ -168,39 +186,52 @@ async def renew_link(
 ) -> Response:
     """A new link for somebody who lost hers; the old one is worth nothing from now on."""
     service, who = shell_of(request).service, caller.who
-    return await once(request, who.id, key, lambda: service.renew_link(who, campaign, given.label), status=201)
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.renew_link.once(repeat, who, campaign, given.label),
+        status=201,
+    )
 
 
-@router.post("/campaigns/{campaign}/close", response_model=Campaign, responses=_CHANGE, summary="Close a campaign")
+@router.post("/campaigns/{campaign}/close", response_model=CampaignView, responses=_CHANGE, summary="Close a campaign")
 async def close(
     request: Request, caller: Analyst, campaign: CampaignId, given: Closing | None = None, key: Key = None
 ) -> Response:
     """End a campaign whose estimate is out; whoever is unpaid must be accepted by name."""
     service, who = shell_of(request).service, caller.who
     unpaid = given is not None and given.accept_unpaid
-    return await once(request, who.id, key, lambda: service.close_campaign(who, campaign, accept_unpaid=unpaid))
+    return await once(
+        request,
+        who.id,
+        key,
+        lambda repeat: service.close_campaign.once(repeat, who, campaign, accept_unpaid=unpaid),
+    )
 
 
-@router.post("/campaigns/{campaign}/cancel", response_model=Campaign, responses=_CHANGE, summary="Cancel a campaign")
+@router.post(
+    "/campaigns/{campaign}/cancel", response_model=CampaignView, responses=_CHANGE, summary="Cancel a campaign"
+)
 async def cancel(
     request: Request, caller: Analyst, campaign: CampaignId, given: Cancelling | None = None, key: Key = None
 ) -> Response:
     """Give a campaign up before people have been told what is bought from them."""
     service, who = shell_of(request).service, caller.who
     reason = (given or Cancelling()).reason
-    return await once(request, who.id, key, lambda: service.cancel(who, campaign, reason))
+    return await once(request, who.id, key, lambda repeat: service.cancel.once(repeat, who, campaign, reason))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-@router.get("/campaigns", response_model=CampaignPage, responses=_READ, summary="List campaigns")
+@router.get("/campaigns", response_model=Page[CampaignView], responses=_READ, summary="List campaigns")
 async def list_campaigns(request: Request, caller: Staff, limit: Limit = _HUNDRED, cursor: Cursor = None) -> Response:
     """All campaigns, newest first."""
     return await _tell(request, lambda service: service.campaigns(caller.who, cursor=cursor, limit=limit))
 
 
-@router.get("/campaigns/{campaign}", response_model=Campaign, responses=_READ, summary="Read a campaign")
+@router.get("/campaigns/{campaign}", response_model=CampaignView, responses=_READ, summary="Read a campaign")
 async def campaign(request: Request, caller: Staff, campaign: CampaignId) -> Response:
     """One campaign, with how many people stand where."""
     return await _tell(request, lambda service: service.campaign(caller.who, campaign))
@@ -227,7 +258,7 @@ async def list_jobs(
     return await _tell(request, lambda service: _jobs(service, caller.who, campaign, cursor=cursor, limit=limit))
 
 
-@router.get("/campaigns/{campaign}/events", response_model=EventPage, responses=_READ, summary="Read the log")
+@router.get("/campaigns/{campaign}/events", response_model=Page[Event], responses=_READ, summary="Read the log")
 async def list_events(
     request: Request, caller: Staff, campaign: CampaignId, limit: Limit = _HUNDRED, cursor: Cursor = None
 ) -> Response:

@@ -14,8 +14,7 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import NotAllowed
-from hushbid.server.api.openapi import problems
-from hushbid.server.api.schemas import LoggedIn, LogIn, answer
+from hushbid.server.api.schemas import LoggedIn, LogIn, answer, problems
 from hushbid.server.api.state import COOKIE, PREFIX, Shell, shell_of
 from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX
 from hushbid.server.domain.views import Principal, Session

@@ -13,6 +13,7 @@ from fastapi import Header, Request, Response
 
 from hushbid.server.api.schemas import encoded
 from hushbid.server.api.state import shell_of
+from hushbid.server.service.idempotency import Repeatable
 
 Key = Annotated[
     str | None,
@@ -31,13 +32,16 @@ async def once(
     request: Request,
     who: str,
     key: str | None,
-    do: Callable[[], Any],
+    do: Callable[[Repeatable | None], Any],
     *,
     status: int = 200,
     shape: Callable[[Any], Any] = lambda found: found,
     slow: bool = False,
 ) -> Response:
-    """Carry a request out, or repeat the answer it got; ``shape`` makes the answer from what the service returns."""
+    """Carry a request out, or repeat the answer it got; ``shape`` makes the answer from what the service returns.
+
+    ``do`` hands on what it is given, as in ``lambda repeat: service.discard.once(repeat, who, campaign)``.
+    """
     shell = shell_of(request)
     run = shell.compute if slow else shell.run
 
@@ -45,10 +49,10 @@ async def once(
         return b"" if found is None else encoded(shape(found))
 
     if key is None:
-        return _response(encode(await run(do)), status)
+        return _response(encode(await run(lambda: do(None))), status)
     # another request under the same key is refused, so what is asked is stored too
-    service, asked = shell.service, await _fingerprint(request)
-    content, repeated = await run(lambda: service.once(who, key, asked, do, encode))
+    repeatable = Repeatable(who=who, key=key, asked=await _fingerprint(request), encode=encode)
+    content, repeated = await run(lambda: shell.service.once(repeatable, do))
     return _response(content, status, {"Idempotency-Replayed": "true"} if repeated else None)
 
 

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Request, Response
 from hushbid.server.api import exports
 from hushbid.server.api.auth import link_of, not_logged_in, secret_of
 from hushbid.server.api.once import Key, once
-from hushbid.server.api.openapi import problems
-from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, received
+from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, problems, received
 from hushbid.server.api.state import PREFIX, shell_of
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.views import DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
 from hushbid.server.service import Service
+from hushbid.server.service.idempotency import Repeatable
 
 T = TypeVar("T")
 router = APIRouter(prefix=f"{PREFIX}/participation", tags=["participation"])
@@ -36,7 +36,7 @@ async def report(request: Request) -> Response:
     secret = await secret_of(request)
     shell = shell_of(request)
     given = await received(request, Report)
-    promise = shell.service.report_soon(secret, given.sensitivity)
+    promise = shell.service.report.soon(secret, given.sensitivity)
     return answer(await _known(asyncio.wrap_future(promise)))
 
 
@@ -52,7 +52,7 @@ async def deliver(request: Request) -> Response:
     secret = await secret_of(request)
     shell = shell_of(request)
     given = await received(request, Delivery)
-    promise = shell.service.deliver_soon(secret, given.content, nonce=given.nonce)
+    promise = shell.service.deliver.soon(secret, given.content, nonce=given.nonce)
     return answer(await _known(asyncio.wrap_future(promise)))
 
 
@@ -69,7 +69,7 @@ async def enter(request: Request) -> Response:
     link = await link_of(request)
     shell = shell_of(request)
     given = await received(request, Exchange)
-    promise = shell.service.enter_soon(link, given.secret)
+    promise = shell.service.enter.soon(link, given.secret)
     return answer(await _known(asyncio.wrap_future(promise)))
 
 
@@ -77,7 +77,7 @@ async def enter(request: Request) -> Response:
 async def own_link(request: Request, key: Key = None) -> Response:
     """A link for another device of hers, shown this once; one that she made before and did not use ends. The log, her
     devices and her receipt show that it was made, and that it was used."""
-    return await _once(request, key, lambda service, secret: service.own_link(secret))
+    return await _once(request, key, lambda service, repeat, secret: service.own_link.once(repeat, secret))
 
 
 @router.get("/devices", response_model=DevicesView, responses=_READ, summary="Where is my part open?")
@@ -91,7 +91,7 @@ async def devices(request: Request) -> Response:
 async def end_other_devices(request: Request, key: Key = None) -> Response:
     """End every other secret of hers and every link that nobody has used; logged. After a delivery only the device that
     delivered, and those it let in later, may."""
-    return await _once(request, key, lambda service, secret: service.end_other_devices(secret))
+    return await _once(request, key, lambda service, repeat, secret: service.end_other_devices.once(repeat, secret))
 
 
 @router.delete("/secret", status_code=204, responses=_CHANGE, summary="Leave")
@@ -119,13 +119,13 @@ async def menu(request: Request) -> Response:
 @router.post("/decline", response_model=ParticipationView, responses=_CHANGE, summary="Decline")
 async def decline(request: Request, key: Key = None) -> Response:
     """Take no part."""
-    return await _once(request, key, lambda service, secret: service.decline(secret))
+    return await _once(request, key, lambda service, repeat, secret: service.decline.once(repeat, secret))
 
 
 @router.post("/withdrawal", response_model=ParticipationView, responses=_CHANGE, summary="Withdraw")
 async def withdraw(request: Request, key: Key = None) -> Response:
     """Take back what was given; possible until the estimate is drawn."""
-    return await _once(request, key, lambda service, secret: service.withdraw(secret))
+    return await _once(request, key, lambda service, repeat, secret: service.withdraw.once(repeat, secret))
 
 
 @router.get(
@@ -165,13 +165,13 @@ async def _ask(request: Request, ask: Callable[[Service], T]) -> T:
     return await _known(shell.run(lambda: ask(shell.service)))
 
 
-async def _once(request: Request, key: str | None, do: Callable[[Service, str], object]) -> Response:
+async def _once(request: Request, key: str | None, do: Callable[[Service, Repeatable | None, str], object]) -> Response:
     """Carry a request out once; a secret that has ended gets nothing, also no answer that it got before."""
     secret = await secret_of(request)
     service = shell_of(request).service
     if key is not None:
         await _ask(request, lambda service: service.require_open(secret))
-    return await _known(once(request, _holder(secret), key, lambda: do(service, secret)))
+    return await _known(once(request, _holder(secret), key, lambda repeat: do(service, repeat, secret)))
 
 
 async def _known(asked: Awaitable[T]) -> T:

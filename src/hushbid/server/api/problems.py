@@ -7,7 +7,7 @@ quote a report.
 
 import json
 import logging
-import re
+import math
 import traceback
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -34,7 +34,6 @@ from hushbid.errors import (
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:hushbid:problem:"
 _MOST_FAULTS = 10
-_SECONDS = re.compile(r"\b(\d{1,5}) seconds?\b")
 _LONGEST_SENTENCE = 500
 _log = logging.getLogger("hushbid.server")
 
@@ -68,13 +67,14 @@ _SENTENCES = {
     404: "There is nothing at this address.",
     405: "This address does not take requests of this kind.",
 }
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # of a model, of a dataclass
 FAULT = "The server has a fault of its own; nothing of the request was kept in its log."
 
 
 class Fault(BaseModel):
     """One thing that is wrong with a request."""
 
-    field: str = Field(description="Which part of the request: body.sensitivity, query.limit.")
+    field: str = Field(description="Which part of the request: body.sensitivity, query.limit, bounds.")
     problem: str = Field(description="What is allowed there, in a sentence.")
 
 
@@ -85,7 +85,7 @@ class Problem(BaseModel):
     title: str = Field(description="The status in words.")
     status: int = Field(description="The status of the response.")
     detail: str = Field(description="What is wrong, in one sentence.")
-    errors: list[Fault] = Field(default=[], description="Each thing that is wrong with the request's form.")
+    errors: list[Fault] = Field(default=[], description="Each thing that is wrong with the request.")
 
 
 def problem(
@@ -132,15 +132,14 @@ def refusal(error: HushbidError) -> Response:
     """The answer to something that was refused."""
     for kind, status, name in _STATUSES:
         if isinstance(error, kind):
-            return problem(status, str(error), name=name, headers=_advice(error, status))
+            faults = [] if error.field is None else [{"field": error.field, "problem": _sentence(str(error))}]
+            return problem(status, str(error), name=name, errors=faults, headers=_advice(error, status))
     return problem(500, FAULT)
 
 
 def _advice(error: HushbidError, status: int) -> dict[str, str]:
-    if status == 429:
-        named = _SECONDS.search(str(error))
-        return {} if named is None else {"Retry-After": named[1]}
-    return {"Retry-After": "1"} if status == 503 else {}
+    seconds = 1.0 if error.retry_after is None and status == 503 else error.retry_after
+    return {} if seconds is None else {"Retry-After": str(math.ceil(seconds))}
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -165,14 +164,20 @@ async def _by_status(request: Request, error: Exception) -> Response:
 
 async def _misshapen(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return misshapen(error.errors())
+    found = error.errors()
+    for one in found:
+        refused = one.get("ctx", {}).get("error")
+        if isinstance(refused, HushbidError):  # the form is right, and the domain says what else is wrong
+            return await _refused(request, refused)
+    return misshapen(found)
 
 
 def misshapen(found: Iterable[Mapping[str, Any]]) -> Response:
     """The answer to a request whose form is wrong, from Pydantic's findings; the values are left out."""
     faults = []
     for one in list(found)[:_MOST_FAULTS]:
-        fault = {"field": _field(one), "problem": _sentence(str(one.get("msg", "")))}
+        told = "Extra inputs are not permitted" if one.get("type") in _UNKNOWN else str(one.get("msg", ""))
+        fault = {"field": _field(one), "problem": _sentence(told)}
         if fault not in faults:
             faults.append(fault)
     detail = " ".join(f"{one['field']}: {one['problem']}" for one in faults[:3])
@@ -184,7 +189,7 @@ def _field(found: Mapping[str, Any]) -> str:
     kind, parts = str(found.get("type", "")), list(found.get("loc", ()))
     if kind == "json_invalid":
         parts = parts[:1]
-    elif kind in ("extra_forbidden", "invalid_key"):
+    elif kind in (*_UNKNOWN, "invalid_key"):
         parts = parts[:-1]
     shown = [
         str(part) for part in parts if isinstance(part, int) or str(part).replace("_", "").replace("-", "").isalnum()

@@ -5,8 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from hushbid import __version__
-from hushbid.server.api.openapi import problems
-from hushbid.server.api.schemas import CampaignId, Health, answer
+from hushbid.server.api.schemas import CampaignId, Health, answer, problems
 from hushbid.server.api.state import PREFIX, shell_of
 from hushbid.server.domain.views import PublicView
 

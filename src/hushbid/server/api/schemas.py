@@ -1,18 +1,24 @@
-"""What is sent and received. Answers are the views of `hushbid.server.domain.views` as JSON, field by field."""
+"""What is sent and received where it is not the domain's own, and the OpenAPI document that describes all of it.
+
+Settings are `hushbid.server.domain.settings.CampaignSettings` in both directions, and answers the views of
+`hushbid.server.domain.views` as JSON, field by field. Here is what a request says besides, and what an answer must
+leave out or wrap: a session without its token.
+"""
 
 from dataclasses import fields
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import Path, Query, Request, Response
+from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from hushbid.server.api.problems import MEDIA_TYPE, Problem
 from hushbid.server.domain import views
 from hushbid.server.domain.access import SECRET_LETTERS, SECRET_PREFIX
-from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.views import CampaignView, Page, Spending
+from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Whole
+from hushbid.server.domain.views import CampaignView, Page
 
 M = TypeVar("M", bound=BaseModel)
 MOST_ON_A_PAGE = 1000
@@ -26,20 +32,17 @@ Cursor = Annotated[
     str | None,
     Query(min_length=1, max_length=200, pattern=r"^[ -~]+$", description="Where to go on: what the page before gave."),
 ]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Whole = Annotated[int, Field(strict=True)]
 Label = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Moment = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 
 
-class _Wire(BaseModel):
+class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
 # -- received ----------------------------------------------------------------------------------------------------------
 
 
-class LogIn(_Wire):
+class LogIn(_Body):
     """Who wants to come in."""
 
     name: str = Field(min_length=1, max_length=200)
@@ -49,96 +52,24 @@ class LogIn(_Wire):
     """The user's password."""
 
 
-class Settings(_Wire):
-    """Everything that is fixed about a campaign before anybody reports. Money is in minor units of the currency."""
-
-    title: str = Field(min_length=1, max_length=200)
-    """What people call the campaign."""
-
-    question: str = Field(min_length=1, max_length=2_000)
-    """What everybody is asked for, in a sentence."""
-
-    prior: str | dict[str, Any]
-    """What is believed about sensitivities: a text such as "uniform:1,2", a prior's fields, or
-    {"groups": {"NAME": PRIOR, ...}}."""
-
-    buyer_weight: Number
-    """What one unit of squared error costs the buyer, in units of the currency."""
-
-    bounds: tuple[Number, Number]
-    """The public range of the data."""
-
-    max_privacy_loss: Number
-    """Nobody is asked for more than this."""
-
-    setting: Literal["central", "local"] = "central"
-    """Where noise is added: once by the server, or on each person's device."""
-
-    variance: Number | None = None
-    """Of the data around their mean; null for the largest that the bounds allow."""
-
-    description: str = Field(default="", max_length=20_000)
-    """What a person consents to."""
-
-    unit: str = Field(default="", max_length=50)
-    """Of the data."""
-
-    currency: str = "EUR"
-    """Three capital letters, as in ISO 4217."""
-
-    decimals: Whole = 2
-    """One unit of the currency is 10**decimals minor units."""
-
-    participation_fee: Whole = 0
-    """For everybody whose report counts, apart from any payment."""
-
-    fee_after_withdrawal: bool = Field(default=False, strict=True)
-    """Whether somebody who reported and then withdrew keeps the fee."""
-
-    spending_ceiling: Whole | None = None
-    """The campaign opens only if no reports whatsoever can make it cost more."""
-
-    minimum_people: Whole = 10
-    """With fewer reports nothing is bought; at least 5, or public figures would tell reports."""
-
-    report_by: Moment | None = None
-    """Reports are refused from this moment on."""
-
-    deliver_by: Moment | None = None
-    """Deliveries are refused from this moment on."""
-
-    automatic: bool = Field(default=False, strict=True)
-    """Whether the campaign moves on by itself when a deadline passes."""
-
-    retention_days: Whole = 0
-    """The key to people's values is destroyed so many days after the release; 0: at once."""
-
-    public_estimate: bool = Field(default=False, strict=True)
-    """Whether everybody may see the estimate."""
-
-    def checked(self) -> CampaignSettings:
-        """The settings, if they are allowed."""
-        return CampaignSettings.from_dict(self.model_dump(exclude_unset=True))
-
-
-class People(_Wire):
+class People(_Body):
     """How many people to look ahead for."""
 
     people: Whole | None = Field(default=None, ge=1, le=MOST_PEOPLE)
     """How many people would take part; those who are invited if left out."""
 
 
-class PreviewOf(_Wire):
+class PreviewOf(_Body):
     """A campaign that is not stored."""
 
-    settings: Settings
+    settings: CampaignSettings
     """Its settings; a prior for groups needs a stored campaign with people."""
 
     people: Whole = Field(ge=1, le=MOST_PEOPLE)
     """How many people would take part."""
 
 
-class Invitee(_Wire):
+class Invitee(_Body):
     """Somebody to be invited."""
 
     id: str = Field(min_length=1, max_length=200)
@@ -148,7 +79,7 @@ class Invitee(_Wire):
     """Her group, if the prior has groups."""
 
 
-class Invite(_Wire):
+class Invite(_Body):
     """Whom to invite: so many people without a name, or these."""
 
     count: Whole | None = Field(default=None, ge=1, le=MOST_PEOPLE)
@@ -164,42 +95,42 @@ class Invite(_Wire):
         return self
 
 
-class Renewal(_Wire):
+class Renewal(_Body):
     """Who lost her link."""
 
     label: Label
     """How the analyst calls her."""
 
 
-class Payees(_Wire):
+class Payees(_Body):
     """Who was paid."""
 
     labels: list[Label] | None = Field(default=None, max_length=MOST_PEOPLE)
     """Their labels; everybody to whom something is due if left out."""
 
 
-class Closing(_Wire):
+class Closing(_Body):
     """How a campaign ends."""
 
-    accept_unpaid: bool = Field(default=False, strict=True)
+    accept_unpaid: Flag = False
     """Whether it may end although people are still to be paid."""
 
 
-class Releasing(_Wire):
+class Releasing(_Body):
     """How an estimate is released."""
 
-    accept_nobody: bool = Field(default=False, strict=True)
+    accept_nobody: Flag = False
     """Whether it may end without an estimate, if nobody has delivered although everybody still could."""
 
 
-class Cancelling(_Wire):
+class Cancelling(_Body):
     """Why a campaign is given up."""
 
     reason: str = Field(default="The analyst cancelled it.", min_length=1, max_length=500)
     """In a sentence that every participant may read."""
 
 
-class Exchange(_Wire):
+class Exchange(_Body):
     """A link's exchange for a secret."""
 
     secret: str = Field(
@@ -211,14 +142,14 @@ class Exchange(_Wire):
     bearer token of everything that follows. The server keeps a hash."""
 
 
-class Report(_Wire):
+class Report(_Body):
     """A participant's report."""
 
     sensitivity: Number
     """What one unit of privacy loss costs her, in units of the currency."""
 
 
-class Delivery(_Wire):
+class Delivery(_Body):
     """A participant's datum: as it is in the central setting, with noise already added in the local one."""
 
     value: Number | None = None
@@ -247,7 +178,7 @@ class Delivery(_Wire):
 # -- sent --------------------------------------------------------------------------------------------------------------
 
 
-class Health(_Wire):
+class Health(_Body):
     """That the server is there."""
 
     status: Literal["ok"]
@@ -255,7 +186,7 @@ class Health(_Wire):
     """Of Hushbid."""
 
 
-class LoggedIn(_Wire):
+class LoggedIn(_Body):
     """A session; its token is in the cookie only."""
 
     name: str
@@ -266,70 +197,21 @@ class LoggedIn(_Wire):
     expires_at: datetime
 
 
-class Invitations(_Wire):
+class Invitations(_Body):
     """Personal links, shown this once and used once; the server keeps only their hashes."""
 
     invitations: list[views.Invitation]
     """The link is the server's address followed by /p# and the token."""
 
 
-class Paid(_Wire):
+class Paid(_Body):
     """Who was marked as paid."""
 
     paid: list[views.PaymentRow]
     """With what was due before."""
 
 
-class Campaign(_Wire):
-    """A campaign, for analysts and auditors; nothing in it belongs to one person."""
-
-    id: str
-    state: CampaignState
-    settings: Settings
-    created_at: datetime
-    opened_at: datetime | None
-    allocated_at: datetime | None
-    released_at: datetime | None
-    people: dict[str, int]
-    """How many are in which state."""
-
-    spending: Spending | None
-    """What it may cost, as it was shown when it opened."""
-
-    total_payment: int | None
-    """All payments that were fixed, whether due or not."""
-
-    due: int
-    """Payments and fees due and not yet paid."""
-
-    paid: int
-    """Payments and fees marked as paid."""
-
-    reason: str | None
-    """Why it ended without an estimate."""
-
-    root: str | None
-    """The root of the receipts' tree."""
-
-    tree_size: int | None
-    """How many receipts there are."""
-
-    release: dict[str, Any] | None
-    """The estimate, with its error."""
-
-    key_destroyed_at: datetime | None
-    """When the key to people's values was destroyed."""
-
-
-class CampaignPage(_Wire):
-    """Part of the list of campaigns."""
-
-    items: list[Campaign]
-    cursor: str | None
-    """Where the next part begins; null if this is the last."""
-
-
-class Event(_Wire):
+class Event(_Body):
     """One line of a campaign's log; each holds the hash of the one before."""
 
     format: str
@@ -341,14 +223,6 @@ class Event(_Wire):
     body: dict[str, Any]
     previous: str
     hash: str
-
-
-class EventPage(_Wire):
-    """Part of a campaign's log."""
-
-    items: list[Event]
-    cursor: str | None
-    """Where the next part begins; null if this is the last so far."""
 
 
 async def received(request: Request, model: type[M]) -> M:
@@ -369,13 +243,6 @@ def body_of(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-def describe_views() -> None:
-    """Let the views' docstrings be the descriptions in the OpenAPI document."""
-    for view in vars(views).values():
-        if isinstance(view, type) and view.__module__ == views.__name__:
-            view.__pydantic_config__ = {"use_attribute_docstrings": True}  # type: ignore[attr-defined]
-
-
 def plain(found: Any) -> Any:
     """A view, or something made of views, as what goes into JSON."""
     if isinstance(found, CampaignView):
@@ -394,3 +261,72 @@ def encoded(found: Any) -> bytes:
 def answer(found: Any, status: int = 200) -> Response:
     """A response that holds a view."""
     return Response(encoded(found), status_code=status, media_type="application/json")
+
+
+# -- the OpenAPI document ----------------------------------------------------------------------------------------------
+
+_ABOUT = """\
+Campaigns that buy data from people who each name their own price for privacy.
+
+Every refusal is an `application/problem+json` (RFC 9457) with one sentence. Money is in whole minor units of the
+campaign's currency, times are UTC. Lists come in pages: ask again with the `cursor` of the page before. A POST or
+DELETE with an `Idempotency-Key` is carried out once, however often it arrives; a PUT may be repeated as it is.
+"""
+_TAGS = [
+    {"name": "campaigns", "description": "For analysts; auditors may read."},
+    {"name": "participation", "description": "For one participant, by her device's secret."},
+    {"name": "session", "description": "Logging in with a password, for browsers."},
+    {"name": "public", "description": "For everybody."},
+]
+_MEANINGS = {
+    400: "The request cannot be read.",
+    401: "Nobody is logged in, or the token is not valid.",
+    403: "Not for this role.",
+    404: "There is no such thing.",
+    405: "The address does not take this method.",
+    409: "Not in this state, or something else was said before, which stands.",
+    413: "The request is too large.",
+    415: "The content has the wrong type.",
+    422: "Something in the request is not allowed; the sentence names the field.",
+    429: "Too many attempts; later.",
+    500: "A fault of the server.",
+    503: "The server is busy, starting or stopping; asking again may help.",
+}
+_LINK = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A participant's personal link, what stands after the #; used once, to exchange it for a secret.",
+}
+_SECRET = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The secret that a participant's device drew, and that her link was exchanged for.",
+}
+_ALWAYS = (400, 405, 413, 500, 503)
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The refusals of an endpoint, for its documentation."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _MEANINGS[status], "content": content} for status in sorted({*statuses, *_ALWAYS})}
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of an application; made once."""
+    if app.openapi_schema is None:
+        for view in vars(views).values():  # their docstrings are its descriptions
+            if isinstance(view, type) and view.__module__ == views.__name__:
+                view.__pydantic_config__ = {"use_attribute_docstrings": True}  # type: ignore[attr-defined]
+        found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
+        schemas = found.setdefault("components", {}).setdefault("schemas", {})
+        for model in (Problem, Invite, Report, Delivery, Exchange):
+            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= schema.pop("$defs", {})
+            schemas[model.__name__] = schema
+        found["components"]["securitySchemes"] |= {"link": _LINK, "secret": _SECRET}
+        for path, operations in found["paths"].items():
+            if "participation" in path.split("/"):
+                for operation in operations.values():
+                    operation["security"] = [{"link" if path.endswith("/secret") else "secret": []}]
+        app.openapi_schema = found
+    return app.openapi_schema

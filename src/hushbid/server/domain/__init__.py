@@ -1,2 +1,14 @@
 """What a campaign is: its states, its settings, what everybody may see of it, and who may do what when. No input or
-output happens here."""
+output happens here.
+
+In reading order:
+
+==========  ============================================================================================
+`states`    the life of a campaign, and of one person's part in it
+`settings`  everything that is fixed about a campaign before anybody reports
+`entities`  a campaign and a participant as they are stored
+`access`    links and secrets: how a participant comes in
+`rules`     who may do what when, and who is owed what
+`views`     what a person with a certain role gets to see
+==========  ============================================================================================
+"""

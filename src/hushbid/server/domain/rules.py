@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from hushbid.errors import Conflict
+from hushbid.errors import Conflict, NotAllowed
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.views import Principal
 
 COUNTED = frozenset(
     {
@@ -51,6 +52,18 @@ def payment_owed(participant: Participant) -> int:
 def due(campaign: Campaign, participant: Participant) -> int:
     """What is still to be paid to her; minor units."""
     return max(fee_owed(campaign, participant) + payment_owed(participant) - participant.paid, 0)  # nobody owes
+
+
+def require_analyst(who: Principal) -> None:
+    """Refuse what only analysts may do."""
+    if who.role != "analyst":
+        raise NotAllowed("Only an analyst may do this.")
+
+
+def require_staff(who: Principal) -> None:
+    """Refuse what only analysts and auditors may see."""
+    if who.role not in ("analyst", "auditor"):
+        raise NotAllowed("Only analysts and auditors may see this.")
 
 
 def require_state(campaign: Campaign, *states: CampaignState, to: str) -> None:

@@ -4,7 +4,9 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, GetPydanticSchema, ValidationInfo
 
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.documents import time_of, time_text
@@ -30,81 +32,89 @@ _NARROWEST = 1e-6
 _SHOWN = 10**18  # in a refusal; what is larger may be too large to be written
 
 
+# How a field looks in a request, where it is not what it is here.
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Whole = Annotated[int, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+_PRIOR = GetPydanticSchema(lambda _, schema: schema(Annotated[str | dict[str, Any], AfterValidator(_prior_of)]))
+_MOMENT = GetPydanticSchema(lambda _, schema: schema(Annotated[_MomentText, AfterValidator(_moment_sent)]))
+_MomentText = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignSettings:
     """What an analyst decides. Money amounts are whole minor units of the currency.
 
     People do not care about the estimate here (``user_weight`` is 0): nobody can owe money, and somebody who drops out
     changes nobody's payment.
-
-    >>> from hushbid.priors import Uniform
-    >>> settings = CampaignSettings(title="Sleep", question="How many hours did you sleep?", prior=Uniform(1, 2),
-    ...     bounds=(0, 24), buyer_weight=50, max_privacy_loss=1)
-    >>> CampaignSettings.from_dict(settings.to_dict()) == settings
-    True
     """
 
-    title: str
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    title: Annotated[str, Field(min_length=1, max_length=_LONGEST["title"])]
     """What people call the campaign."""
 
-    question: str
+    question: Annotated[str, Field(min_length=1, max_length=_LONGEST["question"])]
     """What everybody is asked for, in a sentence."""
 
-    prior: Prior | Mapping[str, Prior]
-    """What is believed about sensitivities: one prior, or one for each named group; not fitted on participants."""
+    prior: Annotated[Prior | Mapping[str, Prior], _PRIOR]
+    """What is believed about sensitivities: one prior, or one for each named group; not fitted on participants.
 
-    buyer_weight: float
+    In a request: a text such as "uniform:1,2", a prior's fields, or {"groups": {"NAME": PRIOR, ...}}.
+    """
+
+    buyer_weight: Number
     """What one unit of squared error costs the buyer, in units of the currency."""
 
-    bounds: tuple[float, float]
+    bounds: tuple[Number, Number]
     """The public range of the data; a central value outside is refused."""
 
-    max_privacy_loss: float
+    max_privacy_loss: Number
     """Nobody is asked for more than this; what the ledger reserves while a campaign is open."""
 
     setting: Literal["central", "local"] = "central"
     """Where noise is added: once by this server, or on each person's device."""
 
-    variance: float | None = None
-    """Of the data around their mean; None for the largest that the bounds allow."""
+    variance: Number | None = None
+    """Of the data around their mean; left out, it is the largest that the bounds allow."""
 
-    description: str = ""
+    description: Annotated[str, Field(max_length=_LONGEST["description"])] = ""
     """For what, by whom, and what happens with the result: what a person consents to."""
 
-    unit: str = ""
+    unit: Annotated[str, Field(max_length=_LONGEST["unit"])] = ""
     """Of the data."""
 
     currency: str = "EUR"
     """Three capital letters, as in ISO 4217."""
 
-    decimals: int = 2
+    decimals: Whole = 2
     """One unit of the currency is ``10**decimals`` minor units."""
 
-    participation_fee: int = 0
+    participation_fee: Whole = 0
     """For everybody whose report counts, apart from any payment, whatever happens later; minor units."""
 
-    fee_after_withdrawal: bool = False
+    fee_after_withdrawal: Flag = False
     """Whether somebody who reported and then withdrew keeps the fee."""
 
-    spending_ceiling: int | None = None
+    spending_ceiling: Whole | None = None
     """The campaign opens only if no reports whatsoever can make it cost more; minor units."""
 
-    minimum_people: int = 10
+    minimum_people: Whole = 10
     """With fewer reports nothing is bought. On a server at least 5: figures of fewer people tell their reports."""
 
-    report_by: datetime | None = None
+    report_by: Annotated[datetime, _MOMENT] | None = None
     """Reports are refused from this moment on."""
 
-    deliver_by: datetime | None = None
+    deliver_by: Annotated[datetime, _MOMENT] | None = None
     """Deliveries are refused from this moment on."""
 
-    automatic: bool = False
+    automatic: Flag = False
     """Whether the campaign moves on by itself when a deadline passes."""
 
-    retention_days: int = 0
+    retention_days: Whole = 0
     """The key to people's values is destroyed so many days after the release; 0: at once."""
 
-    public_estimate: bool = False
+    public_estimate: Flag = False
     """Whether everybody may see the estimate, or only analysts, auditors and participants."""
 
     def __post_init__(self) -> None:
@@ -127,7 +137,8 @@ class CampaignSettings:
         if self.report_by is not None and self.deliver_by is not None and self.deliver_by <= self.report_by:
             raise InputError("deliver_by must be later than report_by.", field="deliver_by")
         if self.automatic and (self.report_by is None or self.deliver_by is None):
-            raise InputError("report_by and deliver_by must be set if the campaign is to move on by itself.")
+            told = "report_by and deliver_by must be set if the campaign is to move on by itself."
+            raise InputError(told, field="report_by")
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -165,7 +176,14 @@ class CampaignSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "CampaignSettings":
-        """The inverse of `to_dict`; a prior may also be a text such as ``uniform:1,2``."""
+        """The inverse of `to_dict`; a prior may also be a text such as ``uniform:1,2``.
+
+        >>> from hushbid.priors import Uniform
+        >>> settings = CampaignSettings(title="Sleep", question="How many hours did you sleep?", prior=Uniform(1, 2),
+        ...     bounds=(0, 24), buyer_weight=50, max_privacy_loss=1)
+        >>> CampaignSettings.from_dict(settings.to_dict()) == settings
+        True
+        """
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(map(str, values)) - known)
         if unknown:
@@ -282,7 +300,8 @@ def _one_prior(form: object) -> Prior:
         if isinstance(form, str):
             return parse_prior(form)
         prior = prior_from_dict(form) if isinstance(form, Mapping) else None
-    except HushbidError:
+    except HushbidError as problem:
+        problem.field = "prior"  # whichever of its parameters
         raise
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise InputError(f"prior cannot be read: {type(problem).__name__}.", field="prior") from None
@@ -307,6 +326,10 @@ def _time_of(text: str, name: str) -> datetime:
     if moment.tzinfo is None:
         raise InputError(f"{name} must have a time zone, such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name)
     return moment
+
+
+def _moment_sent(text: str, sent: ValidationInfo) -> datetime:
+    return _time_of(text, str(sent.field_name))
 
 
 def _double(value: object, name: str) -> float:

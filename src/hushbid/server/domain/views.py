@@ -143,7 +143,7 @@ class CampaignView:
     release: dict[str, Any] | None
     """The estimate, what everybody may know about it, and the interval for what was delivered, which only staff may.
 
-    See `hushbid.server.service.margins`.
+    See `hushbid.server.service.release`.
     """
 
     key_destroyed_at: datetime | None
@@ -314,7 +314,7 @@ class ParticipationView:
     """Whether the secret she came with may look, but change nothing."""
 
     estimate: dict[str, Any] | None
-    """The estimate, once there is one, and what everybody may know about it (`hushbid.server.service.margins`)."""
+    """The estimate, once there is one, and what everybody may know about it (`hushbid.server.service.release`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +337,7 @@ class PublicView:
     """The hash of the last event, by which a log can be compared."""
 
     release: dict[str, Any] | None
-    """Only if the settings make the estimate public (`hushbid.server.service.margins`)."""
+    """Only if the settings make the estimate public (`hushbid.server.service.release`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

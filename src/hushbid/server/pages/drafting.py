@@ -23,6 +23,7 @@ from hushbid.server.pages.numbers import Unreadable
 from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
 from hushbid.server.service import Service
+from hushbid.server.service.idempotency import Repeatable
 
 router = APIRouter(include_in_schema=False)
 _PAGE = 1000
@@ -116,9 +117,8 @@ def _once(service: Service, who: Principal, key: str, settings: CampaignSettings
     if not _is_key(key):
         return service.draft(who, settings).id
     asked = b"page draft\n" + json.dumps(settings.to_dict(), sort_keys=True).encode()
-    found, _ = service.once(
-        who.id, key, asked, lambda: service.draft(who, settings), lambda view: str(view.id).encode()
-    )
+    repeatable = Repeatable(who=who.id, key=key, asked=asked, encode=lambda view: str(view.id).encode())
+    found, _ = service.once(repeatable, lambda repeat: service.draft.once(repeat, who, settings))
     return found.decode()
 
 
@@ -321,19 +321,24 @@ def _links(
     if not _is_key(key):
         raise InputError("once must be the key that the form came with.", field="once")
     asked = f"page invite\n{campaign}\n{digest or _digest(people)}".encode()
-    found, _ = service.once(who.id, key, asked, lambda: _invite(service, who, campaign, people), _encoded)
+    repeatable = Repeatable(who=who.id, key=key, asked=asked, encode=_encoded)
+    found, _ = service.once(repeatable, lambda repeat: _invite(service, repeat, who, campaign, people))
     links: list[dict[str, Any]] = json.loads(found)
     return links
 
 
 def _invite(
-    service: Service, who: Principal, campaign: str, people: int | list[tuple[str, str | None]] | None
+    service: Service,
+    repeat: Repeatable,
+    who: Principal,
+    campaign: str,
+    people: int | list[tuple[str, str | None]] | None,
 ) -> tuple[Invitation, ...]:
     if people is None:
         raise InputError("The links are not kept any more: invite the people again, or renew single links.")
     if isinstance(people, int):
-        return service.invite(who, campaign, count=people)
-    return service.invite(who, campaign, people=people)
+        return service.invite.once(repeat, who, campaign, count=people)
+    return service.invite.once(repeat, who, campaign, people=people)
 
 
 def _encoded(made: tuple[Invitation, ...]) -> bytes:

@@ -83,8 +83,7 @@ async def log_in(request: Request) -> Response:
     try:
         begun = await visit.shell.run(lambda: service.log_in(name, password, address))
     except Throttled as refused:
-        seconds = "".join(letter for letter in str(refused) if letter.isdigit())
-        problem = visit.texts("login.throttled", seconds=seconds)
+        problem = visit.texts("login.throttled", seconds=f"{refused.retry_after:g}")
         return visit.page("staff/login.html", status=429, problem=problem, name=name, next=onwards)
     except (NotAllowed, InputError):
         problem = visit.texts("login.wrong")

@@ -160,7 +160,7 @@ async def report(request: Request) -> Response:
             return await _standing(visit, notice="refused.moved_on", status=409)
         return await _choice_page(visit, view, given, status=422)
     try:
-        await asyncio.wrap_future(visit.shell.service.report_soon(visit.token, sensitivity))
+        await asyncio.wrap_future(visit.shell.service.report.soon(visit.token, sensitivity))
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
     return visit.go("/p")
@@ -273,7 +273,7 @@ async def deliver_value(request: Request) -> Response:
         value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
         if value is not None and not form.ticked("sure"):
             return visit.page("participant/sure.html", here="/p", view=view, value=value, nonce=form.text("nonce"))
-        promise = visit.shell.service.deliver_soon(visit.token, value, nonce=form.text("nonce"))
+        promise = visit.shell.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
     except Unreadable as refused:
         problem = visit.texts(str(refused), low=visit.write.number(low, 12), high=visit.write.number(high, 12))
@@ -299,7 +299,7 @@ async def deliver_message(request: Request) -> Response:
     given = await received(request, Delivery)
     if given.message is None:
         raise InputError("message must be one made by privatize: the value itself must not be sent.", field="message")
-    await asyncio.wrap_future(visit.shell.service.deliver_soon(visit.token, given.message, nonce=given.nonce))
+    await asyncio.wrap_future(visit.shell.service.deliver.soon(visit.token, given.message, nonce=given.nonce))
     return answer({"delivered": True})
 
 

@@ -129,17 +129,14 @@ def filled(typed: Mapping[str, str], write: Writing) -> Filled:
 
 
 def _checked(found: Filled, values: dict[str, Any], prior: str, typed: Mapping[str, str]) -> None:
-    """Let the settings check themselves; a sentence of theirs begins with the name of the field it is about."""
+    """Let the settings check themselves; a refusal of theirs names the field it is about."""
     bounds = [values.pop("low"), values.pop("high")]
     ticks = {name: typed.get(name) == "yes" for name in _TICKS}
     try:
         found.settings = CampaignSettings.from_dict({**values, **ticks, "bounds": bounds, "prior": _prior_form(prior)})
     except HushbidError as problem:
-        sentence = str(problem)
-        first = sentence.partition(" ")[0].partition(".")[0]
-        known = {"bounds": "low", "a": "prior", "low": "prior", "high": "prior"}
-        name = known.get(first, first)
-        found.problems[name if name in EMPTY else "form"] = sentence
+        name = "low" if problem.field == "bounds" else problem.field
+        found.problems[name if name in EMPTY else "form"] = str(problem)
 
 
 def _in_minor_units(values: dict[str, Any], found: Filled, write: Writing) -> None:

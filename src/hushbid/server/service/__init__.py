@@ -1,4 +1,25 @@
-"""The use cases of the campaign server; `Service` is what everything above calls."""
+"""The use cases of the campaign server; `Service` is what everything above calls.
+
+In reading order:
+
+===============  =======================================================================================
+`service`        the list of all use cases, and a running server's beginning and end
+`use_case`       what a use case is: a function, and a name on the service
+`drafts`         before a campaign opens: drafting, inviting, looking ahead, opening
+`forecast`       what a campaign may cost and what people can expect, from simulated campaigns
+`links`          a participant's way in: links, secrets, devices
+`participation`  what a participant does, sees and takes with her: reports, deliveries, receipts
+`decision`       reporting closes, privacy losses and payments are fixed
+`release`        deliveries stop, the one estimate is drawn
+`ending`         how a campaign ends: cancelled or closed, people paid, receipts, the end of keys
+`views_of`       what analysts, auditors and the public see
+`accounts`       users, passwords, sessions, tokens
+`upkeep`         what happens by itself: at the start, and as time passes
+`idempotency`    requests that may arrive twice but must be carried out once
+`writer`         the one thread that changes anything, with group commit
+`jobs`           the one thread that works in the background
+===============  =======================================================================================
+"""
 
 from hushbid.server.service.service import Service
 

@@ -20,10 +20,11 @@ from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, Throttled
 from hushbid.server.domain.access import SECRET_PREFIX
 from hushbid.server.domain.settings import checked_text
 from hushbid.server.domain.views import Principal, Session
+from hushbid.server.service.use_case import Desk
 from hushbid.server.store import accounts, participants
 from hushbid.server.store.accounts import User
-from hushbid.server.store.rows import new_id, new_token, stamp, sure_moment
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import new_id, new_token, stamp, sure_moment
 
 Role = Literal["analyst", "auditor"]
 SESSION_LENGTH = timedelta(hours=12)
@@ -35,27 +36,94 @@ _hasher = PasswordHasher()
 _nobody = ""
 
 
-def checked_name(name: object) -> str:
-    """A user's name."""
-    return " ".join(checked_text(name, "name", needed=True, longest=_LONGEST_NAME).split())
+def users(connection: Connection) -> tuple[Principal, ...]:
+    """Everybody who can log in, by name."""
+    return tuple(_principal(user) for user in accounts.all_users(connection))
 
 
-def password_hash(password: object) -> str:
-    """What is stored of a password."""
-    if not isinstance(password, str) or not LEAST_PASSWORD <= len(password) <= _MOST_PASSWORD:
-        raise InputError(f"password must have {LEAST_PASSWORD} to {_MOST_PASSWORD} characters.", field="password")
-    return _hasher.hash(password.encode("utf-8", "surrogatepass"))
+def create_user(desk: Desk, name: str, role: Role, password: str) -> Principal:
+    """Let somebody in."""
+    known, secret = _checked_name(name), password_hash(password)  # slow, so before the transaction
+
+    def create(tx: Transaction) -> Principal:
+        if role not in _ROLES:
+            raise InputError(f"role must be analyst or auditor, got {role!r}.", field="role")
+        if accounts.user_named(tx.connection, known) is not None:
+            raise Conflict(f"There is a user {known!r} already.")
+        user_id = new_id("u")
+        accounts.add_user(tx.connection, id=user_id, name=known, role=role, password=secret, created_at=tx.at)
+        return Principal(role=role, id=user_id, name=known)
+
+    return desk.write("user", create)
 
 
-def create_user(tx: Transaction, *, name: str, role: Role, password: str) -> Principal:
-    """Store a user; ``password`` is hashed already."""
-    if role not in _ROLES:
-        raise InputError(f"role must be analyst or auditor, got {role!r}.", field="role")
-    if accounts.user_named(tx.connection, name) is not None:
-        raise Conflict(f"There is a user {name!r} already.")
-    user_id = new_id("u")
-    accounts.add_user(tx.connection, id=user_id, name=name, role=role, password=password, created_at=tx.at)
-    return Principal(role=role, id=user_id, name=name)
+def set_password(desk: Desk, name: str, password: str) -> None:
+    """Give a user another password; ends her sessions."""
+    known, secret = _checked_name(name), password_hash(password)
+    desk.write("user", lambda tx: accounts.set_password(tx.connection, _user(tx.connection, known).id, secret))
+
+
+def remove_user(tx: Transaction, name: str) -> None:
+    """Let somebody in no more, with all sessions and tokens; what she did stays in the logs."""
+    accounts.remove_user(tx.connection, _user(tx.connection, _checked_name(name)).id)
+
+
+def create_api_token(tx: Transaction, name: str, label: str) -> str:
+    """A token for programs, shown once; an earlier one with the same label is worth nothing from now on."""
+    user = _user(tx.connection, _checked_name(name))
+    token = new_token("a")
+    accounts.add_api_token(
+        tx.connection,
+        token=token,
+        user_id=user.id,
+        label=checked_text(label, "label", needed=True, longest=_LONGEST_NAME),
+        created_at=tx.at,
+    )
+    return token
+
+
+def revoke_api_token(tx: Transaction, name: str, label: str) -> None:
+    """Make a token worth nothing."""
+    user = _user(tx.connection, _checked_name(name))
+    if not accounts.remove_api_token(tx.connection, user_id=user.id, label=label):
+        raise NotFound(f"{user.name!r} has no token labelled {label!r}.")
+
+
+def log_in(desk: Desk, name: str, password: str, address: str) -> Session:
+    """Begin a session; refused, and ever later, after failures."""
+    known = _checked_name(name)
+    counted = subjects(desk.installation.identity_key, known, address)
+    desk.write("login", lambda tx: attempt(tx, counted))  # a failure until it succeeds
+    with desk.read() as connection:
+        user = accounts.user_named(connection, known)
+    if not password_fits(user, password) or user is None:
+        raise NotAllowed("The name or the password is wrong.")
+    return desk.write("login", lambda tx: begin_session(tx, user, counted))
+
+
+def log_out(tx: Transaction, token: str) -> None:
+    """End a session."""
+    accounts.end_session(tx.connection, token)
+
+
+def session_of(desk: Desk, token: str) -> Session:
+    """The session with that token."""
+    with desk.read() as connection:
+        return _session(connection, token, desk.clock())
+
+
+def principal_of(desk: Desk, token: str) -> Principal:
+    """Whose bearer token this is: an API token's, a session's, or a participant's secret; its beginning tells which."""
+    with desk.read() as connection:
+        if token.startswith(SECRET_PREFIX):
+            found = participants.by_secret(connection, token)
+            return Principal(role="participant", id=found.id, name="", campaign=found.campaign_id)
+        if token.startswith("hb_s_"):
+            return _session(connection, token, desk.clock()).principal
+        user = accounts.token_user(connection, token) if token.startswith("hb_a_") else None
+        if user is None:
+            raise NotAllowed("This token is not valid.")
+        return _principal(user)
 
 
 def subjects(key: bytes, name: str, address: str) -> tuple[str, ...]:
@@ -83,8 +151,8 @@ def attempt(tx: Transaction, counted: Sequence[str]) -> None:
     # by name and by address: either may block
     for _, blocked_until in found.values():
         if blocked_until > stamp(tx.now):
-            wait = sure_moment(blocked_until) - tx.now
-            raise Throttled(f"Too many failed attempts: try again in {int(wait.total_seconds()) + 1} seconds.")
+            seconds = int((sure_moment(blocked_until) - tx.now).total_seconds()) + 1
+            raise Throttled(f"Too many failed attempts: try again in {seconds} seconds.", retry_after=seconds)
     # counted before the slow hash, so that attempts made at once count
     for subject, (before, _) in found.items():
         wait = timedelta(0)
@@ -103,8 +171,7 @@ def begin_session(tx: Transaction, user: User, counted: Sequence[str]) -> Sessio
     return Session(token=token, csrf=csrf, principal=_principal(user), expires_at=end)
 
 
-def session_of(connection: Connection, token: str, now: datetime) -> Session:
-    """The session with that token."""
+def _session(connection: Connection, token: str, now: datetime) -> Session:
     found = accounts.session(connection, token, stamp(now))
     if found is None:
         raise NotAllowed("You are not logged in, or your session has ended.")
@@ -112,57 +179,24 @@ def session_of(connection: Connection, token: str, now: datetime) -> Session:
     return Session(token=token, csrf=csrf, principal=_principal(user), expires_at=sure_moment(end))
 
 
-def create_api_token(tx: Transaction, name: str, label: str) -> str:
-    """A token for programs, shown once; an earlier one with the same label is worth nothing from now on."""
-    user = require_user(tx.connection, name)
-    token = new_token("a")
-    accounts.add_api_token(
-        tx.connection,
-        token=token,
-        user_id=user.id,
-        label=checked_text(label, "label", needed=True, longest=_LONGEST_NAME),
-        created_at=tx.at,
-    )
-    return token
-
-
-def revoke_api_token(tx: Transaction, name: str, label: str) -> None:
-    """Make a token worth nothing."""
-    user = require_user(tx.connection, name)
-    if not accounts.remove_api_token(tx.connection, user_id=user.id, label=label):
-        raise NotFound(f"{name!r} has no token labelled {label!r}.")
-
-
-def set_password(tx: Transaction, name: str, password: str) -> None:
-    """Store another password, hashed already; ends the user's sessions."""
-    accounts.set_password(tx.connection, require_user(tx.connection, name).id, password)
-
-
-def remove_user(tx: Transaction, name: str) -> None:
-    """Remove a user with all sessions and tokens; what she did stays in the logs."""
-    accounts.remove_user(tx.connection, require_user(tx.connection, name).id)
-
-
-def require_user(connection: Connection, name: str) -> User:
-    """The user with that name."""
+def _user(connection: Connection, name: str) -> User:
     user = accounts.user_named(connection, name)
     if user is None:
         raise NotFound(f"There is no user {name!r}.")
     return user
 
 
-def principal_of(connection: Connection, token: str, now: datetime) -> Principal:
-    """Whose token this is; its beginning tells the kind."""
-    if token.startswith(SECRET_PREFIX):
-        found = participants.by_secret(connection, token)
-        return Principal(role="participant", id=found.id, name="", campaign=found.campaign_id)
-    if token.startswith("hb_s_"):
-        return session_of(connection, token, now).principal
-    user = accounts.token_user(connection, token) if token.startswith("hb_a_") else None
-    if user is None:
-        raise NotAllowed("This token is not valid.")
-    return _principal(user)
-
-
 def _principal(user: User) -> Principal:
     return Principal(role=user.role, id=user.id, name=user.name)
+
+
+def _checked_name(name: object) -> str:
+    """A user's name."""
+    return " ".join(checked_text(name, "name", needed=True, longest=_LONGEST_NAME).split())
+
+
+def password_hash(password: object) -> str:
+    """What is stored of a password."""
+    if not isinstance(password, str) or not LEAST_PASSWORD <= len(password) <= _MOST_PASSWORD:
+        raise InputError(f"password must have {LEAST_PASSWORD} to {_MOST_PASSWORD} characters.", field="password")
+    return _hasher.hash(password.encode("utf-8", "surrogatepass"))

@@ -19,21 +19,27 @@ from hushbid.record import Record
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import JobView
+from hushbid.server.domain.views import JobView, Principal
+from hushbid.server.installation import decision_name, mark_standing, release_stands, require_standing
 from hushbid.server.service import ending
-from hushbid.server.service.context import Desk
-from hushbid.server.service.standing import decision_name, mark_standing, release_stands, require_standing
+from hushbid.server.service.use_case import Desk
 from hushbid.server.store import campaigns, events, jobs, ledger, participants
-from hushbid.server.store.rows import new_id
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import new_id
 
 _AT_ONCE = 1000
 _STEPS = ("reading reports", "deciding", "storing decisions", "telling everybody")
 RESTORED = "The database was restored from a backup made before the campaign's decision, which stands elsewhere."
 
 
+def close_reporting(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
+    """Close reporting and decide, in the background; begins again if the last attempt failed."""
+    rules.require_analyst(who)
+    return start(tx, campaign_id)
+
+
 def start(tx: Transaction, campaign_id: str) -> JobView:
-    """Close reporting and begin the decision; begins again if the last attempt failed."""
+    """Close reporting, because an analyst wants so or its deadline has passed, and begin the decision."""
     campaign = campaigns.get(tx.connection, campaign_id)
     if campaign.state is CampaignState.ALLOCATING:
         refuse_running(tx, campaign_id)
@@ -89,7 +95,7 @@ def run(desk: Desk, job: JobView) -> None:
         return
     # the key for deliveries, before anybody is asked for one
     if not _is_over(desk, campaign.id):
-        desk.context.vault.create(campaign.id)
+        desk.installation.vault.create(campaign.id)
     _store(desk, job, reporters, record)
     _progress(desk, job, 3, 0, 1)
     content = campaigns.packed(record)
@@ -102,13 +108,13 @@ class _Forgotten(Exception):
 
 def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], identities: dict[str, str]) -> Record | None:
     """The decision that stands for this campaign, made now if there was none; None if too few people reported."""
-    if _is_over(desk, campaign.id) and not release_stands(desk.context.home, campaign.id):
+    if _is_over(desk, campaign.id) and not release_stands(desk.installation.home, campaign.id):
         raise _Forgotten
     ids = [one.id for one in reporters]
 
     def decide() -> dict[str, Any]:
         record = _record(campaign, reporters) if len(reporters) >= _fewest(desk, campaign) else None
-        desk.context.crash("allocation.decided")
+        desk.installation.crash("allocation.decided")
         people = {} if record is None else _promises(reporters, identities, record)
         return {
             "campaign": campaign.id,
@@ -119,10 +125,10 @@ def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], ident
         }
 
     # outside the database, once
-    home, name = desk.context.home, decision_name(campaign.id)
+    home, name = desk.installation.home, decision_name(campaign.id)
     require_standing(home, name)
     stands = drawn_once(home.claims, name, decide)
-    desk.context.crash("allocation.claimed")
+    desk.installation.crash("allocation.claimed")
     mark_standing(home, name)
     # decided for other people or reports than these: a restored database
     if stands["ids"] != ids:
@@ -137,12 +143,12 @@ def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], ident
 
 def _is_over(desk: Desk, campaign_id: str) -> bool:
     """Whether the campaign ended before, in a database that has forgotten it."""
-    return desk.context.vault.was_destroyed(campaign_id)
+    return desk.installation.vault.was_destroyed(campaign_id)
 
 
 def _fewest(desk: Desk, campaign: Campaign) -> int:
     """With fewer reports nothing is bought; a campaign opened by an older version may say a smaller number."""
-    return max(campaign.settings.minimum_people, desk.context.least_people)
+    return max(campaign.settings.minimum_people, desk.installation.least_people)
 
 
 def _record(campaign: Campaign, reporters: list[Participant]) -> Record:

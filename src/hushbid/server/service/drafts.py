@@ -1,5 +1,6 @@
 """Before a campaign opens: drafting, inviting, opening."""
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -9,21 +10,28 @@ from hushbid.errors import Conflict, InputError
 from hushbid.receipts.receipt import new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign
-from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
+from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
-from hushbid.server.service.context import Context, checked_label, numbered_label
+from hushbid.server.installation import Installation
+from hushbid.server.service.forecast import menus, preview
+from hushbid.server.service.use_case import Desk, Operation
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.store import campaigns, events, ledger, links, participants
-from hushbid.server.store.rows import new_id, new_token, plain_text
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import new_id, new_token, plain_text
 
 Person = str | tuple[str, str | None]
 """An external id, or one with a group."""
 
+_LONGEST_LABEL = 200
+_NUMBERED = re.compile(r"P-\d+", flags=re.IGNORECASE)
+
 
 def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> CampaignView:
-    """Store a new campaign that nobody but its analysts and auditors knows of."""
+    """Create a campaign that has not opened; nobody but analysts and auditors knows of it."""
+    rules.require_analyst(who)
+    settings.require_people(tx.installation.least_people)
     campaign_id = new_id("c")
     campaigns.add(
         tx.connection,
@@ -37,16 +45,19 @@ def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> Campai
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
-def change(tx: Transaction, campaign_id: str, settings: CampaignSettings) -> CampaignView:
+def change(tx: Transaction, who: Principal, campaign_id: str, settings: CampaignSettings) -> CampaignView:
     """Replace a draft's settings."""
+    rules.require_analyst(who)
+    settings.require_people(tx.installation.least_people)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="change the settings")
     campaigns.change(tx.connection, campaign_id, settings=plain_text(settings.to_dict()))
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
-def discard(tx: Transaction, campaign_id: str) -> None:
+def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     """Remove a draft with everything that belongs to it."""
+    rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
     links.remove_all(tx.connection, campaign_id)
@@ -56,14 +67,20 @@ def discard(tx: Transaction, campaign_id: str) -> None:
 
 
 def invite(
-    tx: Transaction, context: Context, campaign_id: str, *, count: int | None, people: Sequence[Person] | None
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    *,
+    count: int | None = None,
+    people: Sequence[Person] | None = None,
 ) -> tuple[Invitation, ...]:
-    """Add people to a draft: so many without a name, or those with these external ids."""
+    """Add people to a draft, so many without a name or those with these external ids; links are shown this once."""
+    rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="invite people")
     before = participants.count(tx.connection, campaign_id)
     named = _named(campaign, count, people, before)
-    if people is None and context.privacy_cap is not None:
+    if people is None and tx.installation.privacy_cap is not None:
         raise InputError(
             "people must be given by their ids on a server with a privacy cap: somebody without a name could take part"
             " any number of times.",
@@ -72,14 +89,14 @@ def invite(
     persons: Mapping[str, str] = {}
     # people by id: known across campaigns, so that losses add up
     if people is not None:
-        identities = [context.identity(label) for label, _ in named]
+        identities = [tx.installation.identity(label) for label, _ in named]
         _refuse_repetition(identities)
         persons = ledger.persons_of(tx.connection, identities, tx.at)
         _refuse_known(tx, campaign_id, list(persons.values()))
     invitations, rows, ways = [], [], []
     for place, (label, group) in enumerate(named, start=before + 1):
         token = new_token("p")
-        person = persons[context.identity(label)] if people is not None else None
+        person = persons[tx.installation.identity(label)] if people is not None else None
         one = Invitation(id=new_id("p"), label=label, group=group, token=token)
         invitations.append(one)
         rows.append(_row(campaign_id, place, one, person))
@@ -90,12 +107,13 @@ def invite(
     return tuple(invitations)
 
 
-def renew(tx: Transaction, campaign_id: str, label: str) -> Invitation:
+def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) -> Invitation:
     """A new link for somebody who lost hers, which her page, her receipt and the log show.
 
     Before she has delivered it ends her old link and whatever was opened with it. Once she has, also if she withdrew
     after that, her secrets stay hers and the new link only reads: nobody can take back, by a link, what she has given.
     """
+    rules.require_analyst(who)
     participant = participants.by_label(tx.connection, campaign_id, label)
     campaign = campaigns.get(tx.connection, campaign_id)
     if campaign.state is CampaignState.RELEASING:
@@ -116,9 +134,33 @@ def renew(tx: Transaction, campaign_id: str, label: str) -> Invitation:
     return Invitation(id=participant.id, label=label, group=participant.group_name, token=token, reads_only=reads_only)
 
 
-def may_open(campaign: Campaign, groups: Sequence[str | None], privacy_cap: float | None) -> None:
-    """Refuse to open a campaign that is not ready, before anything is computed."""
-    settings = campaign.settings
+def look_ahead(desk: Desk, settings: CampaignSettings, people: int | Sequence[str | None]) -> Preview:
+    """What a campaign may cost: for so many people, or for people of these groups."""
+    size = people if isinstance(people, int) else len(people)
+    if not 1 <= size <= MOST_PEOPLE:
+        raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.", field="people")
+    groups: list[str | None] = [None] * size if isinstance(people, int) else list(people)
+    return preview(settings, groups, desk.effort)
+
+
+def opening(desk: Desk, who: Principal, campaign_id: str) -> Operation[CampaignView]:
+    """Open a campaign for reports, if the most it can cost is within its ceiling.
+
+    What it may cost takes seconds to compute, so that is done before the transaction, for which the rest is returned.
+    """
+    rules.require_analyst(who)
+    with desk.read() as connection:
+        campaign = campaigns.get(connection, campaign_id)
+        groups = participants.groups(connection, campaign_id)
+    _require_ready(campaign, groups, desk.installation)
+    forecast = preview(campaign.settings, groups, desk.effort)
+    menu_of = menus(campaign.settings, groups, desk.effort)
+    return lambda tx: _open(tx, campaign, forecast, menu_of)
+
+
+def _require_ready(campaign: Campaign, groups: Sequence[str | None], installation: Installation) -> None:
+    """Refuse to open a campaign that is not ready."""
+    settings, privacy_cap = campaign.settings, installation.privacy_cap
     rules.require_state(campaign, CampaignState.DRAFT, to="open it")
     if len(groups) < settings.minimum_people:
         raise Conflict(f"At least {settings.minimum_people} people must be invited first, got {len(groups)}.")
@@ -133,21 +175,16 @@ def may_open(campaign: Campaign, groups: Sequence[str | None], privacy_cap: floa
             f" {settings.max_privacy_loss:g}.",
             field="max_privacy_loss",
         )
+    settings.require_people(installation.least_people)
 
 
-def open_campaign(
-    tx: Transaction,
-    context: Context,
-    campaign: Campaign,
-    forecast: Preview,
-    menus: dict[str, MenuView],
-) -> CampaignView:
+def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[str, MenuView]) -> CampaignView:
     """Open a campaign whose costs were computed for the settings and people it has; exhausted people are excluded."""
     connection = tx.connection
     # the forecast took a while: everything is checked again, inside the transaction
     now = campaigns.get(connection, campaign.id)
     groups = participants.groups(connection, campaign.id)
-    may_open(now, groups, context.privacy_cap)
+    _require_ready(now, groups, tx.installation)
     if now.settings != campaign.settings or len(groups) != forecast.spending.people:
         raise Conflict("The draft was changed at the same moment: look again.")
     if forecast.above_ceiling:
@@ -155,7 +192,7 @@ def open_campaign(
     if campaign.settings.report_by is not None and tx.now >= campaign.settings.report_by:
         raise Conflict("The deadline for reports has passed already.")
     # may bring it below the minimum
-    excluded = _reserve(tx, context, campaign)
+    excluded = _reserve(tx, campaign)
     if len(groups) - excluded < campaign.settings.minimum_people:
         raise Conflict(
             f"At least {campaign.settings.minimum_people} people must be invited who may still give something up, got"
@@ -167,14 +204,14 @@ def open_campaign(
         CampaignState.REPORTING,
         opened_at=tx.at,
         spending=spending_text(forecast.spending),
-        menus=menus_text(menus),
+        menus=menus_text(menu_of),
     )
     body = {"settings": content_hash(campaign.settings.to_dict()), "people": len(groups), "excluded": excluded}
     events.append(tx, campaign.id, "opened", body)
     return campaign_view(connection, campaigns.get(connection, campaign.id))
 
 
-def _reserve(tx: Transaction, context: Context, campaign: Campaign) -> int:
+def _reserve(tx: Transaction, campaign: Campaign) -> int:
     """Write the most everybody may give up into the ledger; exclude whom that would bring above the cap."""
     everybody = participants.everybody(tx.connection, campaign.id)
     most = campaign.settings.max_privacy_loss
@@ -182,7 +219,7 @@ def _reserve(tx: Transaction, context: Context, campaign: Campaign) -> int:
     excluded, reserved = [], []
     # as if everybody gave up all that is allowed
     for one in everybody:
-        cap = context.privacy_cap
+        cap = tx.installation.privacy_cap
         if cap is not None and (one.person_id is None or so_far[one.person_id] + Fraction(most) > Fraction(cap)):
             excluded.append(one)
         elif one.person_id is not None:
@@ -226,16 +263,31 @@ def _named(
     if people is None:
         if campaign.settings.groups:
             raise InputError("people must be given with their groups, because the prior has groups.", field="people")
-        return [(numbered_label(place), None) for place in range(before + 1, before + size + 1)]
+        return [(f"P-{place:05d}", None) for place in range(before + 1, before + size + 1)]
     found = []
     for row, person in enumerate(people):
         label, group = (person, None) if isinstance(person, str) else person
         if (group is None) != (not campaign.settings.groups):
-            raise InputError(f"A group must be given exactly if the prior has groups; row {row} is wrong.")
+            told = f"A group must be given exactly if the prior has groups; row {row} is wrong."
+            raise InputError(told, field="people", row=row)
         if group is not None and group not in campaign.settings.groups:
-            raise InputError(f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}.")
-        found.append((checked_label(label, row), group))
+            told = f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}."
+            raise InputError(told, field="people", row=row)
+        found.append((_checked_label(label, row), group))
     return found
+
+
+def _checked_label(text: object, row: int) -> str:
+    """An external id that an analyst gave; an error names the row."""
+    try:
+        label = " ".join(checked_text(text, f"id in row {row}", needed=True, longest=_LONGEST_LABEL).split())
+    except InputError as problem:
+        problem.field, problem.row = "people", row
+        raise
+    if _NUMBERED.fullmatch(label):
+        told = f"The id in row {row} must not look like those the server gives to people without one."
+        raise InputError(told, field="people", row=row)
+    return label
 
 
 def _refuse_repetition(identities: list[str]) -> None:
@@ -243,7 +295,9 @@ def _refuse_repetition(identities: list[str]) -> None:
     for row, identity in enumerate(identities):
         if identity in seen:
             raise InputError(
-                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}."
+                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}.",
+                field="people",
+                row=row,
             )
         seen[identity] = row
 

@@ -1,20 +1,38 @@
-"""What every end of a campaign has in common: receipts under one root, and the end of the key to people's values."""
+"""How a campaign ends: cancelled or closed, people paid, receipts under one root, the key to their values destroyed.
 
-from collections.abc import Mapping
+Every end makes one receipt for everybody who was invited (`hushbid.receipts.receipt`) and names their root in the log.
+Paying people is noted whenever it happens; nothing of the campaign waits for it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sqlalchemy import Connection
+
 from hushbid.errors import Conflict
 from hushbid.receipts.merkle import Tree
+from hushbid.receipts.receipt import Body, tree_of
 from hushbid.server.domain import rules
-from hushbid.server.domain.entities import Campaign
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.views import CampaignView
-from hushbid.server.service.context import Desk
-from hushbid.server.service.receipts import tree_over
-from hushbid.server.service.views_of import campaign_view
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.settings import checked_text
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.views import AccountView, CampaignView, PaymentRow, Principal
+from hushbid.server.service.use_case import Desk
+from hushbid.server.service.views_of import campaign_view, payment_row
 from hushbid.server.store import campaigns, events, jobs, ledger, participants
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
+
+_LONGEST_REASON = 500
+_PAYABLE = (
+    CampaignState.DELIVERING,
+    CampaignState.RELEASING,
+    CampaignState.RELEASED,
+    CampaignState.CLOSED,
+    CampaignState.NOTHING_BOUGHT,
+    CampaignState.UNDELIVERED,
+    CampaignState.CANCELLED,
+)
 
 
 def sealed(
@@ -47,19 +65,22 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
         finish_job(tx, job)
 
 
-def cancel(tx: Transaction, campaign_id: str, reason: str) -> CampaignView:
+def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> CampaignView:
     """End a campaign because an analyst wants so; too late once people have been told what is bought from them."""
+    rules.require_analyst(who)
+    sentence = checked_text(reason, "reason", needed=True, longest=_LONGEST_REASON)
     campaign = campaigns.get(tx.connection, campaign_id)
     states = (CampaignState.DRAFT, CampaignState.REPORTING, CampaignState.ALLOCATING)
     rules.require_state(campaign, *states, to="cancel it")
     if campaign.state is CampaignState.ALLOCATING and _is_busy(tx, campaign_id):
         raise Conflict("It is not possible to cancel it while the decision is being made.")
-    cancelled(tx, campaign, reason)
+    cancelled(tx, campaign, sentence)
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
-def close(tx: Transaction, campaign_id: str, *, accept_unpaid: bool) -> CampaignView:
+def close(tx: Transaction, who: Principal, campaign_id: str, *, accept_unpaid: bool = False) -> CampaignView:
     """Close a campaign whose estimate is out and whose people are paid, or by name accepted as unpaid."""
+    rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.RELEASED, to="close it")
     owed = [one.id for one in participants.everybody(tx.connection, campaign_id) if rules.due(campaign, one) > 0]
@@ -78,8 +99,8 @@ def finish_job(tx: Transaction, job_id: str) -> None:
 
 def destroy_key(desk: Desk, campaign_id: str) -> None:
     """Destroy the key to a campaign's values, then say so; done again after a crash."""
-    desk.context.vault.destroy(campaign_id)  # before it is said: after a crash it is done again
-    desk.context.crash("release.key-destroyed")
+    desk.installation.vault.destroy(campaign_id)  # before it is said: after a crash it is done again
+    desk.installation.crash("release.key-destroyed")
 
     def note(tx: Transaction) -> None:
         campaign = campaigns.get(tx.connection, campaign_id)
@@ -90,6 +111,73 @@ def destroy_key(desk: Desk, campaign_id: str) -> None:
                 events.append(tx, campaign_id, "key-destroyed", {})
 
     desk.write("key", note)
+
+
+def mark_paid(
+    tx: Transaction, who: Principal, campaign_id: str, labels: Iterable[str] | None = None
+) -> tuple[PaymentRow, ...]:
+    """Note that people were paid what is due to them, all or some; returns those who were, with what was due."""
+    rules.require_analyst(who)
+    campaign = campaigns.get(tx.connection, campaign_id)
+    rules.require_state(campaign, *_PAYABLE, to="pay anybody yet")
+    if labels is None:
+        people = participants.everybody(tx.connection, campaign_id)
+    else:
+        people = participants.with_labels(tx.connection, campaign_id, dict.fromkeys(labels))
+    owed = [(one, rules.due(campaign, one)) for one in people if rules.due(campaign, one) > 0]
+    at = tx.at
+    rows = [{"id": one.id, "paid": one.paid + amount, "paid_at": at} for one, amount in owed]  # what is due on top
+    participants.change_rows(tx.connection, rows)
+    if owed:
+        events.append(tx, campaign_id, "paid", {"participants": [one.id for one, _ in owed]})
+    return tuple(payment_row(campaign, one) for one, _ in owed)
+
+
+def payments(connection: Connection, who: Principal, campaign_id: str) -> tuple[PaymentRow, ...]:
+    """Everybody who is or was owed anything, in the order of invitation."""
+    rules.require_analyst(who)
+    campaign = campaigns.get(connection, campaign_id)
+    everybody = sorted(participants.everybody(connection, campaign_id), key=lambda one: one.number)
+    found = (payment_row(campaign, one) for one in everybody)
+    return tuple(row for row in found if row.payment or row.fee or row.paid)
+
+
+def account(connection: Connection, who: Principal, campaign_id: str) -> AccountView:
+    """What a campaign owes in all, paid or not."""
+    rules.require_staff(who)
+    campaign = campaigns.get(connection, campaign_id)
+    everybody = participants.everybody(connection, campaign_id)
+    return AccountView(
+        delivered=sum(one.state is ParticipantState.DELIVERED for one in everybody),
+        payments=sum(rules.payment_owed(one) for one in everybody),
+        fees=sum(rules.fee_owed(campaign, one) for one in everybody),
+        paid=sum(one.paid for one in everybody),
+    )
+
+
+def body_of(campaign: Campaign, participant: Participant) -> Body:
+    """What a participant's receipt says; the same bytes whenever it is asked for after the campaign is over."""
+    return Body(
+        campaign=campaign.id,
+        participant=participant.id,
+        state=participant.state.value,
+        report=participant.report,
+        promised=participant.promised,
+        delivered=participant.delivered_loss,
+        payment=rules.payment_owed(participant),
+        fee=rules.fee_owed(campaign, participant),
+        currency=campaign.settings.currency,
+        decimals=campaign.settings.decimals,
+        salt=participant.salt,  # keeps others from guessing her entry in the tree
+        renewed=participant.renewed,
+        own_links=participant.own_links,
+        own_links_used=participant.own_links_used,
+    )
+
+
+def tree_over(campaign: Campaign, everybody: Sequence[Participant]) -> Tree:
+    """The tree over everybody's receipt."""
+    return tree_of([body_of(campaign, participant) for participant in everybody])
 
 
 def _is_busy(tx: Transaction, campaign_id: str) -> bool:

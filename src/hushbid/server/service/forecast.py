@@ -19,7 +19,7 @@ from hushbid.mechanism.schedule import expected_menu, own_schedule
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import MenuView, Preview, Spending
-from hushbid.server.store.rows import plain_text
+from hushbid.server.store.schema import plain_text
 
 _LEAST, _MOST = 20, 200
 _SECONDS = 4.0

@@ -11,7 +11,6 @@ only a hash.
 import hashlib
 import secrets
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,7 +19,7 @@ from sqlalchemy import Connection
 
 from hushbid.errors import Conflict, InputError
 from hushbid.server.store import jobs
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
 
 T = TypeVar("T")
 _NONCE_BYTES = 12
@@ -36,7 +35,7 @@ class AlreadyDone(Exception):
 
 
 @dataclass(repr=False)
-class Request:
+class Repeatable:
     """A request with a key, on its way through a use case that writes once."""
 
     who: str
@@ -85,7 +84,3 @@ class Request:
 
     def _cipher(self) -> AESGCM:
         return AESGCM(hashlib.sha256(f"hushbid answer\n{self.who}\n{self.key}".encode()).digest())
-
-
-current: ContextVar[Request | None] = ContextVar("current", default=None)
-"""The request that the next operation of this thread carries out."""

@@ -20,8 +20,8 @@ from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import Device, DevicesView, OwnLink, ParticipationView
 from hushbid.server.service.views_of import participation_view
 from hushbid.server.store import campaigns, events, links, participants
-from hushbid.server.store.rows import hashed, new_token, sure_moment
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import hashed, new_token, sure_moment
 
 _SECRET = re.compile(rf"{SECRET_PREFIX}[A-Za-z0-9_-]{{{SECRET_LETTERS}}}", flags=re.ASCII)
 
@@ -83,6 +83,11 @@ def leave(tx: Transaction, secret: str) -> None:
     participant = participants.holder(tx.connection, secret).participant
     links.end_one(tx.connection, hashed(secret), tx.at, by="left")
     events.append(tx, participant.campaign_id, "device-left", {"participant": participant.id})
+
+
+def require_open(connection: Connection, secret: str) -> None:
+    """Refuse a secret that opens nothing, or nothing any more."""
+    participants.holder(connection, secret)
 
 
 def devices(connection: Connection, secret: str) -> DevicesView:

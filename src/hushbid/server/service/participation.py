@@ -1,21 +1,50 @@
-"""What a participant does before the decision: report, decline, withdraw."""
+"""What a participant does: report, decline, withdraw, deliver; and what she sees and can take with her.
 
+Of several reports the last one counts. Data come in after the decision, sealed before they are stored, and the first
+delivery counts. Whoever delivers again is answered without a look at the value, neither the stored one nor the one she
+sends: an answer that depended on them would tell, guess by guess, what is sealed. That an acknowledgement got lost is
+seen by the random nonce that a client draws for a delivery and sends with every attempt at it; of the nonce a hash is
+stored.
+"""
+
+import hashlib
+import hmac
 import math
-from dataclasses import replace
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from datetime import datetime
+from fractions import Fraction
 from typing import Any
 
-from hushbid.errors import Conflict, ReportError
+from sqlalchemy import Connection
+
+from hushbid.disclosure import PrivatizedValue
+from hushbid.disclosure.local import grid_bits
+from hushbid.disclosure.message import as_ratio
+from hushbid.documents import canonical, parsed
+from hushbid.errors import Conflict, DataError, InputError, ReportError
+from hushbid.receipts.keys import SigningKey
 from hushbid.receipts.log import report_commitment
-from hushbid.receipts.receipt import new_salt
+from hushbid.receipts.merkle import Tree
+from hushbid.receipts.receipt import Receipt, issue, new_salt
 from hushbid.server.domain import rules
+from hushbid.server.domain.access import Link
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import ParticipationView
-from hushbid.server.service.context import Context
-from hushbid.server.service.standing import mark_withdrawn
-from hushbid.server.service.views_of import participation_view
-from hushbid.server.store import campaigns, events, ledger, participants
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.domain.views import MenuView, ParticipationView, PersonalLedger
+from hushbid.server.installation import Installation, mark_withdrawn
+from hushbid.server.service.ending import body_of, tree_over
+from hushbid.server.service.use_case import Desk
+from hushbid.server.service.views_of import menu_view, own_view, participation_view
+from hushbid.server.store import campaigns, events, ledger, links, participants
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.participants import Holder
+from hushbid.server.store.schema import hashed, stamp
+
+_DOUBLE = struct.Struct("<d")
+_NONCE = re.compile(r"[0-9a-f]{32}", flags=re.ASCII)
 
 
 def report(tx: Transaction, secret: str, sensitivity: object) -> ParticipationView:
@@ -54,7 +83,7 @@ def decline(tx: Transaction, secret: str) -> ParticipationView:
     return participation_view(campaign, replace(participant, state=ParticipantState.DECLINED))
 
 
-def withdraw(tx: Transaction, context: Context, secret: str) -> ParticipationView:
+def withdraw(tx: Transaction, secret: str) -> ParticipationView:
     """Erase what somebody gave: before the decision her report, after it her data; saying so again changes nothing.
 
     A mark outside the database makes sure that going back to a backup does not bring back what she took back.
@@ -63,7 +92,7 @@ def withdraw(tx: Transaction, context: Context, secret: str) -> ParticipationVie
     if participant.state is ParticipantState.WITHDRAWN:
         return participation_view(campaign, participant)
     rules.require_may_withdraw(campaign, participant)
-    mark_withdrawn(context.home, participant.id)
+    mark_withdrawn(tx.installation.home, participant.id)
     return participation_view(campaign, withdrawn(tx, campaign, participant))
 
 
@@ -108,3 +137,222 @@ def _checked(campaign: Campaign, participant: Participant, sensitivity: object) 
     if not lowest <= value < math.inf:
         raise ReportError(f"sensitivity must be a finite number from {lowest:g} up.", field="sensitivity")
     return value
+
+
+def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> ParticipationView:
+    """Store a value (central) or a message (local); again with the same nonce changes nothing, another is refused."""
+    name = _checked_nonce(nonce)
+    campaign, participant = acting(tx, secret)
+    # again: the nonce alone tells a repetition from a second delivery
+    if participant.state is ParticipantState.DELIVERED:
+        if not hmac.compare_digest(participant.delivery_nonce or "", name):
+            raise Conflict("Something was delivered before, and the first delivery stands.")
+        return participation_view(campaign, participant)
+    rules.require_deliveries_taken(campaign, tx.now)
+    rules.require_may_deliver(participant)
+    # sealed before it is stored; the log gets a hash of the ciphertext
+    delivery = tx.installation.vault.seal(campaign.id, participant.id, _encoded(campaign, participant, given))
+    changed = replace(
+        participant, state=ParticipantState.DELIVERED, delivery=delivery, delivery_nonce=name, delivered_at=tx.now
+    )
+    participants.delivered(tx, changed, secret)
+    if campaign.settings.setting == "local" and participant.person_id is not None:
+        assert participant.promised is not None
+        ledger.settle(  # what was sent has been given up, whether it will be used or not
+            tx.writing,
+            campaign.id,
+            participant.person_id,
+            kind="delivered",
+            amount=participant.promised,
+            at=tx.at,
+        )
+    body = {"participant": participant.id, "sealed": hashlib.sha256(delivery).hexdigest()}
+    events.append(tx, campaign.id, "delivered", body)
+    return participation_view(campaign, changed)
+
+
+def opened(installation: Installation, campaign: Campaign, participant: Participant) -> float | dict[str, Any]:
+    """What a participant delivered, for the release only."""
+    assert participant.delivery is not None
+    content = installation.vault.open(campaign.id, participant.id, participant.delivery)
+    if campaign.settings.setting == "central":
+        return float(_DOUBLE.unpack(content)[0])
+    return parsed(content)
+
+
+def _checked_nonce(nonce: object) -> str:
+    """What is stored of a nonce."""
+    if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
+        raise InputError(
+            "nonce must be 32 hexadecimal digits 0-9 and a-f, drawn at random for this delivery.", field="nonce"
+        )
+    return hashed(nonce)
+
+
+def _encoded(campaign: Campaign, participant: Participant, given: object) -> bytes:
+    """What is sealed; a central value always has the same length."""
+    if campaign.settings.setting == "central":
+        return _DOUBLE.pack(_checked_value(campaign, given))
+    return canonical(_checked_message(participant, given).to_dict())
+
+
+def _checked_value(campaign: Campaign, given: object) -> float:
+    low, high = campaign.settings.bounds
+    problem = f"value must be a number from {low:g} to {high:g}."
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise DataError(problem, field="value")
+    try:
+        value = float(given) + 0.0
+    except OverflowError:
+        value = math.inf
+    if not low <= value <= high:
+        raise DataError(problem, field="value")
+    return value
+
+
+def _checked_message(participant: Participant, given: object) -> PrivatizedValue:
+    assert participant.promised is not None
+    if not isinstance(given, (Mapping, PrivatizedValue)):
+        raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
+    try:
+        message = PrivatizedValue.from_dict(given.to_dict() if isinstance(given, PrivatizedValue) else given)
+    except InputError as problem:
+        raise DataError(f"message cannot be read: {problem}", field="message") from None
+    if message.epsilon != as_ratio(participant.promised):
+        raise DataError("message must be made with exactly the privacy loss that was promised.", field="message")
+    if message.grid_bits != grid_bits(participant.promised):
+        raise DataError(f"message must be on the grid of {grid_bits(participant.promised)} bits.", field="message")
+    return message
+
+
+def read_own(connection: Connection, secret: str) -> ParticipationView:
+    """What a participant sees."""
+    holder = participants.holder(connection, secret)
+    return own_view(connection, campaigns.get(connection, holder.participant.campaign_id), holder)
+
+
+def read_menu(connection: Connection, secret: str) -> MenuView:
+    """What a participant can expect as a function of her report."""
+    participant = participants.by_secret(connection, secret)
+    return menu_view(campaigns.get(connection, participant.campaign_id), participant.group_name)
+
+
+def receipt(connection: Connection, secret: str, *, tree_of: "TreeOf", key: SigningKey) -> Receipt:
+    """A participant's signed receipt, once the campaign is over."""
+    participant = participants.by_secret(connection, secret)
+    campaign = campaigns.get(connection, participant.campaign_id)
+    if campaign.root is None or campaign.root_event is None:
+        raise Conflict("There is no receipt yet: the campaign is not over.")
+    tree, places = tree_of(connection, campaign)
+    head = events.head_at(connection, campaign.id, campaign.root_event)
+    return issue(body_of(campaign, participant), tree=tree, index=places[participant.id], event=head, key=key)
+
+
+def personal_ledger(desk: Desk, secret: str) -> PersonalLedger:
+    """What the person behind a secret has given up over all campaigns, as far as the server can tell who she is."""
+    with desk.read() as connection:
+        return _ledger(connection, desk.installation, participants.by_secret(connection, secret))
+
+
+def _ledger(connection: Connection, installation: Installation, participant: Participant) -> PersonalLedger:
+    rows = [] if participant.person_id is None else ledger.of_person(connection, participant.person_id)
+    # exactly, and rounded up to be shown
+    lost = sum((Fraction(row.amount) for row in rows if row.kind == "delivered"), Fraction(0))
+    held = sum((Fraction(row.amount) for row in rows if row.kind != "delivered"), Fraction(0))
+    return PersonalLedger(
+        rows=tuple(rows),
+        given_up=_rounded_up(lost),
+        reserved=_rounded_up(held),
+        total=_rounded_up(lost + held),
+        cap=installation.privacy_cap,
+    )
+
+
+def export(desk: Desk, secret: str) -> dict[str, Any]:
+    """Everything that is stored about the person behind a secret in this campaign, and what the ledger says of her.
+
+    Her value is not in it: it is sealed, and is opened for nothing but the release.
+    """
+    with desk.read() as connection:
+        return _everything(connection, desk.installation, participants.holder(connection, secret))
+
+
+def _everything(connection: Connection, installation: Installation, holder: Holder) -> dict[str, Any]:
+    participant = holder.participant
+    campaign = campaigns.get(connection, participant.campaign_id)
+    gave_up = _ledger(connection, installation, participant)
+    return {
+        "format": "hushbid-personal-data",
+        "version": 1,
+        "campaign": {"id": campaign.id, "title": campaign.settings.title, "state": campaign.state.value},
+        "participant": _stored(campaign, participant),
+        "view": _plain(asdict(own_view(connection, campaign, holder))),
+        "links": [_shown(link) for link in links.of_participant(connection, participant.id)],
+        "events": [event.to_dict() for event in events.about(connection, participant.id)],
+        "ledger": {
+            "person": participant.person_id,
+            "rows": [_plain(asdict(row)) for row in gave_up.rows],
+            "given_up": gave_up.given_up,
+            "reserved": gave_up.reserved,
+            "total": gave_up.total,
+            "cap": gave_up.cap,
+        },
+    }
+
+
+class TreeOf:
+    """The receipts' trees, the last few kept in memory: they never change once a campaign is over."""
+
+    def __init__(self, most: int = 8) -> None:
+        self._most = most
+        self._known: dict[str, tuple[Tree, dict[str, int]]] = {}
+
+    def __call__(self, connection: Connection, campaign: Campaign) -> tuple[Tree, dict[str, int]]:
+        """The tree of a campaign that is over, and everybody's place in it."""
+        if campaign.id not in self._known:
+            everybody = participants.everybody(connection, campaign.id)
+            places = {one.id: place for place, one in enumerate(everybody)}
+            # the oldest go first
+            while len(self._known) >= self._most:
+                self._known.pop(next(iter(self._known)), None)
+            self._known[campaign.id] = tree_over(campaign, everybody), places
+        return self._known[campaign.id]
+
+
+def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
+    return {
+        "id": participant.id,
+        "label": participant.label,
+        "group": participant.group_name,
+        "number": participant.number,
+        "state": participant.state.value,
+        "report": participant.report,
+        "reported_at": None if participant.reported_at is None else stamp(participant.reported_at),
+        "delivered_at": None if participant.delivered_at is None else stamp(participant.delivered_at),
+        "value_is_stored_sealed": participant.delivery is not None,
+        "key_destroyed_at": None if campaign.key_destroyed_at is None else stamp(campaign.key_destroyed_at),
+        "paid": participant.paid,
+        "paid_at": None if participant.paid_at is None else stamp(participant.paid_at),
+        "salt": participant.salt.hex(),
+    }
+
+
+def _shown(link: Link) -> dict[str, Any]:
+    times = {name: getattr(link, name) for name in ("made_at", "used_at", "ended_at")}
+    plain = {name: None if time is None else stamp(time) for name, time in times.items()}
+    return {"made_by": link.made_by, "reads_only": link.reads_only, **plain}
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_text(one) for one in value]
+    return stamp(value) if isinstance(value, datetime) else value
+
+
+def _rounded_up(total: Fraction) -> float:
+    value = float(total)
+    return value if Fraction(value) >= total else math.nextafter(value, math.inf)

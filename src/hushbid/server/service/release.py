@@ -3,13 +3,18 @@
 The estimate is drawn into the claims folder under the campaign's name, before anything of it is stored in the database;
 whoever draws again for the same campaign, after a crash or on a restored database, gets that one. The database can hold
 one release per campaign, and only a campaign that is ``releasing`` becomes ``released``, once.
+
+Staff see who dropped out, so they see the interval for what was delivered. Everybody else sees one that holds as well,
+but is too coarse to tell who dropped out (`hushbid.disclosure.error.published_half_width`).
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from hushbid.disclosure import Release, ReleasePlan, release_plan
 from hushbid.disclosure.claims import stored
+from hushbid.disclosure.error import FEWEST_PEOPLE, published_half_width
 from hushbid.errors import Conflict, NothingDelivered
 from hushbid.mechanism import Outcome
 from hushbid.receipts.merkle import Tree
@@ -17,24 +22,33 @@ from hushbid.record import Record
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import JobView
+from hushbid.server.domain.views import JobView, Principal
+from hushbid.server.installation import mark_standing, release_name, require_standing
 from hushbid.server.service import ending
-from hushbid.server.service.context import Desk
 from hushbid.server.service.decision import new_job, refuse_running
-from hushbid.server.service.delivering import opened
-from hushbid.server.service.margins import shown_release
-from hushbid.server.service.receipts import tree_over
-from hushbid.server.service.standing import mark_standing, release_name, require_standing
+from hushbid.server.service.ending import tree_over
+from hushbid.server.service.participation import opened
+from hushbid.server.service.use_case import Desk
 from hushbid.server.store import campaigns, events, jobs, ledger, participants
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
 
+LEVEL = 0.95
 _AT_ONCE = 1000
 _STEPS = ("reading data", "drawing the estimate", "storing what everybody lost", "making receipts")
 _NOBODY = "Everybody from whom data were bought dropped out, so there is no estimate."
 
 
+def release(tx: Transaction, who: Principal, campaign_id: str, *, accept_nobody: bool = False) -> JobView:
+    """Stop deliveries and release the estimate, in the background, once; begins again if the last attempt failed.
+
+    If nobody has delivered and could still do so, ``accept_nobody`` must say that there shall be no estimate.
+    """
+    rules.require_analyst(who)
+    return start(tx, campaign_id, accept_nobody=accept_nobody)
+
+
 def start(tx: Transaction, campaign_id: str, *, accept_nobody: bool) -> JobView:
-    """Stop deliveries and begin the release; begins again if the last attempt failed."""
+    """Stop deliveries, because an analyst wants so or their deadline has passed, and begin the release."""
     campaign = campaigns.get(tx.connection, campaign_id)
     if campaign.state is CampaignState.RELEASING:
         refuse_running(tx, campaign_id)
@@ -66,7 +80,7 @@ def run(desk: Desk, job: JobView) -> None:
     # in the record's order, which the promises are in
     people = [found[name] for name in record.ids]
     release = _drawn(desk, job, campaign, record, people)
-    desk.context.crash("release.drawn")
+    desk.installation.crash("release.drawn")
     _store(desk, job, record, people, release)
     _progress(desk, job, 3)
     over = CampaignState.UNDELIVERED if release is None else CampaignState.RELEASED
@@ -87,23 +101,23 @@ def run(desk: Desk, job: JobView) -> None:
 
 def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people: list[Participant]) -> Release | None:
     """The estimate that stands for this campaign, drawn now if there was none; None if nobody delivered."""
-    context, name = desk.context, release_name(campaign.id)
-    require_standing(context.home, name)
+    installation, name = desk.installation, release_name(campaign.id)
+    require_standing(installation.home, name)
     # drawn before: that one, without opening anybody's value
-    before = stored(context.home.claims, name)
+    before = stored(installation.home.claims, name)
     if before is not None:
-        mark_standing(context.home, name)
+        mark_standing(installation.home, name)
         return Release.from_dict(before)
     plan = _plan(campaign, record.outcome)
     # the only place where values are opened
-    data = [opened(context, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people]
-    context.crash("release.read")
+    data = [opened(installation, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people]
+    installation.crash("release.read")
     _progress(desk, job, 1)
     try:
-        release = release_plan(plan, data, claims=context.home.claims)
+        release = release_plan(plan, data, claims=installation.home.claims)
     except NothingDelivered:
         return None
-    mark_standing(context.home, name)
+    mark_standing(installation.home, name)
     return release
 
 
@@ -200,3 +214,26 @@ def _write_ledger(tx: Transaction, campaign: Campaign, people: list[Participant]
         if one.person_id is not None and one.delivered_loss
     ]
     ledger.put(tx.connection, lost)
+
+
+def shown_release(release: Release) -> dict[str, Any]:
+    """What is stored to be shown: for everybody, and under ``staff`` what only staff may see.
+
+    ``half_width`` is for everybody and ``delivered_half_width`` for staff, each with the level at which it holds; its
+    value is None where the interval would be as wide as the range or wider. Where fewer than `FEWEST_PEOPLE` were
+    bought from, none is for everybody: it would tell what one of them reported.
+    """
+    low, high = release.bounds
+    public = published_half_width(planned=release.planned_error, delivered=release.error, width=high - low, level=LEVEL)
+    # of few, the width would tell a report
+    if release.bought_from < FEWEST_PEOPLE:
+        public = math.inf
+    return {
+        **release.public(),
+        "half_width": _margin(public),
+        "staff": {"delivered_half_width": _margin(release.error.half_width(LEVEL))},
+    }
+
+
+def _margin(half_width: float) -> dict[str, float | None]:
+    return {"level": LEVEL, "value": half_width if math.isfinite(half_width) else None}

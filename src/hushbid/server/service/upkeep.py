@@ -1,4 +1,4 @@
-"""What happens before the server answers anybody: tying folder and database together, taking up what a crash left.
+"""What happens by itself: at the start, taking up what a crash left; then deadlines, the end of keys, forgetting.
 
 If the database was restored from a backup, the claims folder may know more than the database:
 
@@ -12,49 +12,35 @@ The other way round, a claim that is missing although something was decided or d
 not start.
 """
 
+from datetime import datetime, timedelta
 from functools import partial
 
-from sqlalchemy import Connection, insert, select
-
 from hushbid.disclosure.claims import stored
-from hushbid.errors import CampaignError
 from hushbid.server.domain.entities import Campaign
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import JobView
-from hushbid.server.installation import Home
-from hushbid.server.service import decision, ending, release
-from hushbid.server.service.context import Desk
-from hushbid.server.service.margins import shown_release
-from hushbid.server.service.participation import withdrawn
-from hushbid.server.service.standing import (
+from hushbid.server.installation import (
     all_withdrawn,
     decided,
     decision_name,
     release_stands,
     require_all_standing,
 )
-from hushbid.server.store import campaigns, jobs, ledger, participants
-from hushbid.server.store.schema import installation
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.service import decision, ending, release
+from hushbid.server.service.participation import withdrawn
+from hushbid.server.service.release import shown_release
+from hushbid.server.service.use_case import Desk
+from hushbid.server.store import accounts, campaigns, jobs, ledger, participants
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import stamp
 
+FORGETTING = timedelta(hours=1)
+"""How often what is no longer needed is forgotten."""
+
+_REMEMBERED = timedelta(days=1)
 _GAVE = (ParticipantState.REPORTED, ParticipantState.PROMISED, ParticipantState.DELIVERED)
 _UNDECIDED = (CampaignState.DRAFT, CampaignState.REPORTING)
 _GONE = "The database was restored from a backup made before the campaign ended, and the key to its data is destroyed."
-
-
-def bind_installation(connection: Connection, home: Home) -> None:
-    """Make a new database this folder's, and refuse one that belongs to another folder.
-
-    The folder holds the claims: a database that came without its own could be made to release twice.
-    """
-    known = connection.execute(select(installation.c.value).where(installation.c.name == "home")).scalar()
-    if known is None:
-        connection.execute(insert(installation).values(name="home", value=home.name()))
-    elif known != home.name():
-        raise CampaignError(
-            "The database belongs to the folder of another installation, whose keys and claims it needs: start the"
-            " server with that folder."
-        )
 
 
 def take_up(desk: Desk) -> list[JobView]:
@@ -62,9 +48,9 @@ def take_up(desk: Desk) -> list[JobView]:
     with desk.read() as connection:
         known = {campaign.id: campaign for campaign in campaigns.in_states(connection, *CampaignState)}
         entered = ledger.campaigns_known(connection)
-    require_all_standing(desk.context.home, known.values())
+    require_all_standing(desk.installation.home, known.values())
     # decisions outside that the database does not know
-    for campaign_id in decided(desk.context.home):
+    for campaign_id in decided(desk.installation.home):
         campaign = known.get(campaign_id)
         if campaign is None and campaign_id not in entered:
             desk.write("restore", partial(_remember, desk=desk, campaign_id=campaign_id))
@@ -87,7 +73,7 @@ def take_up_withdrawals(desk: Desk, campaign: Campaign) -> None:
     """Let withdrawals take effect that the database has forgotten."""
     if campaign.state not in (CampaignState.REPORTING, CampaignState.DELIVERING):
         return
-    marked = all_withdrawn(desk.context.home)
+    marked = all_withdrawn(desk.installation.home)
     if not marked:
         return
     with desk.read() as connection:
@@ -101,9 +87,9 @@ def take_up_delivering(desk: Desk, campaign: Campaign) -> JobView | None:
     """If the campaign's estimate was drawn before, show that one; if its key was destroyed before, it is over."""
     if campaign.state is not CampaignState.DELIVERING:
         return None
-    if release_stands(desk.context.home, campaign.id):
+    if release_stands(desk.installation.home, campaign.id):
         return desk.write("restore", partial(_release_again, campaign=campaign))
-    if desk.context.vault.was_destroyed(campaign.id):
+    if desk.installation.vault.was_destroyed(campaign.id):
         desk.write("restore", partial(ending.cancelled, campaign=campaign, reason=_GONE))
     return None
 
@@ -123,7 +109,7 @@ def _cancel_undecided(tx: Transaction, desk: Desk, campaign: Campaign) -> None:
 
 def _remember(tx: Transaction, desk: Desk, campaign_id: str) -> None:
     """Write the promises of a forgotten decision into the ledger."""
-    decision = stored(desk.context.home.claims, decision_name(campaign_id))
+    decision = stored(desk.installation.home.claims, decision_name(campaign_id))
     if decision is None or not decision["people"]:
         return
     # by identity: the person may have been forgotten too
@@ -146,3 +132,44 @@ def _release_again(tx: Transaction, campaign: Campaign) -> JobView:
     delivered = participants.count(tx.connection, campaign.id, ParticipantState.DELIVERED)
     release.claim(tx, campaign, delivered)
     return decision.new_job(tx, campaign.id, "release", "taking up again")
+
+
+def overdue(desk: Desk, now: datetime) -> tuple[list[str], list[str]]:
+    """Campaigns that move on by themselves and whose deadline has passed: for reports, and for data."""
+    with desk.read() as connection:
+        found = campaigns.in_states(connection, CampaignState.REPORTING, CampaignState.DELIVERING)
+    automatic = [one for one in found if one.settings.automatic]
+    reports = [one.id for one in automatic if one.state is CampaignState.REPORTING and _passed(one, now, "report_by")]
+    data = [one.id for one in automatic if one.state is CampaignState.DELIVERING and _passed(one, now, "deliver_by")]
+    return reports, data
+
+
+def destroy_keys(desk: Desk, now: datetime) -> None:
+    """Destroy the keys of campaigns that are over and whose retention has ended; also what a crash left undone."""
+    with desk.read() as connection:
+        over = campaigns.over_with_key(connection)
+    for campaign in over:
+        if _is_due(campaign, now):
+            ending.destroy_key(desk, campaign.id)
+
+
+def forget(desk: Desk) -> None:
+    """Forget sessions that have ended and answers that nobody will ask for again."""
+
+    def operation(tx: Transaction) -> None:
+        accounts.end_old_sessions(tx.connection, tx.at)
+        jobs.forget_old(tx.connection, stamp(tx.now - _REMEMBERED))
+
+    desk.write("forget", operation)
+
+
+def _passed(campaign: Campaign, now: datetime, name: str) -> bool:
+    deadline: datetime | None = getattr(campaign.settings, name)
+    return deadline is not None and now >= deadline
+
+
+def _is_due(campaign: Campaign, now: datetime) -> bool:
+    # without a release there is nothing to keep values for
+    if campaign.released_at is None or campaign.settings.retention_days == 0:
+        return True
+    return now >= campaign.released_at + timedelta(days=campaign.settings.retention_days)

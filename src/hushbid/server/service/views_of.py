@@ -1,4 +1,4 @@
-"""From what is stored to what is shown."""
+"""What analysts, auditors and the public get to see; and, below, everybody's views of what is stored."""
 
 import math
 from collections.abc import Sequence
@@ -7,22 +7,108 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from hushbid.errors import NotFound
+from hushbid.errors import InputError, NotFound
+from hushbid.receipts.log import Event
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import (
     CampaignView,
+    JobView,
+    LedgerRow,
     MenuView,
+    Page,
     ParticipantView,
     ParticipationView,
     PaymentRow,
+    Principal,
     PublicView,
     Spending,
 )
-from hushbid.server.store import campaigns, events, participants
+from hushbid.server.store import campaigns, events, jobs, ledger, participants
 from hushbid.server.store.participants import Holder
-from hushbid.server.store.rows import plain_text, plain_values, sure_moment
+from hushbid.server.store.schema import plain_text, plain_values, stamp, sure_moment
+
+MOST_ON_A_PAGE = 1000
+
+
+def list_campaigns(
+    connection: Connection, who: Principal, *, cursor: str | None = None, limit: int = 100
+) -> Page[CampaignView]:
+    """All campaigns, newest first."""
+    rules.require_staff(who)
+    before = None if cursor is None else _two(cursor)
+    found = campaigns.newest(connection, before=before, limit=_checked_limit(limit) + 1)
+    views = tuple(campaign_view(connection, one) for one in found[:limit])
+    last = found[limit - 1] if len(found) > limit else None
+    return Page(items=views, cursor=None if last is None else f"{stamp(last.created_at)},{last.id}")
+
+
+def read_campaign(connection: Connection, who: Principal, campaign_id: str) -> CampaignView:
+    """One campaign."""
+    rules.require_staff(who)
+    return campaign_view(connection, campaigns.get(connection, campaign_id))
+
+
+def list_participants(
+    connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
+) -> Page[ParticipantView]:
+    """A campaign's people in the order of invitation; auditors do not see labels."""
+    rules.require_staff(who)
+    after = _number(cursor)
+    campaign = campaigns.get(connection, campaign_id)
+    found = participants.listed(connection, campaign_id, after=after, limit=_checked_limit(limit) + 1)
+    views = tuple(participant_view(campaign, one, labelled=who.role == "analyst") for one in found[:limit])
+    return Page(items=views, cursor=str(found[limit - 1].number) if len(found) > limit else None)
+
+
+def list_jobs(connection: Connection, who: Principal, campaign_id: str) -> tuple[JobView, ...]:
+    """A campaign's work in the background, newest first."""
+    rules.require_staff(who)
+    campaigns.get(connection, campaign_id)
+    return tuple(jobs.of_campaign(connection, campaign_id))
+
+
+def read_job(connection: Connection, who: Principal, job_id: str) -> JobView:
+    """One piece of work in the background."""
+    rules.require_staff(who)
+    return jobs.get(connection, job_id)
+
+
+def list_events(
+    connection: Connection, who: Principal, campaign_id: str, *, after: int = 0, limit: int = 1000
+) -> tuple[Event, ...]:
+    """A campaign's log, after an event's number."""
+    rules.require_staff(who)
+    campaigns.get(connection, campaign_id)
+    return tuple(events.listed(connection, campaign_id, after=after, limit=_checked_limit(limit)))
+
+
+def read_record(connection: Connection, who: Principal, campaign_id: str) -> bytes:
+    """A campaign's record as a file: every report, promise and payment by pseudonym, and the release."""
+    rules.require_staff(who)
+    if not campaigns.get(connection, campaign_id).state.is_decided:
+        raise NotFound("This campaign has no record: no decision was made.")
+    return campaigns.record_bytes(connection, campaign_id)
+
+
+def list_ledger(
+    connection: Connection, who: Principal, *, cursor: str | None = None, limit: int = 100
+) -> Page[LedgerRow]:
+    """What everybody has given up, by pseudonym."""
+    rules.require_staff(who)
+    after = None if cursor is None else _two(cursor)
+    found = ledger.listed(connection, after=after, limit=_checked_limit(limit) + 1)
+    last = found[limit - 1] if len(found) > limit else None
+    return Page(items=tuple(found[:limit]), cursor=None if last is None else f"{last.person},{last.campaign}")
+
+
+def read_public(connection: Connection, campaign_id: str) -> PublicView:
+    """What anybody may see of a campaign."""
+    return public_view(connection, campaigns.get(connection, campaign_id))
+
+
+# -- views -------------------------------------------------------------------------------------------------------------
 
 
 def campaign_view(connection: Connection, campaign: Campaign) -> CampaignView:
@@ -178,3 +264,24 @@ def menus_text(menus: dict[str, MenuView]) -> str:
 def spending_text(spending: Spending) -> str:
     """What a campaign may cost, as it is stored."""
     return plain_text(asdict(spending))
+
+
+def _checked_limit(limit: int) -> int:
+    if type(limit) is not int or not 1 <= limit <= MOST_ON_A_PAGE:
+        raise InputError(f"limit must be a whole number from 1 to {MOST_ON_A_PAGE}, got {limit!r}.", field="limit")
+    return limit
+
+
+def _number(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
+        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
+    return int(cursor)
+
+
+def _two(cursor: str) -> tuple[str, str]:
+    first, comma, second = cursor.partition(",")
+    if not comma or not cursor.isascii() or not cursor.isprintable() or len(cursor) > 200:
+        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
+    return first, second

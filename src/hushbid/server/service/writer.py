@@ -19,10 +19,9 @@ from sqlalchemy import RootTransaction
 from sqlalchemy.exc import SQLAlchemyError
 
 from hushbid.errors import HushbidError, ServerFailed
-from hushbid.server.failpoints import Crash, no_crash
+from hushbid.server.installation import Installation
 from hushbid.server.store import participants
-from hushbid.server.store.database import Database
-from hushbid.server.store.transaction import Clock, Memory, Transaction
+from hushbid.server.store.database import Clock, Database, Memory, Transaction
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 256
@@ -48,10 +47,10 @@ class _RunAgain(Exception):
 class Writer:
     """Runs operations one after the other, durably."""
 
-    def __init__(self, database: Database, *, clock: Clock, crash: Crash = no_crash) -> None:
+    def __init__(self, database: Database, installation: Installation, *, clock: Clock) -> None:
         self._database = database
+        self._installation = installation
         self._clock = clock
-        self._crash = crash
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
@@ -168,7 +167,7 @@ class Writer:
     def _one(self, one: _Waiting, memory: Memory) -> None:
         """Run one operation: its result or its refusal."""
         connection = self._database.writer
-        tx = Transaction(connection, self._clock(), memory)
+        tx = Transaction(connection, self._clock(), self._installation, memory)
         if one.checks_first:  # refused before it wrote anything: nothing to undo
             try:
                 one.result = one.operation(tx)
@@ -192,7 +191,7 @@ class Writer:
     def _pass(self, group: list[_Waiting], when: str) -> None:
         for one in group:
             if one.refused is None:
-                self._crash(f"{one.name}.{when}")
+                self._installation.crash(f"{one.name}.{when}")
 
     def _tell(self, group: list[_Waiting], told: Exception, cause: BaseException | None) -> None:
         told.__cause__ = cause

@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from hushbid.server.store.rows import hashed
-from hushbid.server.store.schema import api_tokens, login_failures, sessions, users
+from hushbid.server.store.schema import api_tokens, hashed, login_failures, sessions, users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -11,9 +11,17 @@ from hushbid.errors import Conflict, NotFound
 from hushbid.record import Record
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState
-from hushbid.server.store.rows import moment, plain_text, plain_values, settings_of, sure_moment
-from hushbid.server.store.schema import campaigns, records, releases
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import (
+    campaigns,
+    moment,
+    plain_text,
+    plain_values,
+    records,
+    releases,
+    settings_of,
+    sure_moment,
+)
 
 _LEVEL = 4
 _BY_ID = select(campaigns).where(campaigns.c.id == bindparam("id"))

@@ -2,21 +2,33 @@
 
 The connection that writes also holds the lock: for SQLite a locked file beside the database, for PostgreSQL a session's
 advisory lock, which goes when the session goes. Reads use connections of their own and never wait for the writer.
+
+Operations of one transaction share a `Memory`: what they have read and know to be still true, and changes that are
+written together. The writer writes them out after an operation that runs in a savepoint, before it, and before the
+commit; so the frequent operations, of which many run in a row, cost a few statements for all of them.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, Executable, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from hushbid.durable import lock, open_lock, require_locks
 from hushbid.errors import CampaignError, InputError
+from hushbid.receipts.log import Head
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.installation import Installation
+from hushbid.server.store.schema import stamp
 
+Clock = Callable[[], datetime]
 _ADVISORY_LOCK = 0x68757368626964  # "hushbid"
 _BUSY_SECONDS = 30
 _TAKEN = "Another server is running on this database: stop it first, or give this one a database of its own."
@@ -200,3 +212,62 @@ def _cause(problem: SQLAlchemyError) -> str:
     """What the driver says, on one line, without the statement or its parameters."""
     cause = getattr(problem, "orig", None) or problem
     return " ".join(str(cause).split()).rstrip(".")
+
+
+@dataclass
+class Memory:
+    """What the operations of one transaction have read and know to be still true, and what is still to be written."""
+
+    campaigns: dict[str, Campaign] = field(default_factory=dict)
+    participants: dict[str, Participant] = field(default_factory=dict)
+    """By their id."""
+
+    holders: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    """By the hash of a secret: whose it is, and whether it only reads."""
+
+    heads: dict[str, Head] = field(default_factory=dict)
+    """The end of each campaign's chain of events."""
+
+    _unwritten: dict[Executable, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def later(self, statement: Executable, row: dict[str, Any]) -> None:
+        """Run a statement for this row, after the rows it was given before, together with them."""
+        self._unwritten.setdefault(statement, []).append(row)
+
+    def write(self, connection: Connection) -> None:
+        """Write everything that is still to be written."""
+        # in the order in which statements came first
+        for statement, rows in self._unwritten.items():
+            connection.execute(statement, rows)
+        self._unwritten.clear()
+
+    def forget(self) -> None:
+        """Know nothing."""
+        self.campaigns.clear()
+        self.participants.clear()
+        self.holders.clear()
+        self.heads.clear()
+        self._unwritten.clear()
+
+
+@dataclass
+class Transaction:
+    """What an operation works with: the connection, one moment that is now for all of it, and the installation."""
+
+    connection: Connection
+    now: datetime
+    installation: Installation
+    memory: Memory = field(default_factory=Memory)
+    wrote: bool = False
+    """Whether an operation that checks first has begun to write."""
+
+    @cached_property
+    def at(self) -> str:
+        """Now, as it is stored."""
+        return stamp(self.now)
+
+    @property
+    def writing(self) -> Connection:
+        """The connection, for an operation that checks everything first and then writes."""
+        self.wrote = True
+        return self.connection

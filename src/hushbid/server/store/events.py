@@ -6,9 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
 from hushbid.receipts.log import Event, Head, next_event
-from hushbid.server.store.rows import plain_text, plain_values
-from hushbid.server.store.schema import events
-from hushbid.server.store.transaction import Transaction
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import events, plain_text, plain_values
 
 _LAST = (
     select(events.c.number, events.c.at, events.c.hash)

@@ -6,8 +6,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from hushbid.errors import NotFound
 from hushbid.server.domain.views import JobView
-from hushbid.server.store.rows import moment, sure_moment
-from hushbid.server.store.schema import idempotency, jobs
+from hushbid.server.store.schema import idempotency, jobs, moment, sure_moment
 
 
 def add(connection: Connection, **columns: Any) -> None:

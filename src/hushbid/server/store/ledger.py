@@ -7,8 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from hushbid.server.domain.views import LedgerRow
-from hushbid.server.store.rows import new_id, sure_moment
-from hushbid.server.store.schema import ledger, people
+from hushbid.server.store.schema import ledger, new_id, people, sure_moment
 
 _AT_ONCE = 500
 

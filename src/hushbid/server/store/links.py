@@ -5,8 +5,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, update
 
 from hushbid.server.domain.access import EndedBy, Link, NoEntry
-from hushbid.server.store.rows import hashed, moment, sure_moment
-from hushbid.server.store.schema import links, participants
+from hushbid.server.store.schema import hashed, links, moment, participants, sure_moment
 
 _C = links.c
 

@@ -1,13 +1,15 @@
-"""Bringing a database up to date; done when the server starts, in one transaction."""
+"""Bringing a database up to date, and tying it to its folder; done when the server starts, in one transaction."""
 
 from pathlib import Path
 
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert, select
 
 from hushbid.errors import CampaignError
+from hushbid.server.installation import Home
+from hushbid.server.store.schema import installation
 
 _FOLDER = Path(__file__).parent / "migrations"
 
@@ -36,3 +38,18 @@ def _config(connection: Connection) -> Config:
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
     return config
+
+
+def bind_installation(connection: Connection, home: Home) -> None:
+    """Make a new database this folder's, and refuse one that belongs to another folder.
+
+    The folder holds the claims: a database that came without its own could be made to release twice.
+    """
+    known = connection.execute(select(installation.c.value).where(installation.c.name == "home")).scalar()
+    if known is None:
+        connection.execute(insert(installation).values(name="home", value=home.name()))
+    elif known != home.name():
+        raise CampaignError(
+            "The database belongs to the folder of another installation, whose keys and claims it needs: start the"
+            " server with that folder."
+        )

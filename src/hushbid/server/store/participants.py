@@ -25,9 +25,8 @@ from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.rules import COUNTED
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.store import links as stored_links
-from hushbid.server.store.rows import hashed, moment
-from hushbid.server.store.schema import links, participants
-from hushbid.server.store.transaction import Memory, Transaction
+from hushbid.server.store.database import Memory, Transaction
+from hushbid.server.store.schema import hashed, links, moment, participants
 
 _C = participants.c
 ONLY_READS = (

@@ -118,8 +118,10 @@ def rent_of_rule(
     ``breaks`` are reports where the rule is known to jump. The half-width is at most ``tolerance`` times the rent, or
     what ``most_evaluations`` allow.
     """
-    if not report <= top < np.inf:
-        raise MarketError(f"the rule must stop buying by a finite report, got top={top} for a report at or above it.")
+    if not -np.inf < report <= top < np.inf:
+        raise MarketError(
+            f"top, where the rule must have stopped buying, must be finite and no less than the report, got top={top}."
+        )
     # both sides of every jump that is known
     inner = np.unique(np.clip(np.asarray([] if breaks is None else breaks, dtype=float), report, top))
     z = np.unique(np.concatenate([np.linspace(report, top, 65), inner, np.nextafter(inner, np.inf)]))
@@ -129,7 +131,7 @@ def rent_of_rule(
         gap = (e[:-1] - e[1:]) * np.diff(z)
         lower, upper = float((e[1:] * np.diff(z)).sum()), float((e[:-1] * np.diff(z)).sum())
         # halve whatever has more than its share of the allowed gap
-        wide = gap > max(tolerance * (lower + upper), 0.0) / gap.size
+        wide = gap > max(tolerance * (lower + upper), 0.0) / max(gap.size, 1)
         middle = 0.5 * (z[:-1] + z[1:])[wide]
         middle = middle[(middle > z[:-1][wide]) & (middle < z[1:][wide])]
         if upper - lower <= tolerance * (upper + lower) or middle.size == 0 or z.size + middle.size > most_evaluations:

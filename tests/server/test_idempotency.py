@@ -9,6 +9,7 @@ import pytest
 
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.server.service import Service
+from hushbid.server.service.idempotency import Repeatable
 from tests.server.crashing import process_of
 from tests.server.support import Installation, analyst, drafted, opened, secret_for, settings
 
@@ -21,16 +22,18 @@ def encode(found: Any) -> bytes:
     return json.dumps(shown).encode()
 
 
-def ask(service: Service, do: Callable[[], Any], *, who: str = "u1", asked: bytes = b"request") -> tuple[bytes, bool]:
-    return service.once(who, KEY, asked, do, encode)
+def ask(
+    service: Service, do: Callable[[Repeatable], Any], *, who: str = "u1", asked: bytes = b"request"
+) -> tuple[bytes, bool]:
+    return service.once(Repeatable(who=who, key=KEY, asked=asked, encode=encode), do)
 
 
 def test_a_request_is_carried_out_once_under_its_key(installation: Installation) -> None:
     with installation.start() as service:
         who = analyst(service)
 
-        def draft() -> Any:
-            return service.draft(who, settings())
+        def draft(repeat: Repeatable) -> Any:
+            return service.draft.once(repeat, who, settings())
 
         first = ask(service, draft)
         assert first[1] is False
@@ -45,27 +48,27 @@ def test_a_request_is_carried_out_once_under_its_key(installation: Installation)
 
 
 @pytest.mark.parametrize("wrong", ["short", "x" * 201, "\u0661" * 20])
-def test_a_key_that_others_could_guess_is_refused(service: Service, wrong: str) -> None:
+def test_a_key_that_others_could_guess_is_refused(wrong: str) -> None:
     with pytest.raises(InputError, match="Idempotency-Key"):
-        service.once("u1", wrong, b"request", lambda: None, encode)
+        Repeatable(who="u1", key=wrong, asked=b"request", encode=encode)
 
 
 def test_what_was_refused_is_not_stored(service: Service) -> None:
     play = drafted(service, 1)
     with pytest.raises(Conflict, match="At least 2 people"):
-        ask(service, lambda: service.open(play.who, play.id))
+        ask(service, lambda repeat: service.open.once(repeat, play.who, play.id))
     service.invite(play.who, play.id, count=1)
-    assert ask(service, lambda: service.open(play.who, play.id))[1] is False
+    assert ask(service, lambda repeat: service.open.once(repeat, play.who, play.id))[1] is False
 
 
 def test_a_request_that_is_refused_because_it_was_just_carried_out_gets_its_answer(service: Service) -> None:
     """One request arrives twice at once, and the second finds the campaign open before it finds the answer."""
     play = drafted(service, 2)
 
-    def twice() -> Any:
-        inner = ask(service, lambda: service.open(play.who, play.id))
+    def twice(repeat: Repeatable) -> Any:
+        inner = ask(service, lambda repeat: service.open.once(repeat, play.who, play.id))
         assert inner[1] is False
-        return service.open(play.who, play.id)
+        return service.open.once(repeat, play.who, play.id)
 
     content, repeated = ask(service, twice)
     assert (json.loads(content), repeated) == ([play.id], True)
@@ -78,20 +81,23 @@ def test_an_answer_that_cannot_be_made_undoes_the_change(service: Service) -> No
         raise ValueError("no answer")
 
     with pytest.raises(ValueError, match="no answer"):
-        service.once("u1", KEY, b"request", lambda: service.draft(who, settings()), broken)
+        service.once(
+            Repeatable(who="u1", key=KEY, asked=b"request", encode=broken),
+            lambda repeat: service.draft.once(repeat, who, settings()),
+        )
     assert service.campaigns(who).items == ()
 
 
 def test_a_lost_commit_that_was_made_after_all_is_found(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     play = drafted(service, 2)
-    run = service._writer.run
+    run = service.writer.run
 
     def lost(name: str, operation: Callable[..., Any]) -> Any:
         run(name, operation)
         raise ServerFailed("it is not known whether the change was made")
 
-    monkeypatch.setattr(service._writer, "run", lost)
-    content, repeated = ask(service, lambda: service.invite(play.who, play.id, count=3))
+    monkeypatch.setattr(service.writer, "run", lost)
+    content, repeated = ask(service, lambda repeat: service.invite.once(repeat, play.who, play.id, count=3))
     assert (len(json.loads(content)), repeated) == (3, True)
     assert service.campaign(play.who, play.id).people == {"invited": 5}
 
@@ -105,7 +111,7 @@ def _invite(installation: Installation, campaign: str, point: str) -> None:
             signal.raise_signal(signal.SIGKILL)
 
     with installation.start(crash=crash) as service:
-        ask(service, lambda: service.invite(analyst(service), campaign, count=3))
+        ask(service, lambda repeat: service.invite.once(repeat, analyst(service), campaign, count=3))
 
 
 @pytest.mark.parametrize(("point", "done"), [("invite.before-commit", False), ("invite.after-commit", True)])
@@ -117,12 +123,12 @@ def test_a_request_whose_server_was_killed_is_answered_when_it_comes_again(
     installation.patience = 5.0
     assert process_of(_invite, installation, play.id, point) == -signal.SIGKILL
     with installation.start() as service:
-        content, repeated = ask(service, lambda: service.invite(play.who, play.id, count=3))
+        content, repeated = ask(service, lambda repeat: service.invite.once(repeat, play.who, play.id, count=3))
         assert repeated is done
         assert service.campaign(play.who, play.id).people == {"invited": 5}
         for token in json.loads(content):
             assert service.enter(token, secret_for(token)).state == "invited"
-        assert ask(service, lambda: service.invite(play.who, play.id, count=3)) == (content, True)
+        assert ask(service, lambda repeat: service.invite.once(repeat, play.who, play.id, count=3)) == (content, True)
 
 
 def _decide(installation: Installation, campaign: str, point: str) -> None:
@@ -131,7 +137,7 @@ def _decide(installation: Installation, campaign: str, point: str) -> None:
             signal.raise_signal(signal.SIGKILL)
 
     with installation.start(crash=crash) as service:
-        ask(service, lambda: service.close_reporting(analyst(service), campaign))
+        ask(service, lambda repeat: service.close_reporting.once(repeat, analyst(service), campaign))
 
 
 def test_work_that_was_begun_by_a_request_goes_on_although_its_answer_was_lost(installation: Installation) -> None:
@@ -141,7 +147,7 @@ def test_work_that_was_begun_by_a_request_goes_on_although_its_answer_was_lost(i
     installation.patience = 5.0
     assert process_of(_decide, installation, play.id, "allocation.start.after-commit") == -signal.SIGKILL
     with installation.start() as service:
-        content, repeated = ask(service, lambda: service.close_reporting(play.who, play.id))
+        content, repeated = ask(service, lambda repeat: service.close_reporting.once(repeat, play.who, play.id))
         [job] = service.jobs(play.who, play.id)
         assert (json.loads(content), repeated) == ([job.id], True)
         assert service.wait(job, timeout=300).state == "done"

@@ -1,0 +1,202 @@
+"""What a use case is: a function that is told what it works with and what was asked, and a name on the service.
+
+A function that reads takes a connection, one that changes something takes a transaction; what takes several of them, or
+computes for seconds in between, takes the `Desk`. The service lists the functions under names, as `Read`, `Change`,
+`Steps` and their kin, and whoever calls ``service.draft(who, settings)`` passes what the function takes after that
+first argument. So nobody writes a signature twice, and mypy knows them all.
+
+A change may be asked for under a key (`hushbid.server.service.idempotency`): ``service.draft.once(request, who,
+settings)``; without a request that is an ordinary call.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+from hushbid.server.domain.views import JobView
+from hushbid.server.installation import Installation
+from hushbid.server.service.forecast import Effort
+from hushbid.server.service.idempotency import Repeatable
+from hushbid.server.service.writer import Writer
+from hushbid.server.store.database import Clock, Transaction
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Operation = Callable[[Transaction], T]
+
+
+class Write(Protocol):
+    """Runs an operation under a name and returns when it is durable."""
+
+    def __call__(self, name: str, operation: Operation[T]) -> T: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Desk:
+    """What a use case works with that takes more than one transaction, in the background or not."""
+
+    installation: Installation
+    clock: Clock
+    effort: Effort
+    """How long to simulate campaigns, before one opens."""
+
+    write: Write
+    read: Callable[[], AbstractContextManager[Connection]]
+
+
+class HasDesk(Protocol):
+    """Whatever use cases can be asked of."""
+
+    @property
+    def desk(self) -> Desk:
+        """What they work with."""
+
+
+class Serves(HasDesk, Protocol):
+    """A running server: it also takes submissions, and works in the background."""
+
+    @property
+    def writer(self) -> Writer:
+        """Takes what many send at once."""
+
+    def start(self, job: JobView) -> None:
+        """Begin to work in the background."""
+
+
+class Read(Generic[P, T]):
+    """A use case that reads, in one consistent state."""
+
+    def __init__(self, function: Callable[Concatenate[Connection, P], T]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, server: HasDesk, owner: type) -> Callable[P, T]:
+        def read(*args: P.args, **kwargs: P.kwargs) -> T:
+            with server.desk.read() as connection:
+                return self._function(connection, *args, **kwargs)
+
+        return read
+
+
+class Steps(Generic[P, T]):
+    """A use case that takes several steps."""
+
+    def __init__(self, function: Callable[Concatenate[Desk, P], T]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, server: HasDesk, owner: type) -> Callable[P, T]:
+        def take(*args: P.args, **kwargs: P.kwargs) -> T:
+            return self._function(server.desk, *args, **kwargs)
+
+        return take
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[P, T]):
+    """A change that can be asked for."""
+
+    name: str
+    """By which crash tests know it."""
+
+    prepare: Callable[P, Operation[T]]
+    """Does what comes before the transaction, and returns what is done in it."""
+
+    write: Write
+    then: Callable[[T], object] | None = None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.once(None, *args, **kwargs)
+
+    def once(self, request: Repeatable | None, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Make the change; under a request, with the answer to it stored in the same transaction."""
+        operation = self.prepare(*args, **kwargs)
+        result = self.write(self.name, operation if request is None else request.around(operation))
+        if self.then is not None:
+            self.then(result)
+        return result
+
+
+class Change(Generic[P, T]):
+    """A use case that changes something, in one transaction, under a name by which crash tests know it."""
+
+    def __init__(self, name: str, function: Callable[Concatenate[Transaction, P], T]) -> None:
+        self._name = name
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, server: HasDesk, owner: type) -> Asked[P, T]:
+        return Asked(self._name, self._operation, server.desk.write)
+
+    def _operation(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+        return lambda tx: self._function(tx, *args, **kwargs)
+
+
+class Background(Generic[P]):
+    """A change that begins work in the background."""
+
+    def __init__(self, name: str, function: Callable[Concatenate[Transaction, P], JobView]) -> None:
+        self._change = Change(name, function)
+        self.__doc__ = function.__doc__
+
+    def __get__(self, server: Serves, owner: type) -> Asked[P, JobView]:
+        return replace(self._change.__get__(server, owner), then=server.start)
+
+
+class Prepared(Generic[P, T]):
+    """A change that needs time before its transaction; the function returns what is done in it."""
+
+    def __init__(self, name: str, function: Callable[Concatenate[Desk, P], Operation[T]]) -> None:
+        self._name = name
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, server: HasDesk, owner: type) -> Asked[P, T]:
+        def prepare(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+            return self._function(server.desk, *args, **kwargs)
+
+        return Asked(self._name, prepare, server.desk.write)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted(Generic[P, T]):
+    """What many participants send at once."""
+
+    name: str
+    function: Callable[Concatenate[Transaction, str, P], T]
+    writer: Writer
+    holds_secret: bool
+
+    def __call__(self, token: str, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.soon(token, *args, **kwargs).result()
+
+    def soon(self, token: str, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Without waiting: the future's result is there once the change is durable."""
+        return self.writer.submit(
+            self.name,
+            lambda tx: self.function(tx, token, *args, **kwargs),
+            checks_first=True,
+            secret=token if self.holds_secret else None,
+        )
+
+
+class Submission(Generic[P, T]):
+    """A change that checks everything before it writes, so that many share one transaction without savepoints.
+
+    Its first argument is a participant's secret, by which the people of a whole group are read at once, or a link.
+    """
+
+    def __init__(
+        self, name: str, function: Callable[Concatenate[Transaction, str, P], T], *, holds_secret: bool = True
+    ) -> None:
+        self._name = name
+        self._function = function
+        self._holds_secret = holds_secret
+        self.__doc__ = function.__doc__
+
+    def __get__(self, server: Serves, owner: type) -> Submitted[P, T]:
+        return Submitted(self._name, self._function, server.writer, self._holds_secret)
