@@ -84,7 +84,19 @@ def require() -> Callable[[str], Path]:
     return find
 
 
-_STORES = tempfile.TemporaryDirectory(prefix="hushbid-claims-")
+def _clear_after_the_killed(room: Path) -> None:
+    """Remove the stores of test runs that were stopped before they could."""
+    for place in room.glob("hushbid-claims-*-*"):
+        try:
+            os.kill(int(place.name.split("-")[2]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(place, ignore_errors=True)
+        except (PermissionError, ValueError, OverflowError):
+            continue  # somebody else's
+
+
+_clear_after_the_killed(Path(tempfile.gettempdir()))
+_STORES = tempfile.TemporaryDirectory(prefix=f"hushbid-claims-{os.getpid()}-")
 _number = itertools.count()
 os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / "session")
 

@@ -133,7 +133,7 @@ def test_one_rule_says_what_is_a_number_what_is_missing_and_what_is_neither(
     read = partial(Table.numbers, error=DataError, may_be_missing=may_be_missing)
     with pytest.raises(DataError):  # a column of texts is none of numbers
         read(read_table(typed, needed=["price"]), "price")
-    with pytest.raises(InputError, match="must hold numbers, not string"):  # nor on any engine
+    with pytest.raises(InputError, match="must hold numbers, not texts"):  # nor on any engine
         floats_of(pa.array([cell, "1"]), "price")
     table = read_table(texts, needed=["price"])
     if cell in NUMBERS:

@@ -20,7 +20,7 @@ from hushbid.baselines import (
     UniformLoss,
     compare,
 )
-from hushbid.baselines.fixed_accuracy import expected_threshold
+from hushbid.baselines.ghosh_roth import expected_threshold
 from hushbid.baselines.posted_price import expected_sales
 from hushbid.baselines.rival import Pool
 from hushbid.errors import DivergentPayment, InputError, MarketError, ReportError

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import re
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable
@@ -751,6 +752,20 @@ def test_an_asynchronous_client_is_patient_too() -> None:
 
     asyncio.run(play())
     assert len(network.requests) == 3
+
+
+def test_certificates_are_read_once_and_only_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hushbid.client import transport
+
+    read: list[int] = []
+    monkeypatch.setattr(httpx, "create_ssl_context", lambda: read.append(1) or ssl.create_default_context())
+    transport._everybody_known.cache_clear()
+    for url in ("http://example.org", "HTTP://example.org", "http://127.0.0.1:8000"):
+        transport.Transport(url).close()
+    assert read == []
+    for url in ("https://example.org", "HTTPS://example.org", "https://elsewhere.example"):
+        transport.Transport(url).close()
+    assert read == [1]
 
 
 def test_the_client_can_be_imported_without_the_servers_packages() -> None:

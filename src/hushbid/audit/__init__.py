@@ -6,12 +6,12 @@ Every check reports what it found, how many samples it took and what it could ha
 - `incentives`: does anybody gain by a misreport, or lose by joining?
 - `privacy`: does the output betray more than was promised?
 - `accuracy`: are error and interval as stated?
-- `attacks`: what several people, or one under several names, could gain together, which nothing promises against.
+- `coalitions`: what several people, or one under several names, could gain together, which nothing promises against.
 - `suite`: which of the first three to run on a decided campaign, in sizes that fit it.
 """
 
 from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
-from hushbid.audit.attacks import Collusion, SeveralIdentities, collusion, several_identities
+from hushbid.audit.coalitions import Collusion, SeveralIdentities, collusion, several_identities
 from hushbid.audit.incentives import IncentiveReport, check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
 from hushbid.audit.suite import audits_of

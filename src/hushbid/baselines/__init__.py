@@ -4,7 +4,7 @@ Whole mechanisms, all of one form (:mod:`~hushbid.baselines.rival`) and priced b
 
 - :mod:`~hushbid.baselines.uniform_loss`: the same privacy loss for all, with truthful payments
 - :mod:`~hushbid.baselines.posted_price`: take it or leave it, at the best price for the prior
-- :mod:`~hushbid.baselines.fixed_accuracy`: the auction of Ghosh and Roth (2011)
+- :mod:`~hushbid.baselines.ghosh_roth`: the auction of Ghosh and Roth (2011)
 - :mod:`~hushbid.baselines.first_best`: sensitivities known, no rent
 - :mod:`~hushbid.baselines.no_privacy`: data taken as they are
 - :mod:`~hushbid.baselines.near_optimal`: the paper's near-optimal estimators on our losses
@@ -15,7 +15,7 @@ The paper's own algorithms are in `hushbid.paper`.
 
 from hushbid.baselines.comparison import RIVALS, Comparison, ComparisonRow, compare
 from hushbid.baselines.first_best import FirstBest
-from hushbid.baselines.fixed_accuracy import FixedAccuracy
+from hushbid.baselines.ghosh_roth import FixedAccuracy
 from hushbid.baselines.near_optimal import NearOptimal, Optimal
 from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.posted_price import PostedPrice

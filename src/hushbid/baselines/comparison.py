@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, as_floats
 from hushbid.baselines.first_best import FirstBest
-from hushbid.baselines.fixed_accuracy import FixedAccuracy
+from hushbid.baselines.ghosh_roth import FixedAccuracy
 from hushbid.baselines.near_optimal import NearOptimal, Optimal
 from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.posted_price import PostedPrice

@@ -1,7 +1,8 @@
 """The command line ``hushbid``: one file per command, loaded only when that command runs.
 
 To add a command, write ``hushbid/cli/NAME.py`` with a click command called ``command`` and list it in ``COMMANDS``.
-At the top of such a file stand light imports only: the shell loads every command to complete a name.
+At the top of such a file stand light imports only: the shell loads every command to complete a name. `common` holds
+what all commands share, `options` what several ask for, `serve_demo` the demonstration of ``serve``.
 
 Exit status: 0 if all went well; 1 if a verification or an audit failed; 2 if something was refused, in one sentence and
 without a traceback (``--debug`` shows it); 70 for a fault of the program; 130 and 143 if it was interrupted, 141 if

@@ -8,8 +8,10 @@ sentence.
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable
+from functools import cache
 from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -44,7 +46,9 @@ class Transport:
         self.headers = _bearer(token)
         self._attempts = _checked_attempts(attempts)
         self._sleep = sleep
-        self._client = _httpx().Client(base_url=self.url + PREFIX, timeout=timeout, transport=network)
+        self._client = _httpx().Client(
+            base_url=self.url + PREFIX, timeout=timeout, verify=_trust(self.url), transport=network
+        )
 
     def run(self, conversation: Conversation[T]) -> T:
         """Hold a conversation to its end."""
@@ -108,14 +112,13 @@ class AsyncTransport:
         self.url = _checked_url(url)
         self._attempts = _checked_attempts(attempts)
         self._sleep = sleep
-        trust = httpx.create_ssl_context()
         # A client for each connection: one client with many spends its time on looking for a free one.
         self._clients = [
             httpx.AsyncClient(
                 base_url=self.url + PREFIX,
                 timeout=timeout,
                 limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
-                verify=trust,
+                verify=_trust(self.url),
                 transport=network,
             )
             for _ in range(connections)
@@ -221,6 +224,22 @@ def _checked_attempts(attempts: int) -> int:
     if type(attempts) is not int or attempts < 1:
         raise InputError(f"attempts must be a positive integer, got {attempts!r}.", field="attempts")
     return attempts
+
+
+def _trust(url: str) -> ssl.SSLContext:
+    """Whose certificates to believe. To read those of the whole world takes a while, and http:// asks for none."""
+    return _everybody_known() if urlsplit(url).scheme == "https" else _nobody()
+
+
+@cache
+def _everybody_known() -> ssl.SSLContext:
+    known: ssl.SSLContext = _httpx().create_ssl_context()
+    return known
+
+
+@cache
+def _nobody() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _httpx() -> ModuleType:

@@ -1,4 +1,18 @@
-"""Populations in files, frames and clusters: read, priced and written, whatever their size."""
+"""Populations in files, frames and clusters: read, priced and written, whatever their size.
+
+In reading order:
+
+- `pricing`: `price`, from a table to everybody's privacy loss and payment
+- `opening`: from whatever holds a population to the engine that works on it
+- `adapter`: what an engine is, two verbs over batches; `arrow`, `polars`, `duckdb`, `spark`: the engines
+- `people`: from a batch of rows to reports and virtual costs, and what is wrong with them
+- `passes`, `histogram`: the kernels of the solving passes, and the sums in buckets that they add up to
+- `solve_central`, `solve_few`: the optimum from such sums, and from the few people who matter
+- `curves`: payments as curves in the report, with a verified error
+- `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
+- `releasing`, `asking`: exact sums of data for one estimate, and what is asked of whom
+- `ids`, `overlaps`: how many different ids there are, and how many of them took part in a pilot
+"""
 
 from typing import TYPE_CHECKING, Any
 

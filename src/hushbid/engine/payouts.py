@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import IntArray
+from hushbid.arrays import BoolArray, IntArray
 from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
 from hushbid.engine.opening import is_url, open_engine
@@ -58,6 +58,9 @@ class DueKernel:
     extra: float
     """What everybody is due more because drop-outs made the estimate worse."""
 
+    messages: bool
+    """Whether people delivered messages, not numbers."""
+
     @property
     def columns(self) -> list[str]:
         """What it reads."""
@@ -72,14 +75,20 @@ class DueKernel:
         pa = pyarrow()
         rows = self.kernel.people.read(batch)
         loss, _, payment = self.kernel.decide(batch, rows)
-        values = floats_of(batch.column(self.data), self.data)
-        missing = np.isnan(values if rows.good is None else values[rows.good])
+        missing = self._missing(batch.column(self.data))
+        missing = missing if rows.good is None else missing[rows.good]
         # asked, and nothing came
         gone = (loss > 0.0) & missing
         due = np.where(gone, 0, rounded_up(payment + self.extra, self.decimals))
         minor, state = columns_of(rows, due, np.where(loss > 0.0, 1 + gone, 0))
         words = pa.DictionaryArray.from_arrays(state, pa.array(["not asked", "yes", "no"])).cast(pa.string())
         return [minor, _text(self.currency, minor), words, *[_text("yes", minor)] * self.made_up]
+
+    def _missing(self, column: Any) -> BoolArray:
+        if self.messages:
+            return np.array([not text for text in column.to_pylist()], dtype=bool)
+        missing: BoolArray = np.isnan(floats_of(column, self.data))
+        return missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +145,9 @@ def due(priced: Priced, data: str, currency: Currency, *, mse: float, made_up: b
     """The ids with what everybody is due after a release of error ``mse``, and whether she delivered."""
     idle = priced._kernel.idle
     extra = idle.user_weight * (mse - priced.summary.mse) if idle.user_weight else 0.0
-    kernel = DueKernel(priced._kernel, data, currency.code, currency.decimals, made_up, extra)
+    kernel = DueKernel(
+        priced._kernel, data, currency.code, currency.decimals, made_up, extra, priced.market.setting == "local"
+    )
     return _frame(priced, kernel, currency)
 
 

@@ -170,7 +170,8 @@ def floats_of(column: Any, name: str) -> FloatArray:
     is_number = (kinds.is_floating, kinds.is_integer, kinds.is_decimal, kinds.is_null)
     kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
     if not any(is_one(kind) for is_one in is_number):
-        raise InputError(f"Column {name!r} must hold numbers, not {kind}.")
+        held = "texts" if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind) else kind
+        raise InputError(f"Column {name!r} must hold numbers, not {held}.", field=name)
     column = column.cast("float64")
     values: FloatArray = column.to_numpy(zero_copy_only=False)
     return values

@@ -17,6 +17,9 @@ enclosure and knows nothing of how a rule is made:
   on an interval, ``dz/dx`` falls there like ``ε``, so by Chebyshev's inequality ``∫ε dz ≥ Δv·Δz/Δx``; and among
   nonincreasing ``ε`` with the known ends and the known ``∫ε dx`` a two-step function makes ``∫ε dz`` largest. If ψ is
   concave the two change places. Kinks and jumps of ``ε`` need not be found.
+
+In reading order: `rule` says what a rule must offer and what comes back, `rent_integrals` computes the integral in the
+cases above, `bounds` encloses it where it takes halving, and `virtual_cost_table` knows ``ψ`` and its inverse there.
 """
 
 from hushbid.payments.rent_integrals import rent_of_rule, rents

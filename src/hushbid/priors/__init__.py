@@ -7,8 +7,9 @@ In reading order:
 - `mixture`, `empirical`, `scipy_prior`: made of other priors, of a sample, of a SciPy distribution
 - `grouped`: a prior for each group of people
 - `ironing`: makes a virtual cost nondecreasing where it is not
-- `tables`, `root_finding`, `special_functions`, `arrays`: the numerical methods beneath
-- `forms`: priors as texts and as plain values (``"uniform:1,3"``), and back; `numerals` writes their numbers
+- `tables`, `root_finding`, `special_functions`: the numerical methods beneath
+- `inputs`: what may be given to a prior, and a sentence for what may not
+- `forms`: priors as texts and as plain values (``"uniform:1,3"``), and back
 - `fitting`: from a sample to the family that fits it best
 - `pilot`: a fitted prior in a file, with where its sample came from
 """

@@ -11,7 +11,9 @@ nondecreasing, the *ironed* virtual cost takes its place (see `hushbid.priors.ir
 [F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968.
 """
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, overload
@@ -19,10 +21,11 @@ from typing import Any, ClassVar, overload
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, Numbers
-from hushbid.priors.arrays import check_sampling, in_blocks, like_input, no_nan, to_probabilities, to_reports
+from hushbid.priors.inputs import check_sampling, no_nan, to_probabilities, to_reports
 from hushbid.priors.ironing import FlatPart, Ironed, iron
-from hushbid.priors.numerals import number_text, plain_number
 from hushbid.priors.tables import IncreasingTable, grid_points
+
+_BLOCK = 1 << 15
 
 
 class Prior(ABC):
@@ -294,3 +297,30 @@ class ParametricPrior(ContinuousPrior):
     def _set(self, **parameters: float) -> None:
         for name, value in parameters.items():
             object.__setattr__(self, name, value)
+
+
+def like_input(array: FloatArray) -> float | FloatArray:
+    """A plain float for a scalar input, else the array itself."""
+    return float(array) if array.ndim == 0 else array
+
+
+def in_blocks(function: Callable[[FloatArray], FloatArray], array: FloatArray) -> FloatArray:
+    """Apply an elementwise function block by block: temporaries stay in cache and memory stays flat."""
+    flat = np.ravel(array)
+    result = np.empty_like(flat)
+    with np.errstate(all="ignore"):
+        for start in range(0, flat.size, _BLOCK):
+            result[start : start + _BLOCK] = function(flat[start : start + _BLOCK])
+    return result.reshape(array.shape)
+
+
+def number_text(value: float) -> str:
+    """The shortest text that reads back as ``value``, without a plus sign (which joins a mixture's components)."""
+    if value.is_integer() and abs(value) < 1e15:
+        return str(int(value)) if value or math.copysign(1.0, value) > 0 else "0"
+    return repr(value).replace("+", "")
+
+
+def plain_number(value: float) -> float | str:
+    """``value`` for a dict that strict JSON can hold: infinity becomes the text "inf"."""
+    return value if math.isfinite(value) else "inf"

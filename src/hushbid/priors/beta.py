@@ -13,9 +13,9 @@ import numpy as np
 from scipy import special
 
 from hushbid.arrays import FloatArray
-from hushbid.priors.arrays import coarse, to_positive, to_support_high, to_support_low
 from hushbid.priors.base import ParametricPrior
-from hushbid.priors.special_functions import beta_log_density, beta_markup, beta_mass
+from hushbid.priors.inputs import to_positive, to_support_high, to_support_low
+from hushbid.priors.special_functions import beta_log_density, beta_markup, beta_mass, coarse
 
 _CLEARLY_ABOVE_ONE = 1.25
 _POLISHING_STEPS = 8

@@ -24,9 +24,8 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError
-from hushbid.priors.base import Prior
+from hushbid.priors.base import Prior, number_text
 from hushbid.priors.ironing import FlatPart
-from hushbid.priors.numerals import number_text
 
 _SHOWN = 6
 _EXACT_UP_TO = 4096

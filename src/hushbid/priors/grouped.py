@@ -7,8 +7,8 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError, ReportError
-from hushbid.priors.arrays import check_sampling, no_nan, to_probabilities, to_reports
 from hushbid.priors.base import Prior
+from hushbid.priors.inputs import check_sampling, no_nan, to_probabilities, to_reports
 
 
 class Grouped:

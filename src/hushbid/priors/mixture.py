@@ -15,8 +15,7 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError
-from hushbid.priors.base import ContinuousPrior, Prior
-from hushbid.priors.numerals import number_text
+from hushbid.priors.base import ContinuousPrior, Prior, number_text
 from hushbid.priors.root_finding import solve_quantile
 
 

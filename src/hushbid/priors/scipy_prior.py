@@ -13,11 +13,10 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import to_finite, to_parameter, to_positive
-from hushbid.priors.base import ContinuousPrior
+from hushbid.priors.base import ContinuousPrior, number_text, plain_number
 from hushbid.priors.beta import Beta
 from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
-from hushbid.priors.numerals import number_text, plain_number
+from hushbid.priors.inputs import to_finite, to_parameter, to_positive
 from hushbid.priors.root_finding import solve_quantile
 from hushbid.priors.tables import grid_points
 from hushbid.priors.truncated_normal import TruncatedNormal

@@ -14,17 +14,9 @@ from scipy import special
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import PriorError
-from hushbid.priors.arrays import (
-    coarse,
-    coarse_standard,
-    in_blocks,
-    to_finite,
-    to_positive,
-    to_support_high,
-    to_support_low,
-)
-from hushbid.priors.base import ParametricPrior
-from hushbid.priors.special_functions import normal_ratio
+from hushbid.priors.base import ParametricPrior, in_blocks
+from hushbid.priors.inputs import to_finite, to_positive, to_support_high, to_support_low
+from hushbid.priors.special_functions import coarse, coarse_standard, normal_ratio
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)

@@ -10,7 +10,6 @@ from hushbid.server.api import exports
 from hushbid.server.api.auth import Analyst, Staff
 from hushbid.server.api.once import Key, once
 from hushbid.server.api.schemas import (
-    MOST_ON_A_PAGE,
     CampaignId,
     Cancelling,
     Closing,
@@ -85,7 +84,7 @@ async def preview(request: Request, caller: Analyst, campaign: CampaignId, given
     """What a campaign may cost and how precise it would be. Changes nothing; takes some seconds."""
     shell = shell_of(request)
     people = None if given is None else given.people
-    return answer(await shell.compute(lambda: _preview(shell.service, caller.who, campaign, people)))
+    return answer(await shell.compute(lambda: shell.service.preview_campaign(caller.who, campaign, people)))
 
 
 @router.post(
@@ -352,20 +351,6 @@ async def read_ledger(request: Request, caller: Staff, limit: Limit = _HUNDRED, 
 async def _tell(request: Request, ask: Callable[[Service], Any]) -> Response:
     shell = shell_of(request)
     return answer(await shell.run(lambda: ask(shell.service)))
-
-
-def _preview(service: Service, who: Principal, campaign: str, people: int | None) -> Preview:
-    settings = service.campaign(who, campaign).settings
-    if people is not None:
-        return service.preview(settings, people)
-    groups: list[str | None] = []
-    cursor: str | None = None
-    while True:
-        page = service.participants(who, campaign, cursor=cursor, limit=MOST_ON_A_PAGE)
-        groups += [one.group for one in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            return service.preview(settings, groups)
 
 
 def _jobs(service: Service, who: Principal, campaign: str, *, cursor: str | None, limit: int) -> Page[JobView]:

@@ -7,10 +7,10 @@ Everything works without a script, but for one thing: noise that is added in the
 `entry`          coming in: the first page, logging in, opening a link
 `participant`    what a participant sees and does
 `choice`         the arithmetic of what she is asked
-`staff`          what analysts and auditors see: campaigns, people, payments, the log, the ledger
+`staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, ledger
 `drafting`       drafting a campaign with a look ahead, and inviting people
 `settings_form`  the draft's form, as it is typed and as settings
-`steps`          each step of a campaign's life: asked, confirmed, taken
+`steps`          one campaign's page, and each step of its life: offered, asked about, taken; payments
 `auditing`       checks of what the server says, and attacks on its claims
 `estimates`      an estimate with its error in words
 `pictures`       charts

@@ -26,7 +26,6 @@ from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
 
 router = APIRouter(include_in_schema=False)
-_PAGE = 1000
 _MENU_REPETITIONS, _MENU_POINTS, _MENU_PEOPLE = 8, 17, 2_000
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
 
@@ -355,18 +354,6 @@ def _links_csv(links: Sequence[Mapping[str, Any]]) -> str:
     writer.writerow(("id", "label", "group", "link"))
     writer.writerows((one["id"], harmless(one["label"]), harmless(one["group"] or ""), one["link"]) for one in links)
     return text.getvalue()
-
-
-def groups_of(service: Service, who: Principal, campaign: str) -> list[str | None]:
-    """Everybody's group, in the order of invitation."""
-    groups: list[str | None] = []
-    cursor: str | None = None
-    while True:
-        page = service.participants(who, campaign, cursor=cursor, limit=_PAGE)
-        groups += [one.group for one in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            return groups
 
 
 def _is_key(text: str) -> bool:

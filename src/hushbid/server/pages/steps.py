@@ -1,100 +1,181 @@
-"""Each step of a campaign's life: asked about on a page of its own, then done. And paying people."""
+"""One campaign's page, and each step of its life: offered there, asked about on a page of its own, then done.
+
+Auditors see it without buttons. What a step is, and when it is offered, stands in the two tables below.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import HushbidError, ServerFailed
-from hushbid.server.domain.views import CampaignView, Principal
-from hushbid.server.pages.drafting import groups_of
-from hushbid.server.pages.staff import campaign_page
-from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
+from hushbid.server.api.schemas import answer
+from hushbid.server.domain.states import CampaignState
+from hushbid.server.domain.views import CampaignView, JobView, Principal
+from hushbid.server.pages import pictures
+from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.settings_form import prior_typed
+from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id, staff
 from hushbid.server.service import Service
 
 router = APIRouter(include_in_schema=False)
 Do = Callable[[Service, Principal, str, Form], Any]
+_C = CampaignState
 
-STEPS: dict[str, Do] = {
-    "open": lambda service, who, campaign, form: service.open(who, campaign),
-    "close-reporting": lambda service, who, campaign, form: service.close_reporting(who, campaign),
-    "release": lambda service, who, campaign, form: service.release(
-        who, campaign, accept_nobody=form.ticked("accept_nobody")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Something that an analyst may do with a campaign."""
+
+    do: Do
+    states: tuple[CampaignState, ...] = ()
+    """In which it can be asked about on a page of its own."""
+
+    slow: bool = False
+    """Whether it computes for seconds."""
+
+
+STEPS: dict[str, Step] = {
+    "open": Step(
+        do=lambda service, who, campaign, form: service.open(who, campaign),
+        states=(_C.DRAFT,),
+        slow=True,
     ),
-    "close": lambda service, who, campaign, form: service.close_campaign(
-        who, campaign, accept_unpaid=form.ticked("accept_unpaid")
+    "discard": Step(
+        do=lambda service, who, campaign, form: service.discard(who, campaign),
+        states=(_C.DRAFT,),
     ),
-    "cancel": lambda service, who, campaign, form: service.cancel(who, campaign, form.text("reason")),
-    "discard": lambda service, who, campaign, form: service.discard(who, campaign),
-    "pay": lambda service, who, campaign, form: service.mark_paid(who, campaign, _labels(form)),
+    "close-reporting": Step(
+        do=lambda service, who, campaign, form: service.close_reporting(who, campaign),
+        states=(_C.REPORTING, _C.ALLOCATING),
+    ),
+    "cancel": Step(
+        do=lambda service, who, campaign, form: service.cancel(who, campaign, form.text("reason")),
+        states=(_C.DRAFT, _C.REPORTING, _C.ALLOCATING),
+    ),
+    "release": Step(
+        do=lambda service, who, campaign, form: service.release(
+            who, campaign, accept_nobody=form.ticked("accept_nobody")
+        ),
+        states=(_C.DELIVERING,),
+    ),
+    "pay": Step(do=lambda service, who, campaign, form: service.mark_paid(who, campaign, _labels(form))),
+    "close": Step(
+        do=lambda service, who, campaign, form: service.close_campaign(
+            who, campaign, accept_unpaid=form.ticked("accept_unpaid")
+        ),
+        states=(_C.RELEASED,),
+    ),
 }
-_STATES = {
-    "open": {"draft"},
-    "discard": {"draft"},
-    "cancel": {"draft", "reporting", "allocating"},
-    "close-reporting": {"reporting", "allocating"},
-    "release": {"delivering"},
-    "close": {"released"},
+_PATH = (_C.DRAFT, _C.REPORTING, _C.DELIVERING, _C.RELEASED, _C.CLOSED)
+_PLACES = {_C.ALLOCATING: 1, _C.NOTHING_BOUGHT: 1, _C.RELEASING: 2, _C.UNDELIVERED: 2, _C.CANCELLED: 0}
+_OFFERED = {  # on the campaign's page; some have forms of their own
+    _C.DRAFT: ("edit", "invite", "open", "discard"),
+    _C.REPORTING: ("close-reporting", "cancel"),
+    _C.DELIVERING: ("release",),
+    _C.RELEASED: ("pay", "close"),
 }
-_SLOW = frozenset({"open"})
 SURE = "sure"
 """The field of a form by which she says that she was asked."""
 
 
-@router.get("/campaigns/{campaign}/payments")
-async def payments(request: Request, campaign: str) -> Response:
-    """Who is owed what, by name."""
-    return await _payments_page(await analyst(request), require_id(campaign))
+@router.get("/campaigns/{campaign}")
+async def campaign(request: Request, campaign: str) -> Response:
+    """One campaign, as it is now."""
+    visit = await staff(request)
+    return await campaign_page(visit, require_id(campaign))
 
 
-async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
-    service = visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
-    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
-    s = view.settings
-    return visit.page(
-        "staff/payments.html",
-        status=status,
-        here=f"/campaigns/{campaign}/payments",
-        view=view,
-        rows=rows,
-        problem=problem,
-        tab="payments",
-        money=lambda minor: visit.write.money(minor, s.currency, s.decimals),
+async def campaign_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
+    """One campaign, with a sentence about what was refused, if anything was."""
+    view, jobs = await visit.shell.run(lambda: _campaign(visit.shell.service, visit, campaign))
+    here = f"/campaigns/{view.id}"
+    values = {**_monitored(visit, view, jobs), "problem": problem, "here": here, "tab": "overview"}
+    return visit.page("staff/campaign.html", status=status, **values)
+
+
+@router.get("/campaigns/{campaign}/pulse")
+async def pulse(request: Request, campaign: str) -> Response:
+    """What changes while one watches, for the page's script."""
+    visit = await staff(request)
+    found = require_id(campaign)
+    view, jobs = await visit.shell.run(lambda: _campaign(visit.shell.service, visit, found))
+    job, money = jobs[0] if jobs else None, visit.money_of(view.settings)
+    return answer(
+        {
+            "state": view.state.value,
+            "job": None if job is None else job.state,
+            "people": view.people,
+            "texts": {
+                "people": str(sum(view.people.values())),
+                "due": money(view.due),
+                "paid": money(view.paid),
+                "job": _progress(visit, job),
+                **{f"count-{state}": str(view.people.get(state, 0)) for state in pictures.STATE_COLOURS},
+            },
+        }
     )
 
 
-async def _asking_to_pay(visit: Visit, campaign: str, labels: list[str] | None) -> Response:
-    """Say who would be marked as paid, and how much that is."""
-    service = visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
-    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
-    wanted = None if labels is None else set(labels)
-    owed = [row for row in rows if row.due and (wanted is None or row.label in wanted)]
-    if not owed:
-        return await _payments_page(visit, campaign, problem=visit.texts("step.pay.nobody"), status=422)
-    s = view.settings
-    return visit.page(
-        "staff/pay.html",
-        here=f"/campaigns/{campaign}/payments",
-        view=view,
-        owed=owed,
-        everybody=labels is None,
-        total=sum(row.due for row in owed),
-        tab="payments",
-        money=lambda minor: visit.write.money(minor, s.currency, s.decimals),
-    )
+def _campaign(service: Service, visit: Visit, campaign: str) -> tuple[CampaignView, tuple[JobView, ...]]:
+    return service.campaign(visit.who, campaign), service.jobs(visit.who, campaign)
+
+
+def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> dict[str, Any]:
+    settings, job = view.settings, jobs[0] if jobs else None
+    place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
+    steps = _OFFERED.get(view.state, ())
+    if job is not None and job.state == "failed" and view.state is _C.ALLOCATING:
+        steps = ("close-reporting", "cancel")
+    return {
+        "view": view,
+        "s": settings,
+        "job": job,
+        "progress": _progress(visit, job),
+        "path": [state.value for state in _PATH],
+        "place": place,
+        "astray": view.state not in _PATH,
+        "foremost": _foremost(view),
+        "steps": steps if visit.who.role == "analyst" else (),
+        "prior": prior_typed(settings.prior),
+        "people_bar": pictures.people_bar(view.people),
+        "states": pictures.STATE_COLOURS,
+        "total": sum(view.people.values()),
+        "money": visit.money_of(settings),
+        "estimate": shown_estimate(visit.texts, visit.write, view.release, settings.bounds, settings.unit),
+        "live": not view.state.is_over and view.state is not _C.DRAFT,
+    }
+
+
+def _foremost(view: CampaignView) -> str:
+    """The step that an analyst most likely wants to take."""
+    if view.state is _C.DRAFT:
+        return "open" if sum(view.people.values()) >= view.settings.minimum_people else "invite"
+    if view.state is _C.RELEASED:
+        return "pay" if view.due else "close"
+    return next(iter(_OFFERED.get(view.state, ("close-reporting",))))
+
+
+def _progress(visit: Visit, job: JobView | None) -> str:
+    if job is None or job.state != "running":
+        return ""
+    share = visit.write.percent(job.done / job.total) if job.total else ""
+    return visit.texts(f"job.{job.kind}", share=share)
+
+
+# -- a step: asked about, then done ------------------------------------------------------------------------------------
 
 
 @router.get("/campaigns/{campaign}/steps/{step}")
 async def ask(request: Request, campaign: str, step: str) -> Response:
     """Say what a step means, and ask."""
     visit = await analyst(request)
-    if step not in _STATES:
+    if step not in STEPS or not STEPS[step].states:
         raise HTTPException(404)
     view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, require_id(campaign)))
-    if view.state.value not in _STATES[step]:
+    if view.state not in STEPS[step].states:
         return visit.go(f"/campaigns/{view.id}")
     return await _asking(visit, view, step)
 
@@ -110,9 +191,9 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     service, who = visit.shell.service, visit.who
     if step == "pay" and not form.ticked(SURE):
         return await _asking_to_pay(visit, found, _labels(form))
-    run = visit.shell.compute if step in _SLOW else visit.shell.run
+    run = visit.shell.compute if STEPS[step].slow else visit.shell.run
     try:
-        await run(lambda: STEPS[step](service, who, found, form))
+        await run(lambda: STEPS[step].do(service, who, found, form))
     except ServerFailed:
         raise
     except HushbidError as refused:
@@ -127,7 +208,7 @@ async def _refused(visit: Visit, campaign: str, step: str, sentence: str) -> Res
     if step == "pay":
         return await _payments_page(visit, campaign, problem=sentence, status=409)
     view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, campaign))
-    if view.state.value in _STATES[step]:
+    if view.state in STEPS[step].states:
         return await _asking(visit, view, step, problem=sentence, status=409)
     return await campaign_page(visit, campaign, problem=sentence, status=409)
 
@@ -138,23 +219,73 @@ async def _asking(
     service, preview, sentence = visit.shell.service, None, problem
     if step == "open":
         try:
-            groups = await visit.shell.run(lambda: groups_of(service, visit.who, view.id))
-            preview = await visit.shell.compute(lambda: service.preview(view.settings, groups)) if groups else None
+            if view.people:
+                preview = await visit.shell.compute(lambda: service.preview_campaign(visit.who, view.id))
         except HushbidError as refused:
             sentence = sentence or str(refused)
-    s = view.settings
     return visit.page(
         "staff/step.html",
         status=status,
         here=f"/campaigns/{view.id}/steps/{step}",
         view=view,
-        s=s,
+        s=view.settings,
         step=step,
         preview=preview,
         problem=sentence,
         tab="overview",
-        money=lambda minor: visit.write.money(minor, s.currency, s.decimals),
+        money=visit.money_of(view.settings),
     )
+
+
+# -- paying people -----------------------------------------------------------------------------------------------------
+
+
+@router.get("/campaigns/{campaign}/payments")
+async def payments(request: Request, campaign: str) -> Response:
+    """Who is owed what, by name."""
+    return await _payments_page(await analyst(request), require_id(campaign))
+
+
+async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
+    service = visit.shell.service
+    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
+    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
+    return visit.page(
+        "staff/payments.html",
+        status=status,
+        here=f"/campaigns/{campaign}/payments",
+        view=view,
+        rows=rows,
+        problem=problem,
+        tab="payments",
+        money=visit.money_of(view.settings),
+    )
+
+
+async def _asking_to_pay(visit: Visit, campaign: str, labels: list[str] | None) -> Response:
+    """Say who would be marked as paid, and how much that is."""
+    service = visit.shell.service
+    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
+    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
+    wanted = None if labels is None else set(labels)
+    owed = [row for row in rows if row.due and (wanted is None or row.label in wanted)]
+    if not owed:
+        return await _payments_page(visit, campaign, problem=visit.texts("step.pay.nobody"), status=422)
+    return visit.page(
+        "staff/pay.html",
+        here=f"/campaigns/{campaign}/payments",
+        view=view,
+        owed=owed,
+        everybody=labels is None,
+        total=sum(row.due for row in owed),
+        tab="payments",
+        money=visit.money_of(view.settings),
+    )
+
+
+def _labels(form: Form) -> list[str] | None:
+    """Who was chosen; everybody if the button for everybody was pressed."""
+    return None if form.text("who") == "everybody" else form.texts("label")
 
 
 # -- somebody lost her link --------------------------------------------------------------------------------------------
@@ -180,8 +311,3 @@ async def renew(request: Request, campaign: str) -> Response:
         reads_only=one.reads_only,
         tab="people",
     )
-
-
-def _labels(form: Form) -> list[str] | None:
-    """Who was chosen; everybody if the button for everybody was pressed."""
-    return None if form.text("who") == "everybody" else form.texts("label")

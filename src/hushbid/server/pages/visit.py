@@ -15,7 +15,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -30,6 +30,7 @@ from hushbid.report.rendering import environment
 from hushbid.server.api.auth import cookie_session
 from hushbid.server.api.state import Shell, shell_of
 from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX, NoEntry
+from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import Principal, Session
 from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.static_files import address
@@ -96,6 +97,10 @@ class Visit:
         """The participant's secret."""
         assert self.secret is not None
         return self.secret
+
+    def money_of(self, settings: CampaignSettings) -> Callable[[int], str]:
+        """How a campaign's amounts are written, from minor units of its currency."""
+        return lambda minor: self.write.money(minor, settings.currency, settings.decimals)
 
     def page(self, template: str, *, status: int = 200, here: str | None = None, **values: Any) -> Response:
         """A page. ``here`` is where it can be read again, if not at the address that was asked for."""

@@ -143,6 +143,15 @@ def look_ahead(desk: Desk, settings: CampaignSettings, people: int | Sequence[st
     return preview(settings, groups, desk.effort)
 
 
+def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | None = None) -> Preview:
+    """What a stored campaign may cost: for so many people, or for those who are invited."""
+    rules.require_staff(who)
+    with desk.read() as connection:
+        settings = campaigns.get(connection, campaign_id).settings
+        groups = participants.groups(connection, campaign_id)
+    return look_ahead(desk, settings, groups if people is None else people)
+
+
 def opening(desk: Desk, who: Principal, campaign_id: str) -> Operation[CampaignView]:
     """Open a campaign for reports, if the most it can cost is within its ceiling.
 

@@ -76,6 +76,7 @@ class Service:
     change = Change("change", drafts.change)
     discard = Change("discard", drafts.discard)
     preview = Steps(drafts.look_ahead)
+    preview_campaign = Steps(drafts.look_ahead_at)
     invite = Change("invite", drafts.invite)
     renew_link = Change("renew", drafts.renew_link)
     open = Prepared("open", drafts.opening)

@@ -1,7 +1,6 @@
-"""Generous inputs, strict outputs: numbers in, float arrays inside, the caller's shape out.
+"""What a prior may be given: its parameters, and the sensitivities, reports and levels it is asked about.
 
-Sensitivities reach a prior as a number, a list, a NumPy array or anything NumPy can read (a pandas or Polars series).
-They are checked once, here, and worked on in blocks that fit a processor's cache.
+A message shows a parameter's value; of what it is asked about it names rows, which may be people's.
 """
 
 from collections.abc import Callable
@@ -10,23 +9,6 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, as_floats, first_row, rows_text
 from hushbid.errors import InputError, PriorError, ReportError
-
-_BLOCK = 1 << 15
-
-
-def like_input(array: FloatArray) -> float | FloatArray:
-    """A plain float for a scalar input, else the array itself."""
-    return float(array) if array.ndim == 0 else array
-
-
-def in_blocks(function: Callable[[FloatArray], FloatArray], array: FloatArray) -> FloatArray:
-    """Apply an elementwise function block by block: temporaries stay in cache and memory stays flat."""
-    flat = np.ravel(array)
-    result = np.empty_like(flat)
-    with np.errstate(all="ignore"):
-        for start in range(0, flat.size, _BLOCK):
-            result[start : start + _BLOCK] = function(flat[start : start + _BLOCK])
-    return result.reshape(array.shape)
 
 
 def no_nan(values: object, name: str) -> FloatArray:
@@ -120,19 +102,3 @@ def to_support_high(value: object, low: float, *, infinite: bool = False) -> flo
     """The upper end of a support, above the lower one."""
     allowed = f"a {'' if infinite else 'finite '}number above low={low:.12g}"
     return to_parameter(value, "high", allowed, lambda x: low < x and (infinite or x < np.inf))
-
-
-def coarse(x: FloatArray, bits: int = 5) -> FloatArray:
-    """``x`` rounded to a mantissa shorter by ``bits``.
-
-    A special function is accurate to an ulp or three, so between neighbouring floats its value may step *down*. Fed
-    with a coarser argument, the true increment always exceeds that noise, and what is increasing in exact arithmetic
-    stays nondecreasing in floats. With the default of 5 bits the argument moves by less than 2e-15 of itself.
-    """
-    half = np.int64(1) << (bits - 1)  # to the nearest, in the bits of the float
-    return ((np.ascontiguousarray(x).view(np.int64) + half) & ~((half << 1) - 1)).view(np.float64)
-
-
-def coarse_standard(z: FloatArray) -> FloatArray:
-    """`coarse` for a standard normal variable, on whose scale steps near zero must not be finer than near one."""
-    return np.where(np.abs(z) < 1.0, (z + 24.0) - 24.0, coarse(z))
