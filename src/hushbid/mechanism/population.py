@@ -23,7 +23,7 @@ from hushbid.errors import DivergentPayment, InputError, MarketError
 from hushbid.estimation import best_weights
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
-from hushbid.priors.arrays import to_reports
+from hushbid.priors.inputs import to_reports
 
 OutsideOption = Literal["own_data", "estimate"]
 TieKey = Sequence[Any] | NDArray[Any] | None
