@@ -11,8 +11,9 @@ from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import DECIMALS, NO_CURRENCY, Currency, with_rounding
 from hushbid.priors import Uniform
-from hushbid.purchase.deciding import decide
-from hushbid.purchase.people import People
+from hushbid.priors.pilot import prior_option
+from hushbid.purchase.deciding import Wanted, decide
+from hushbid.purchase.people import Reading
 from hushbid.report import build_report
 
 
@@ -69,11 +70,22 @@ def test_the_list_holds_each_code_once() -> None:
 @pytest.mark.parametrize("cap", [0.43, 0.43 * (1 + 1e-12), 0.4349, 0.99 + 1e-13, 12.0])
 def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is_one(cap: float) -> None:
     reports = np.array([0.1, 0.2, 0.9])
-    people = People(source="x", ids=None, id_column=[0, 1, 2], reports=reports, groups=None)
     market = Market(prior=Uniform(0, 1), buyer_weight=1e6, user_weight=0, max_privacy_loss=cap)
-    purchase = decide(people, market, Currency.of("EUR"))
-    told = purchase.facts()["largest_privacy_loss"]
-    assert told >= purchase.outcome.privacy_loss.max() == cap
-    assert told == build_report(purchase.outcome).privacy.largest
-    shown = float(purchase.text().partition("nobody loses more than ε = ")[2].partition(".\n")[0])
+    wanted = Wanted(
+        reports={"sensitivity": reports},
+        id="id",
+        sensitivity="sensitivity",
+        group=None,
+        prior=prior_option("uniform:0,1"),
+        market=lambda labels: market,
+        currency=Currency.of("EUR"),
+        ceiling=None,
+        accept_pilot_overlap=False,
+    )
+    decided = decide(wanted, Reading(), print, ids_needed=False)
+    assert decided.everybody is not None
+    outcome, told = decided.everybody.outcome, decided.facts()["largest_privacy_loss"]
+    assert told >= outcome.privacy_loss.max() == cap
+    assert told == build_report(outcome).privacy.largest
+    shown = float(decided.text().partition("nobody loses more than ε = ")[2].partition(".\n")[0])
     assert shown >= cap

@@ -92,7 +92,7 @@ def refused(folder: Path, *arguments: object) -> str:
 
 def forget() -> None:
     """What a process remembers is gone, as in a new one."""
-    hushbid.disclosure.releasing._drawn.clear()
+    hushbid.disclosure.once._drawn.clear()
     hushbid.disclosure.once._asked.clear()
 
 
@@ -687,7 +687,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no data": lambda claim: {name: value for name, value in claim.items() if name != "data"},
     "no release": lambda claim: {**claim, "release": None},
     "another release": lambda claim: {**claim, "release": {"format": "hushbid release"}},
-    "a release of an engine": lambda claim: {**claim, "release": {"format": "hushbid table release"}},
+    "a release of an earlier version": lambda claim: {**claim, "release": {"format": "hushbid table release"}},
     "fewer people": lambda claim: {
         **claim,
         "release": {**claim["release"], "privacy_loss": claim["release"]["privacy_loss"][1:]},
@@ -707,7 +707,7 @@ def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str
     path.write_bytes(hushbid.disclosure.claims._sealed(forged))
     forget()
     assert re.search(
-        r"claim of this version|is damaged|other people|A release must have format|fields of its version|by an engine",
+        r"(claim|stored release) of this version|is damaged|other people|must have format|fields of its version",
         refused(home),
     )
     assert [one.name for one in store.glob("*.json")] == [path.name]

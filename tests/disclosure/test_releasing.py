@@ -17,9 +17,9 @@ from hushbid.disclosure import (
     claims,
     local,
     noise,
+    once,
     privatize,
     release_plan,
-    releasing,
     simulate_plan,
 )
 from hushbid.disclosure.error import published_errors
@@ -343,7 +343,7 @@ def test_a_stored_release_counts_as_shown_in_the_process_that_reads_it(
 
     plan = plan_of([1.0])
     release_plan(plan, [0.1], claims=tmp_path)
-    monkeypatch.setattr(releasing, "_drawn", {})  # as a new process would start
+    monkeypatch.setattr(once, "_drawn", {})  # as a new process would start
     release_plan(plan, [0.1], claims=tmp_path)
     with pytest.raises(AlreadyReleased):
         release_plan(plan, [0.1])

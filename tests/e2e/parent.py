@@ -18,7 +18,7 @@ from hushbid.cli import COMMANDS, main
 
 HEAVY = (
     *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report", "hushbid.paper.figures"),
-    *("hushbid.purchase.buying", "hushbid.priors.fitting", "hushbid.purchase.deciding"),
+    *("hushbid.purchase.buying", "hushbid.priors.fitting", "hushbid.purchase.pricing"),
     *("opendp.prelude", "pyarrow.parquet", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats"),
 )
 LONGEST = 300

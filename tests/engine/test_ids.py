@@ -15,7 +15,7 @@ from hushbid.arrays import id_texts
 from hushbid.disclosure.claim_names import person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
-from hushbid.engine.asking import asked_of
+from hushbid.engine.releasing import asked_of
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform

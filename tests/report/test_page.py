@@ -625,3 +625,9 @@ def test_how_many_promises_were_checked_does_not_tell_how_many_dropped_out(setti
     report = build_report(outcome, released(outcome), comparison="omit")
     assert report.privacy.checked is None
     assert "checked in whole-number arithmetic" not in words(render_report(report))
+
+
+def test_the_caption_of_one_interval_and_of_several_is_a_sentence(outcome: Outcome) -> None:
+    assert "Where the truth lies with 45 % confidence." in words(page_of(outcome, released(outcome), level=0.45))
+    several = words(page_of(outcome, released(outcome), level=0.9))
+    assert "From the inside out: where the truth lies with 50 %, 80 % and 90 % confidence." in several

@@ -642,7 +642,7 @@ def test_what_was_hashed_counts_and_not_what_was_put_in_its_place() -> None:
     assert verify(dataclasses.replace(record, hash="0" * 64)).failed == ("hash",)
 
 
-CERTIFICATE = {"certificate", "moments", "problem", "solution"}
+CERTIFICATE = {"lower_bounds", "problem", "sums"}
 """The modules of the allocation that hold the certificate, and what it takes."""
 
 

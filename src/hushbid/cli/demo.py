@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from hushbid.arrays import FloatArray
-    from hushbid.purchase.buying import Results
+    from hushbid.purchase.results import Purchase
 
 _FILES = (
     *("pilot.csv", "prior.json", "reports.csv", "data.csv", "campaign.toml"),
@@ -75,27 +75,21 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     step is a file in the folder, and the campaign can be run again with "hushbid run".
     """
     from hushbid.durable import refuse_existing
-    from hushbid.purchase.buying import STEPS, conduct
-    from hushbid.purchase.campaign_file import read_campaign
+    from hushbid.purchase.buying import buy, steps_of
+    from hushbid.purchase.people import AT_ONCE
 
     there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
     if there and not _holds_a_demo(out):
         raise InputError(f"{there[0]} is not from a demo, and a demo replaces only an earlier one: name another --out.")
     if not force:
         refuse_existing(there)
-    with Steps(STEPS + 1) as step:
+    with Steps(steps_of(AT_ONCE) + 1) as step:
         step("making people up")
         mean = _make_up(out, people, seed, force)
-        results = conduct(
-            read_campaign(out / "campaign.toml"),
-            force=force,
-            audit=True,
-            step=step,
-            estimate_needed=False,
-        )
-    facts = {**results.facts(), "true_mean_of_the_made_up": mean}
-    tell(facts, _text(results, mean, out), as_json=as_json)
-    if results.failed:
+        purchase = buy(out / "campaign.toml", force=force, estimate_needed=False, step=step)
+    facts = {**purchase.facts(), "true_mean_of_the_made_up": mean}
+    tell(facts, _text(purchase, mean, out), as_json=as_json)
+    if purchase.failed:
         click.get_current_context().exit(1)
 
 
@@ -154,31 +148,31 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
     return prices
 
 
-def _text(results: "Results", mean: float, out: Path) -> str:
-    from hushbid.purchase.buying import estimate_text
+def _text(purchase: "Purchase", mean: float, out: Path) -> str:
+    from hushbid.purchase.results import estimate_text
     from hushbid.wording import at_most
 
-    campaign, purchase, outcome = results.campaign, results.purchase, results.purchase.outcome
-    count = len(purchase.people)
-    largest = purchase.facts()["largest_privacy_loss"]
+    campaign, decided = purchase.campaign, purchase.decided
+    count, bought, currency = decided.figures.people, decided.figures.active, decided.currency
+    largest = decided.facts()["largest_privacy_loss"]
     lines = [
         f"A hospital asked {count:,} made-up people how long they sleep and what a unit of privacy loss costs them.",
         "",
-        f"  What was bought   data of {outcome.active:,} people, each of whom loses at most ε = {largest:g} of privacy",
-        f"  At what price     {purchase.currency.text(purchase.money.total)} in all; nobody could have gained more than"
-        f" {purchase.currency.code} {at_most(purchase.money.incentive_error):g} by not telling the truth",
+        f"  What was bought   data of {bought:,} people, each of whom loses at most ε = {largest:g} of privacy",
+        f"  At what price     {currency.text(decided.total_minor)} in all; nobody could have gained more than"
+        f" {currency.code} {at_most(decided.incentive_error):g} by not telling the truth",
     ]
-    if results.release is not None:
-        told = estimate_text(results.release, campaign.level, campaign.quantity, campaign.unit)
+    if purchase.release is not None:
+        told = estimate_text(purchase.release, campaign.level, campaign.quantity, campaign.unit)
         lines.append(f"  How accurate      {told[0].lower()}{told[1:]}")
         lines.append(f"                    (made up, so we know: the mean of all {count:,} is {mean:.3f})")
     else:
-        lines.append(f"  How accurate      no estimate was drawn. {results.missing}")
-    if results.audits:
-        weak = sum(audit.verdict == "weak" for audit in results.audits)
-        verdict = f"{results.failed} FAILED" if results.failed else "none found a fault"
+        lines.append(f"  How accurate      no estimate was drawn. {purchase.missing}")
+    if purchase.audits:
+        weak = sum(audit.verdict == "weak" for audit in purchase.audits)
+        verdict = f"{purchase.failed} FAILED" if purchase.failed else "none found a fault"
         verdict += f" ({weak} of them could easily have missed one; the report says which)" * (weak > 0)
-        lines.append(f"  Attacked          {len(results.audits)} audits on our own claims, {verdict}")
+        lines.append(f"  Attacked          {len(purchase.audits)} audits on our own claims, {verdict}")
     lines += [
         f"  The report        {out / 'report.html'}",
         "",

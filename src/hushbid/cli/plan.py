@@ -45,7 +45,7 @@ def _plan(
     import numpy as np
 
     from hushbid.errors import HushbidError, InputError
-    from hushbid.purchase.deciding import Spending, roughly
+    from hushbid.purchase.spending import Spending, roughly
 
     source = options.prior_source()
     if source.is_grouped:
@@ -88,7 +88,7 @@ def _plan(
 
 
 def _text(result: dict[str, Any], options: MarketOptions) -> str:
-    from hushbid.purchase.deciding import Spending
+    from hushbid.purchase.spending import Spending
     from hushbid.wording import at_least, at_most
 
     lines = [

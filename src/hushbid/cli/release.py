@@ -54,7 +54,7 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     one. A record that holds it is written to RECORD's name with .released.json at its end.
     """
     from hushbid.purchase.asking import BEFORE, MADE_UP
-    from hushbid.purchase.buying import estimate_facts, estimate_text
+    from hushbid.purchase.results import estimate_facts, estimate_text
 
     answer, question, stamps, path = _release(record, data, given)
     text = estimate_text(answer.release, given["level"], question)

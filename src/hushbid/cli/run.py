@@ -20,30 +20,16 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
     The file is described in docs/reference/campaign-file.md. Without data the command stops after the decisions; run it
     again once the data are there. The same question to the same people has one estimate: it is drawn once, kept in the
     account's store (HUSHBID_CLAIMS moves it), and shown again whenever it is asked for; only campaigns that say they
-    are made up are exempt. Large Parquet files are priced in batches; a summary then takes the place of the record and
-    the report.
+    are made up are exempt. Large Parquet files are priced in batches; above a million people a summary then takes the
+    place of the record and the report.
     """
-    from hushbid.durable import refuse_clashes
-    from hushbid.purchase.buying import STEPS, Results, conduct
+    from hushbid.purchase.buying import buy, steps_of
     from hushbid.purchase.campaign_file import read_campaign
-    from hushbid.purchase.on_engine import PASSES, EngineResults, conduct_on_engine
 
-    content = read_campaign(campaign)
-    refuse_clashes(content.outputs, content.inputs)
-    reading = how.chosen(content.reports.file)
-    results: Results | EngineResults
-    if reading.engine == "memory":
-        with Steps(STEPS) as step:
-            results = conduct(
-                content,
-                force=force,
-                audit=audit,
-                step=step,
-                reading=reading,
-            )
-    else:
-        with Steps(PASSES + 1) as step:
-            results = conduct_on_engine(content, reading, force=force, step=step)
-    tell(results.facts(), results.text(), as_json=as_json)
-    if isinstance(results, Results) and results.failed:
+    wanted = read_campaign(campaign)
+    reading = how.chosen(wanted.reports.file)
+    with Steps(steps_of(reading)) as step:
+        purchase = buy(wanted, reading=reading, audit=audit, force=force, step=step)
+    tell(purchase.facts(), purchase.text(), as_json=as_json)
+    if purchase.failed:
         click.get_current_context().exit(1)

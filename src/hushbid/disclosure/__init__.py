@@ -5,10 +5,11 @@
     >>> release.privacy_loss
     array([0.5, 1. , 0. ])
 
-The modules, from the bottom: ``noise`` draws (OpenDP), ``grid`` keeps the arithmetic exact, ``plan`` says what is
-promised, ``error`` how far off the estimate may be, ``central`` and ``local`` are the two settings, ``wire`` is the
-local message, ``claims`` makes sure that nothing is drawn twice, ``publish`` puts it together, ``release`` is what
-comes out, ``fields`` reads it back; ``asking`` says what is asked of whom, ``account`` keeps what was drawn for it, and
+The modules, from the bottom: ``noise`` draws (OpenDP), ``promises`` says what is promised, ``grid`` keeps the
+arithmetic exact, ``error`` says how far off the estimate may be, ``message`` is what a device sends in the local
+setting; ``release`` is what comes out, ``central`` and ``local`` are the two settings, ``releasing`` checks everything
+and leaves only the drawing, ``from_sums`` does so where an engine added up. That it is drawn once: ``claims`` are files
+of what was drawn, ``claim_names`` says what is asked of whom, ``claim_store`` is where an account keeps its claims, and
 ``once`` answers.
 """
 
@@ -16,10 +17,10 @@ from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.local import privatize, simulate_privatized
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.once import Answer, release_made_up, release_once
+from hushbid.disclosure.once import Answer, release_made_up, release_once, release_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Grid, Release
-from hushbid.disclosure.releasing import release_plan, simulate_plan
+from hushbid.disclosure.releasing import simulate_plan
 
 __all__ = [
     "Answer",

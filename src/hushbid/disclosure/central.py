@@ -14,6 +14,7 @@ from hushbid.disclosure.grid import (
     PromiseCheck,
     check_promises,
     exact_sum,
+    exponent_of,
     integer_weights,
     ratio_in_data_units,
     to_grid,
@@ -97,7 +98,9 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> Sum:
     unlimited = losses == math.inf
     if unlimited.any():
         return _noiseless(plan, unlimited)
-    weights, exponent = integer_weights(losses)
+    on_engine = plan.from_engine and (plan.delivered < math.inf).all()
+    fixed = exponent_of(math.fsum(plan.delivered)) if on_engine else None
+    weights, exponent = integer_weights(losses, fixed)
     total_weight = int(weights.sum())
     if total_weight == 0:
         raise ReleaseError(

@@ -34,7 +34,7 @@ ESTIMATE_BITS = 40
 """Estimates are published as multiples of 2**-40 of the range."""
 
 LARGEST_EXPONENT = 54
-_TOTAL_BITS = 60
+TOTAL_BITS = 60
 _LIMB_BITS = 20
 _BLOCK = 1 << 22
 ALL_EXACT = 10_000
@@ -88,13 +88,19 @@ def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, f
     return low + (high - low) * (steps / (1 << ESTIMATE_BITS))
 
 
-def integer_weights(losses: FloatArray) -> tuple[IntArray, int]:
+def exponent_of(total: float) -> int:
+    """The t of people whose losses add up to this: what an engine takes, which has to know it before it adds up."""
+    return min(TOTAL_BITS - math.frexp(total * (1.0 + 1e-9))[1], LARGEST_EXPONENT)
+
+
+def integer_weights(losses: FloatArray, exponent: int | None = None) -> tuple[IntArray, int]:
     """``W_i = floor(ε_i·2**t)``, exactly, and the exponent t. Losses are finite, one of them positive."""
-    largest = float(losses.max())
-    # the sum rounded up, so that the integers' sum surely fits
-    total_in_largest = float(np.sum(losses / largest)) * (1 + 1e-9)
-    exponent = _TOTAL_BITS - math.frexp(largest)[1] - math.frexp(total_in_largest)[1]
-    exponent = min(exponent, LARGEST_EXPONENT)
+    if exponent is None:
+        largest = float(losses.max())
+        # the sum rounded up, so that the integers' sum surely fits
+        total_in_largest = float(np.sum(losses / largest)) * (1 + 1e-9)
+        exponent = TOTAL_BITS - math.frexp(largest)[1] - math.frexp(total_in_largest)[1]
+        exponent = min(exponent, LARGEST_EXPONENT)
     with np.errstate(under="ignore"):  # what underflows is below 1 and rounds down to 0 anyway
         weights = np.floor(np.ldexp(losses, exponent)).astype(np.int64)
     return weights, exponent

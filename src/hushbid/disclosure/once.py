@@ -1,4 +1,9 @@
-"""One estimate for one question to the same people, whoever asks, from wherever, and however often."""
+"""Drawn once: one estimate for one question to the same people, whoever asks, from wherever, and however often.
+
+`release_once` and `release_summed` know a question and whom it is asked; `release_plan` leaves it to the caller under
+which key an estimate is drawn once: a campaign server takes the campaign's name. Whatever is drawn goes through
+`draw_first`, which remembers what this process has drawn, and with a folder through `hushbid.disclosure.claims`.
+"""
 
 import math
 import secrets
@@ -9,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import HashArray, IndexArray, first_row, id_texts, rows_text
+from hushbid.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
 from hushbid.disclosure.claim_names import (
     Ask,
     as_question,
@@ -19,15 +24,20 @@ from hushbid.disclosure.claim_names import (
     tallied,
 )
 from hushbid.disclosure.claim_store import Marks, Settled, refuse_neighbour, settle
+from hushbid.disclosure.claims import drawn_once, stored
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import FORMAT, Release
-from hushbid.disclosure.releasing import draw_first, prepare, was_shown
+from hushbid.disclosure.releasing import prepare, with_rows, without_rows
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
 
+_OR_LATE = ", or came after it was drawn, which sums cannot tell apart (--engine memory can)"
 _process_key = secrets.token_bytes(32)
 _asked: dict[str, Marks] = {}
 """What this process has asked, by the names that its own key gives."""
 _asked_lock = threading.Lock()
+_drawn: dict[str, Path | None] = {}
+"""Keys of everything that this process has drawn; with the folder in which it is still to be stored, if it is."""
+_drawn_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +55,33 @@ class Answer:
 
     waves_before: int
     """How many other waves of the question had been drawn from these people when it was; 0 without ids."""
+
+
+def release_plan(
+    plan: ReleasePlan, data: object, *, claims: str | Path | None = None, accept_infinite_loss: bool = False
+) -> Release:
+    """Draw the estimate of a plan: once under its key.
+
+    ``data`` holds one entry per person in the plan's order, None or NaN where it is missing: numbers in the central
+    setting, messages made by ``privatize`` in the local one. Values outside the range are clamped and counted.
+
+    With ``claims``, a folder, the release is stored there before it is returned; asking again, in any process, returns
+    that one, whatever data are passed. Without, this process remembers, and asking again raises ``AlreadyReleased``.
+
+    If somebody's planned loss is infinite the release is refused, unless ``accept_infinite_loss`` is true. Then, in the
+    central setting, the estimate is the mean of those people's data alone (weighted by precision), without noise; in
+    the local setting their messages carry none.
+    """
+    if claims is None:
+        return draw_first(plan.key, prepare(plan, data, accept_infinite_loss).draw)
+    # a stored one is returned before data are looked at
+    found = stored(Path(claims), plan.key)
+    if found is None:
+        folder, draw = Path(claims).resolve(), prepare(plan, data, accept_infinite_loss).draw
+        found = drawn_once(folder, plan.key, lambda: draw_first(plan.key, draw, folder).to_dict())
+    release = Release.from_dict(found)
+    was_shown(plan.key)
+    return release
 
 
 def release_once(
@@ -76,7 +113,7 @@ def release_once(
         setting=plan.setting,
         bounds=plan.bounds,
         tally=tallied(people, plan.promised, plan.variance, forms),
-        exact=np.stack([plan.promised, plan.delivered, plan.variance])[:, order].astype("<f8").tobytes(),
+        exact=_exact(plan)[:, order].tobytes() if not plan.from_engine else None,
     )
     if claims is None:
         release = _remembered(ask, prepared.draw, None)  # no folder: the process remembers, and asks no second time
@@ -87,16 +124,35 @@ def release_once(
         return _listed(_remembered(ask, prepared.draw, folder), order).to_dict()
 
     settled = settle(folder, ask, draw)  # drawn now, or found
-    if settled.release.get("format") != FORMAT:
-        raise AlreadyReleased(
-            "The estimate was drawn by an engine, which kept no figures of single people: ask again on an engine."
-        )
-    kept = _listed(_of_people(settled, plan.people), np.argsort(order))  # back to the caller's order
-    late = () if settled.same_data else _late(kept, people, plan, forms, settled)
+    kept, late = _stored_release(settled), tuple[int, ...]()
+    if kept.summed is not None:
+        # drawn from sums: who these people are is known here, if the data are the same
+        if not settled.same_data:
+            raise other_data(_OR_LATE)
+        kept = with_rows(kept, plan, prepared.present)
+    else:
+        kept = _listed(_of_people(kept, settled.name, plan.people), np.argsort(order))  # back to the caller's order
+        late = () if settled.same_data else _late(kept, people, plan, forms, settled)
     _shown(ask)
     return Answer(
         release=replace(kept, key=plan.key), before=settled.before, late=late, waves_before=settled.waves_before
     )
+
+
+def release_summed(ask: Ask, draw: Callable[[str], Release], *, claims: str | Path) -> Answer:
+    """Draw the estimate of a question to people of whom only sums are known, once.
+
+    What is stored may have been drawn with everybody's figures. Other data are refused, and so are data that came late,
+    which sums cannot tell from other data.
+    """
+    folder = Path(claims).resolve()
+    settled = settle(folder, ask, lambda name: _remembered(ask, lambda: draw(name), folder).to_dict())
+    if not settled.same_data:
+        raise other_data(_OR_LATE)
+    kept = _stored_release(settled)
+    _shown(ask)
+    kept = replace(kept if kept.summed is not None else without_rows(kept), key=settled.name)
+    return Answer(release=kept, before=settled.before, late=(), waves_before=settled.waves_before)
 
 
 def release_made_up(
@@ -115,11 +171,17 @@ def other_data(also: str = "") -> AlreadyReleased:
     )
 
 
-def _of_people(settled: Settled, people: int) -> Release:
+def _stored_release(settled: Settled) -> Release:
+    if settled.release.get("format") != FORMAT:
+        stated = settled.release.get("format")
+        raise ReleaseError(f"The claim holds no stored release of this version, but {stated!r}; nothing is drawn.")
+    return Release.from_dict(settled.release)
+
+
+def _of_people(release: Release, name: str, people: int) -> Release:
     """The stored release, if it is one of so many people."""
-    release = Release.from_dict(settled.release)
     if release.privacy_loss.shape != (people,) or not all(0 <= row < people for row in release.dropped_out):
-        raise ReleaseError(f"{settled.name}.json holds a release of other people; it is neither returned nor replaced.")
+        raise ReleaseError(f"{name}.json holds a release of other people; it is neither returned nor replaced.")
     return release
 
 
@@ -137,6 +199,11 @@ def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
         told = f"ids must name everybody once, but somebody is named again in {rows_text(again)}."
         raise DataError(told, field="ids", row=first_row(again))
     return person_digests(names.tolist())
+
+
+def _exact(plan: ReleasePlan) -> FloatArray:
+    """All that was promised, to the last bit; what an engine decided may differ there, so it is compared by sums."""
+    return np.stack([plan.promised, plan.delivered, plan.variance]).astype("<f8")
 
 
 def _late(
@@ -187,3 +254,32 @@ def _shown(ask: Ask) -> None:
     was_shown(ours.name)
     with _asked_lock:
         _asked.setdefault(ours.name, ours)
+
+
+def was_shown(key: str) -> None:
+    """Remember that this process has seen what is stored under a key."""
+    with _drawn_lock:
+        _drawn[key] = None
+
+
+def draw_first(key: str, draw: Callable[[], Release], folder: Path | None = None) -> Release:
+    """Draw, unless this process has. A drawing that failed was shown to nobody and does not count.
+
+    One that could not be stored may be repeated for the same folder only, where its draft may still be found.
+    """
+    with _drawn_lock:
+        # noted before drawing: of two threads one draws
+        known = key in _drawn
+        if known and (folder is None or _drawn[key] != folder):
+            raise AlreadyReleased(
+                "This was released before, and an estimate is drawn once; with a claims folder, asking again returns"
+                " what is stored. Another question to the same people has its own text."
+            )
+        _drawn[key] = folder
+    try:
+        return draw()
+    except BaseException:
+        if not known:
+            with _drawn_lock:
+                del _drawn[key]
+        raise

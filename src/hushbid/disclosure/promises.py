@@ -42,6 +42,10 @@ class ReleasePlan:
     key: str
     """Identifies the one release that may ever be drawn from this plan."""
 
+    from_engine: bool = False
+    """Whether an engine decided: then the integer grid follows from the promises, not from who delivers, and promises
+    are compared by their sums, as their last bits may be others."""
+
     @classmethod
     def of(
         cls,
@@ -53,6 +57,7 @@ class ReleasePlan:
         variance: ArrayLike | None = None,
         label: str = "",
         key: str | None = None,
+        from_engine: bool = False,
     ) -> "ReleasePlan":
         """A validated plan. By default all that is promised is used, and the variance is the largest possible.
 
@@ -78,7 +83,15 @@ class ReleasePlan:
             key = _content_hash(setting, label, bounds, (allowed, used, spread))
         if not key or len(key) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
             raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.", field="key")
-        return cls(setting=setting, promised=allowed, delivered=used, bounds=bounds, variance=spread, key=key)
+        return cls(
+            setting=setting,
+            promised=allowed,
+            delivered=used,
+            bounds=bounds,
+            variance=spread,
+            key=key,
+            from_engine=from_engine,
+        )
 
     def __repr__(self) -> str:  # losses reveal what people reported: not for a log
         return f"ReleasePlan(setting={self.setting!r}, people={self.people}, bounds={self.bounds}, key={self.key!r})"

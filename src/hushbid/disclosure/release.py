@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
+from hushbid.disclosure import noise
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.documents import Codec
@@ -33,6 +35,17 @@ class Grid:
     """Central: the scale, in steps of the weighted sum, that the sampler received; 0 if no noise was drawn."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summed:
+    """How many people a release is about that was made from sums, without anybody's figures."""
+
+    delivered: int
+    """How many people's data were used."""
+
+    dropped_out: int
+    """How many people who should have delivered did not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Release:
     """One estimate, drawn once. All of it is for the operator; :meth:`public` is what may be shown."""
@@ -47,7 +60,9 @@ class Release:
     """The public range of the data."""
 
     privacy_loss: FloatArray
-    """What each person really lost, exactly; 0 for those whose data were not used. At most what she was promised."""
+    """What each person really lost, exactly; 0 for those whose data were not used. At most what she was promised.
+
+    Empty if the release was made from sums."""
 
     error: ErrorModel
     """How far the estimate may lie from the mean, given who delivered."""
@@ -65,10 +80,13 @@ class Release:
     """How many values lay outside the range. For the operator only (not known in the local setting: 0)."""
 
     dropped_out: tuple[int, ...]
-    """The rows that should have delivered and did not. For the operator only."""
+    """The rows that should have delivered and did not. For the operator only. Empty if it was made from sums."""
 
     versions: dict[str, str]
     """Of this library and of the sampler."""
+
+    summed: Summed | None = None
+    """How many people it is about, if it was made from sums; None if it is known who they are."""
 
     estimate: float
     """The noisy weighted mean. It is not clamped to the range: that would bias it."""
@@ -79,9 +97,19 @@ class Release:
         return math.sqrt(self.error.mse)
 
     @property
+    def delivered(self) -> int:
+        """How many people's data were used."""
+        return int(np.count_nonzero(self.privacy_loss)) if self.summed is None else self.summed.delivered
+
+    @property
+    def absent(self) -> int:
+        """How many people who should have delivered did not."""
+        return len(self.dropped_out) if self.summed is None else self.summed.dropped_out
+
+    @property
     def bought_from(self) -> int:
         """How many people should have delivered."""
-        return int(np.count_nonzero(self.privacy_loss)) + len(self.dropped_out)
+        return self.delivered + self.absent
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that contains the mean with probability at least ``level``, whatever the distribution.
@@ -121,6 +149,12 @@ class Release:
 
     def __repr__(self) -> str:
         return f"Release(estimate={self.estimate!r}, standard_error={self.standard_error!r}, setting={self.setting!r})"
+
+
+def versions(setting: Setting) -> dict[str, str]:
+    """Of this library and, where the noise is drawn here, of the sampler."""
+    found = {"hushbid": version("hushbid")}
+    return {**found, "opendp": noise.sampler_version()} if setting == "central" else found
 
 
 RELEASE = Codec(Release, "release", header={"format": FORMAT, "version": VERSION})

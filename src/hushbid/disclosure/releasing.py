@@ -1,25 +1,21 @@
-"""From a plan and data to the one release that is ever drawn under its key, and to simulations that never are one.
+"""From a plan and data to a release that only has to be drawn, and to simulations that never are one.
 
-Under which key an estimate is drawn once is for the caller to say: a campaign server takes the campaign's name. What
-`hushbid.release` and the command line do, who have no such name, is in `hushbid.disclosure.once`.
+That it is drawn once is the business of `hushbid.disclosure.once`.
 """
 
 import math
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
-from hushbid.disclosure import central, local, noise
-from hushbid.disclosure.claims import drawn_once, stored
+from hushbid.disclosure import central, local
+from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.promises import ReleasePlan
-from hushbid.disclosure.release import Release
+from hushbid.disclosure.release import Release, Summed, versions
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import best_weights, is_central
 
@@ -31,40 +27,11 @@ class Prepared:
     """Data that were found to be in order; only the drawing is left."""
 
     draw: Callable[[], Release]
+    present: BoolArray
+    """Who was asked and delivered."""
+
     forms: Callable[[], list[bytes | None]]
     """A form of everybody's datum in which two can be compared; None where nothing was asked for or delivered."""
-
-
-_drawn: dict[str, Path | None] = {}
-"""Keys of everything that this process has drawn; with the folder in which it is still to be stored, if it is."""
-_drawn_lock = threading.Lock()
-
-
-def release_plan(
-    plan: ReleasePlan, data: object, *, claims: str | Path | None = None, accept_infinite_loss: bool = False
-) -> Release:
-    """Draw the estimate of a plan: once under its key.
-
-    ``data`` holds one entry per person in the plan's order, None or NaN where it is missing: numbers in the central
-    setting, messages made by ``privatize`` in the local one. Values outside the range are clamped and counted.
-
-    With ``claims``, a folder, the release is stored there before it is returned; asking again, in any process, returns
-    that one, whatever data are passed. Without, this process remembers, and asking again raises ``AlreadyReleased``.
-
-    If somebody's planned loss is infinite the release is refused, unless ``accept_infinite_loss`` is true. Then, in the
-    central setting, the estimate is the mean of those people's data alone (weighted by precision), without noise; in
-    the local setting their messages carry none.
-    """
-    if claims is None:
-        return draw_first(plan.key, prepare(plan, data, accept_infinite_loss).draw)
-    # a stored one is returned before data are looked at
-    found = stored(Path(claims), plan.key)
-    if found is None:
-        folder, draw = Path(claims).resolve(), prepare(plan, data, accept_infinite_loss).draw
-        found = drawn_once(folder, plan.key, lambda: draw_first(plan.key, draw, folder).to_dict())
-    release = Release.from_dict(found)
-    was_shown(plan.key)
-    return release
 
 
 def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
@@ -129,6 +96,7 @@ def _prepare_central(plan: ReleasePlan, data: object) -> Prepared:
     }
     return Prepared(
         draw=lambda: _release(plan, estimate=summed.estimates([total])[0], **facts),
+        present=present,
         forms=lambda: number_forms(column, present),
     )
 
@@ -149,7 +117,9 @@ def _prepare_local(plan: ReleasePlan, data: object) -> Prepared:
         clamped=0,
         dropped_out=_dropped_out(plan, present),
     )
-    return Prepared(draw=lambda: release, forms=lambda: [message_form(message) for message in messages])
+    return Prepared(
+        draw=lambda: release, present=present, forms=lambda: [message_form(message) for message in messages]
+    )
 
 
 def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
@@ -162,7 +132,30 @@ def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
             messages[row] = local.privatize(float(column[row]), loss, plan.bounds, accept_infinite_loss=True)
         return _prepare_local(plan, messages).draw()
 
-    return Prepared(draw=draw, forms=lambda: number_forms(column, present))
+    return Prepared(draw=draw, present=present, forms=lambda: number_forms(column, present))
+
+
+def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Release:
+    """A release that was made from sums with everybody's figures, by somebody who knows who was asked and delivered."""
+    exponent = release.grid.weight_exponent
+    losses, check = np.where(present, plan.delivered, 0.0), replace(release.check, people=plan.people)
+    if exponent is not None:
+        weights, _ = integer_weights(losses, exponent)
+        if int(weights.sum()) != release.grid.total_weight:
+            raise AlreadyReleased(
+                "The estimate was drawn by an engine, which kept no figures of single people, and decided about them"
+                " with other last digits: ask again on an engine."
+            )
+        check = check_promises(weights, exponent, plan.promised)
+        losses = np.ldexp(weights.astype(np.float64), -exponent)
+    gone = _dropped_out(plan, present)
+    return replace(release, privacy_loss=losses, check=check, dropped_out=gone, summed=None, key=plan.key)
+
+
+def without_rows(release: Release) -> Release:
+    """A release about some of many people, as if it were made from sums."""
+    counts = Summed(delivered=release.delivered, dropped_out=release.absent)
+    return replace(release, privacy_loss=np.empty(0), dropped_out=(), summed=counts)
 
 
 def number_forms(column: FloatArray, present: BoolArray) -> list[bytes | None]:
@@ -177,10 +170,7 @@ def message_form(message: PrivatizedValue | None) -> bytes | None:
 
 
 def _release(plan: ReleasePlan, **facts: Any) -> Release:
-    versions = {"hushbid": version("hushbid")}
-    if is_central(plan.setting):
-        versions["opendp"] = noise.sampler_version()
-    return Release(setting=plan.setting, bounds=plan.bounds, key=plan.key, versions=versions, **facts)
+    return Release(setting=plan.setting, bounds=plan.bounds, key=plan.key, versions=versions(plan.setting), **facts)
 
 
 def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:
@@ -199,32 +189,3 @@ def _refuse_nobody(plan: ReleasePlan, present: BoolArray) -> None:
 
 def _dropped_out(plan: ReleasePlan, present: BoolArray) -> tuple[int, ...]:
     return tuple(np.flatnonzero((plan.delivered > 0) & ~present).tolist())
-
-
-def was_shown(key: str) -> None:
-    """Remember that this process has seen what is stored under a key."""
-    with _drawn_lock:
-        _drawn[key] = None
-
-
-def draw_first(key: str, draw: Callable[[], Release], folder: Path | None = None) -> Release:
-    """Draw, unless this process has. A drawing that failed was shown to nobody and does not count.
-
-    One that could not be stored may be repeated for the same folder only, where its draft may still be found.
-    """
-    with _drawn_lock:
-        # noted before drawing: of two threads one draws
-        known = key in _drawn
-        if known and (folder is None or _drawn[key] != folder):
-            raise AlreadyReleased(
-                "This was released before, and an estimate is drawn once; with a claims folder, asking again returns"
-                " what is stored. Another question to the same people has its own text."
-            )
-        _drawn[key] = folder
-    try:
-        return draw()
-    except BaseException:
-        if not known:
-            with _drawn_lock:
-                del _drawn[key]
-        raise

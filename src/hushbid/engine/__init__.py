@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hushbid.engine.people import Progress
     from hushbid.engine.pricing import Priced, Summary, price
-    from hushbid.engine.releasing import TableRelease, release
+    from hushbid.engine.releasing import release
 
-__all__ = ["Priced", "Progress", "Summary", "TableRelease", "price", "release"]
+__all__ = ["Priced", "Progress", "Summary", "price", "release"]
 
 
 def __getattr__(name: str) -> Any:
@@ -30,10 +30,10 @@ def __getattr__(name: str) -> Any:
         from hushbid.engine import pricing
 
         return getattr(pricing, name)
-    if name in ("TableRelease", "release"):
-        from hushbid.engine import releasing
+    if name == "release":
+        from hushbid.engine.releasing import release
 
-        return getattr(releasing, name)
+        return release
     if name == "Progress":
         from hushbid.engine.people import Progress
 

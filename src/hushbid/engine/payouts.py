@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import BoolArray, IntArray
+from hushbid.disclosure.from_sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
 from hushbid.engine.opening import is_url, open_engine
 from hushbid.engine.people import floats_of
-from hushbid.engine.pricing import Priced, exact_total
+from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError, MarketError
 from hushbid.money import Currency, rounded_up
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE, normal_scale
-from hushbid.arrays import IntArray
+from hushbid.disclosure.from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame, pyarrow
@@ -20,7 +20,7 @@ from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, solve
-from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
+from hushbid.engine.solve_few import MOST, Few, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.population import groups_of
@@ -65,6 +65,8 @@ class Priced:
     _engine: Engine
     _kernel: Decider
     _drop: bool
+    _few: Few | None
+    """Those who were priced one by one; None if nobody was."""
 
     def total_payment(self) -> float:
         """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
@@ -114,11 +116,6 @@ class TallyKernel:
         return Tally(exact_total(steps.astype(np.int64)))
 
 
-def exact_total(integers: IntArray) -> int:
-    """The sum of 64-bit integers, whatever its size: halves of 32 bits add up without overflow below 2**31 rows."""
-    return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
-
-
 def price(
     population: Any,
     market: Market,
@@ -135,6 +132,7 @@ def price(
     progress: Callable[[Progress], object] | None = None,
     gather: int = GATHER,
     window: int = WINDOW,
+    one_by_one: int = 0,
 ) -> Priced:
     """Decide how much privacy each person in a table gives up and what she is paid, wherever the table lives.
 
@@ -165,6 +163,8 @@ def price(
         Called before every pass over the rows.
     gather, window
         Up to how many people are priced one by one on the driver, and taken there to finish the solution by sums.
+    one_by_one
+        A table of at most so many people is priced one by one whatever ``gather`` says, which a record of it needs.
 
     >>> import pyarrow, hushbid.engine
     >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25)
@@ -182,7 +182,9 @@ def price(
     counted = market.for_count(census.people)
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
-    kernel, summary = _decide(run, counted, census, gather)  # solving; the writing pass comes when the frame is read
+    gather = max(gather, census.people) if census.people <= one_by_one else gather
+    # solving; the writing pass comes when the frame is read
+    kernel, summary, few = _decide(run, counted, census, gather)
     frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
         frame=frame,
@@ -191,13 +193,14 @@ def price(
         _engine=opened,
         _kernel=kernel,
         _drop=census.bad > 0,
+        _few=few,
     )
 
 
-def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
+def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary, Few | None]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     if census.histogram.people == 0:
-        return price_nobody(run, population), _summary_of_nobody(population, census)
+        return price_nobody(run, population), _summary_of_nobody(population, census), None
     if population.setting is LOCAL:  # the cheapest few √n
         cut, most = cheapest_few(population, census)
         return _gathered(run, population, census, cut, most)
@@ -215,7 +218,7 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
             best = solved.summed
             highest = float(best.optimum.weights(np.zeros(1), 1.0)[0]) * best.loss_per_weight
             refuse_unreleasable(min(population.cap, highest))
-            return solved.kernel, Summary(
+            summary = Summary(
                 setting=population.setting.name,
                 people=census.people,
                 dropped=census.bad,
@@ -232,10 +235,11 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
                 method="summed",
                 passes=run.passes,
             )
+            return solved.kernel, summary, None
     return _one_by_one(run, population, census, found.high)
 
 
-def _one_by_one(run: Run, population: Population, census: Census, cut: float) -> tuple[LookupKernel, Summary]:
+def _one_by_one(run: Run, population: Population, census: Census, cut: float) -> tuple[LookupKernel, Summary, Few]:
     """Everybody up to the cut, if the driver takes so many."""
     histogram = census.histogram
     below = int(histogram.count[histogram._edges(0) <= cut].sum())  # whole buckets, so at least as many as there are
@@ -247,13 +251,16 @@ def _one_by_one(run: Run, population: Population, census: Census, cut: float) ->
     return _gathered(run, population, census, cut, MOST)
 
 
-def _gathered(run: Run, population: Population, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
+def _gathered(
+    run: Run, population: Population, census: Census, cut: float, most: int
+) -> tuple[LookupKernel, Summary, Few]:
     priced = price_cheapest(run, population, census, cut, most=most)
-    few, made = priced.few, priced.decision
+    few, made = priced.population, priced.decision
     best = few.allocation(made.virtual_costs, made.tie_order) if made.active else None
     # the few stand for everybody: only their number is not the population's
     found = {**asdict(Figures.of(few, made, best)), "people": census.people}
-    return priced.kernel, Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
+    summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
+    return priced.kernel, summary, priced
 
 
 def _summary_of_nobody(population: Population, census: Census) -> Summary:

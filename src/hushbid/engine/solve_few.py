@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.allocation.local import WORTHWHILE
 from hushbid.allocation.problem import normal_scale
-from hushbid.arrays import HashArray
+from hushbid.arrays import HashArray, IndexArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
 from hushbid.engine.people import Run, lookup_keys
@@ -26,15 +26,17 @@ _AT_LEAST = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Priced:
+class Few:
     """The few, priced."""
 
-    few: Population
+    population: Population
     decision: Decision
     kernel: LookupKernel
+    order: IndexArray
+    """Where those whom the kernel finds stand in the decision."""
 
 
-def price_cheapest(run: Run, population: Population, census: Census, cut: float, *, most: int = MOST) -> Priced:
+def price_cheapest(run: Run, population: Population, census: Census, cut: float, *, most: int = MOST) -> Few:
     """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them."""
     # ids are read only where they decide
     by_identity = population.identity_decides or census.variance[0] == 0.0
@@ -50,8 +52,8 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: float,
     salt, keys = _told_apart(run, people, by_identity)
     # decisions sorted by key, for the writing pass to look up
     order = np.argsort(keys, kind="stable")
-    return Priced(
-        few=few,
+    return Few(
+        population=few,
         decision=made,
         kernel=LookupKernel(
             gather=kernel,
@@ -67,6 +69,7 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: float,
             weight=made.weights[order],
             payment=made.payments[order],
         ),
+        order=order,
     )
 
 

@@ -274,7 +274,7 @@ def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> Float
     return simulate_plan(plan_of(outcome), data, repetitions)
 
 
-def plan_of(outcome: Outcome) -> ReleasePlan:
+def plan_of(outcome: Outcome, *, from_engine: bool = False) -> ReleasePlan:
     """The promises of an outcome, without reports and payments."""
     if outcome.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
@@ -284,6 +284,7 @@ def plan_of(outcome: Outcome) -> ReleasePlan:
         bounds=outcome.market.bounds,
         variance=outcome.market.stated_variance,
         key=outcome_key(outcome),
+        from_engine=from_engine,
     )
 
 

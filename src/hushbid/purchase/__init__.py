@@ -1,7 +1,38 @@
 """Buying from people: from a campaign file, or people in arrays, files, frames and clusters, to what is recorded.
 
+    purchase = buy("sleep.toml")                                    # files that it names
+    purchase = buy("sleep.toml", reports={"id": ids, "sensitivity": prices, "value": data})
+    purchase = buy("sleep.toml", reports=polars.scan_parquet("people.parquet"))
+
 The files, in the order in which a purchase goes through them: ``campaign_file`` says what is wanted (``toml_sections``
 reads its tables and tells every problem at once), ``people`` reads who reported and what they delivered, ``deciding``
-runs the market and rounds the money, ``asking`` says what an estimate is asked of whom, ``buying`` conducts it all and
-writes the results, ``on_engine`` does so for populations that do not fit in memory.
+runs the market in memory and rounds the money, ``on_engine`` does so where the people are, ``spending`` refuses to pay
+more than a ceiling, ``asking`` says what an estimate is asked of whom, ``buying`` is the whole way: read, buy, release,
+record, report; ``results`` are what it came to. ``pricing`` stops after the decisions.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hushbid.purchase.buying import buy
+    from hushbid.purchase.campaign_file import Campaign, read_campaign
+    from hushbid.purchase.people import Reading
+    from hushbid.purchase.results import Purchase
+
+__all__ = ["Campaign", "Purchase", "Reading", "buy", "read_campaign"]
+_PLACES = {
+    "Campaign": "campaign_file",
+    "Purchase": "results",
+    "Reading": "people",
+    "buy": "buying",
+    "read_campaign": "campaign_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, loaded when they are first used: a command needs few of them."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -12,8 +12,6 @@ from hushbid.errors import InputError
 
 if TYPE_CHECKING:
     from hushbid.disclosure import Answer
-    from hushbid.engine import Priced
-    from hushbid.engine.releasing import TableAnswer
     from hushbid.purchase.campaign_file import Campaign
     from hushbid.record import Record
 
@@ -68,24 +66,14 @@ def _note(record: "Record", start: str) -> str | None:
     return next((note.removeprefix(start) for note in record.notes if note.startswith(start)), None)
 
 
-def table_answer(campaign: "Campaign", priced: "Priced", column: str) -> "TableAnswer":
-    """On an engine: the one estimate that was ever drawn, unless everybody is made up."""
-    from hushbid.engine.releasing import TableAnswer, answer, release_made_up
-
-    if campaign.made_up:
-        return TableAnswer(release=release_made_up(priced, column), before=False, waves_before=0)
-    claims = store_beside(campaign.folder)
-    return answer(priced, column, claims=claims, question=campaign.quantity, wave=campaign.wave)
-
-
-def stamps_of(campaign: "Campaign", answer: "Answer | TableAnswer | None") -> list[str]:
+def stamps_of(campaign: "Campaign", answer: "Answer | None") -> list[str]:
     """What record and summary say of an estimate that is made up, or not the first one."""
     if campaign.made_up:
         return [MADE_UP]
     return [] if answer is None else wave_stamps(campaign.wave, answer.waves_before)
 
 
-def estimate_origin(campaign: "Campaign", answer: "Answer | TableAnswer") -> dict[str, Any]:
+def estimate_origin(campaign: "Campaign", answer: "Answer") -> dict[str, Any]:
     """Of which wave an estimate is, and whether it is made up."""
     return {"wave": campaign.wave, "waves_before": answer.waves_before, "made_up": campaign.made_up}
 

@@ -1,174 +1,117 @@
-"""A campaign from its file to its results: what ``run`` does, and ``demo`` on people it made up.
+"""A campaign from its file to its results: read, buy, release, record, report, whoever reads the people.
 
-Everything is computed before anything is written, and then written together. The one exception is the estimate: it is
-drawn once and kept in the account's store, under what is asked of whom, before anybody sees it, so that whatever
+Everything is computed before anything takes its name, and then appears together. The one exception is the estimate: it
+is drawn once and kept in the account's store, under what is asked of whom, before anybody sees it, so that whatever
 happens afterwards, and whatever options and folders are given, asking again gives the same one.
 """
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hushbid import wording
 from hushbid.audit.suite import audits_of
-from hushbid.disclosure import Answer, Release, release_made_up, release_once
+from hushbid.disclosure import Answer, release_made_up, release_once
 from hushbid.documents import plain
-from hushbid.durable import Staging, refuse_existing
-from hushbid.errors import MissingExtra
+from hushbid.durable import Staging, Write, refuse_clashes, refuse_existing
+from hushbid.engine import Priced
+from hushbid.engine import releasing as on_sums
+from hushbid.engine.payouts import Paid, checked, due
+from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism.market import plan_of
-from hushbid.purchase.asking import (
-    BEFORE,
-    MADE_UP_NOTICE,
-    asked_notes,
-    estimate_origin,
-    refuse_unsaid_late,
-    stamps_of,
-    store_beside,
-)
-from hushbid.purchase.campaign_file import Campaign
-from hushbid.purchase.deciding import Purchase, decide, record_of, record_writer, refuse_above_ceiling
-from hushbid.purchase.people import AT_ONCE, Reading, read_data, read_people, rows_of
+from hushbid.money import rounded_up
+from hushbid.purchase.asking import MADE_UP_NOTICE, asked_notes, refuse_unsaid_late, stamps_of, store_beside
+from hushbid.purchase.campaign_file import Campaign, read_campaign
+from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide, record_of, record_writer
+from hushbid.purchase.on_engine import PASSES, decide_on_engine, with_everybody, write_decisions
+from hushbid.purchase.people import AT_ONCE, Delivered, Reading, read_data, rows_of
+from hushbid.purchase.results import Purchase, campaign_estimate, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.report.sections.audits import lines_of
 from hushbid.tables import Column, table_writer
-from hushbid.wording import at_most, estimate_figures, interval
 
-if TYPE_CHECKING:
-    from hushbid.engine import TableRelease
-
-STEPS = 6
-_PUBLIC_LEVEL = 0.95
 _SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Results:
-    """What a campaign came to."""
-
-    campaign: Campaign
-    purchase: Purchase
-    answer: Answer | None
-    """The estimate and how it came about; None if there is none."""
-
-    record: Record
-    strangers: int
-    """People in the data who did not report."""
-
-    missing: str
-    """Why there is no estimate although there are data; empty if there is one."""
-
-    audits: tuple[AuditLine, ...]
-    files: tuple[Path, ...]
-
-    @property
-    def release(self) -> Release | None:
-        """The one estimate."""
-        return None if self.answer is None else self.answer.release
-
-    @property
-    def failed(self) -> int:
-        """How many audits found a fault."""
-        return sum(audit.verdict == "failed" for audit in self.audits)
-
-    def facts(self) -> dict[str, Any]:
-        """For programs; nothing in it belongs to one person."""
-        facts: dict[str, Any] = {"campaign": self.campaign.name, **self.purchase.facts()}
-        if self.answer is not None:
-            facts["estimate"] = campaign_estimate(self.campaign, self.answer)
-            facts["drawn_before"] = self.answer.before
-            facts["late"] = len(self.answer.late)
-        facts["made_up"] = self.campaign.made_up
-        facts["stamps"] = list(self.record.stamps)
-        facts["audits_failed"] = self.failed
-        facts["record_hash"] = self.record.hash
-        facts["files"] = [str(path) for path in self.files]
-        return facts
-
-    def text(self) -> str:
-        """For people."""
-        lines = [self.purchase.text()]
-        if self.answer is not None:
-            campaign, answer = self.campaign, self.answer
-            lines.append(estimate_text(answer.release, campaign.level, campaign.quantity, campaign.unit))
-            if answer.before:
-                lines.append(BEFORE)
-            if answer.late and campaign.data is not None:
-                lines.append(
-                    f"{wording.people(len(answer.late))} delivered after it was drawn: their data were not used, they"
-                    f" are {campaign.data.late}, and the table of payments names them."
-                )
-        if self.missing:
-            lines.append(f"No estimate: {self.missing}")
-        if self.strangers:
-            lines.append(f"{wording.people(self.strangers)} in the data did not report; their data were not used.")
-        if self.failed:
-            lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
-        lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
-        names = ", ".join(path.name for path in self.files)
-        lines.append(f"Written to {self.campaign.folder}: {names}.")
-        if self.campaign.data is None:
-            lines.append(_next_step(self.campaign))
-        return "\n".join(lines)
+def steps_of(reading: Reading) -> int:
+    """How many steps `buy` tells of, at most."""
+    return 4 + (2 if reading.engine == "memory" else PASSES)
 
 
-def conduct(
-    campaign: Campaign,
+def buy(
+    campaign: Campaign | str | Path,
     *,
-    force: bool,
-    audit: bool,
-    step: Callable[[str], object],
-    estimate_needed: bool = True,
+    reports: Any = None,
+    data: Any = None,
     reading: Reading = AT_ONCE,
-) -> Results:
-    """Run a campaign."""
-    final = campaign.folder / ("record.json" if campaign.data else "outcome.json")
+    audit: bool = True,
+    force: bool = False,
+    estimate_needed: bool = True,
+    step: Step = lambda told: None,
+) -> Purchase:
+    """Run a campaign, and write what it comes to into its folder.
+
+    Parameters
+    ----------
+    campaign
+        A campaign, or its file.
+    reports, data
+        Stand in for the files that a campaign file names: arrays by column name, or a frame, which an engine reads and
+        which holds the reports and the data.
+    reading
+        Who reads the people, and what becomes of rows that cannot be priced.
+    audit
+        Whether our own claims are attacked for the report.
+    force
+        Files may be written again; the estimate is not drawn again.
+    estimate_needed
+        If not, a missing package that draws noise leaves the estimate out.
+    step
+        Told what is done next.
+    """
+    wanted = campaign
+    if not isinstance(wanted, Campaign):
+        wanted = read_campaign(Path(wanted), reports=reports, data=data)
+    if not isinstance(wanted.reports.file, str | Path | Mapping) and reading.engine == "memory":
+        reading = replace(reading, engine="auto")  # a frame says itself which engine reads it
+    refuse_clashes(wanted.outputs, wanted.inputs)
+    if reading.engine != "memory":
+        _refuse_other_table(wanted)
+    names = _Names.of(wanted, reading)
     if not force:
-        refuse_existing([final])
-    step("reading the reports")
-    source = campaign.reports
-    people = read_people(
-        source.file,
-        id_column=source.id,
-        sensitivity=source.sensitivity,
-        group=source.group,
-        reading=reading,
-        priors=campaign.prior.priors,
-    )
-    origin = campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
-    step("deciding")
-    with rows_of(people.source):
-        market = campaign.market_for(people.groups)
-    purchase = decide(people, market, campaign.currency)
-    refuse_above_ceiling(purchase, campaign.ceiling)
-    step("releasing")
-    answer, strangers, missing = None, 0, ""
-    if campaign.data is not None and purchase.outcome.active:
-        try:
-            answer, strangers = _release(campaign, purchase)
-        except MissingExtra as problem:
-            if estimate_needed:
-                raise
-            missing = str(problem)
-    step("recording")
-    release = None if answer is None else answer.release
-    record = record_of(purchase, origin, release, _notes(campaign), stamps_of(campaign, answer))
-    step("auditing")
-    audits: tuple[AuditLine, ...] = ()
-    if audit and purchase.outcome.active and campaign.data is not None:
-        audits = lines_of(audits_of(purchase.outcome), purchase.outcome)
-    step("writing")
+        refuse_existing([names.last])
     with Staging(force=force) as files:
-        paths = _write(files, campaign, purchase, answer, record, audits)
-    return Results(
-        campaign=campaign,
-        purchase=purchase,
+        bought = _read_and_decide(wanted, reading, files, names, step)
+        decided, everybody = bought.decided, bought.decided.everybody
+        step("releasing")
+        answer, strangers, missing = None, 0, ""
+        if wanted.data is not None and decided.figures.active:
+            try:
+                answer, strangers = _answer(wanted, bought)
+            except MissingExtra as problem:
+                if estimate_needed:
+                    raise
+                missing = str(problem)
+        step("recording")
+        record = None
+        if everybody is not None:
+            release = None if answer is None else answer.release
+            record = record_of(everybody, decided.origin, release, _notes(wanted), stamps_of(wanted, answer))
+        step("auditing")
+        audits: tuple[AuditLine, ...] = ()
+        if audit and everybody is not None and decided.figures.active and wanted.data is not None:
+            audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
+        step("writing")
+        paths = _write(files, names, wanted, bought, answer, record, audits)
+    return Purchase(
+        campaign=wanted,
+        decided=decided,
         answer=answer,
         record=record,
         strangers=strangers,
@@ -178,20 +121,85 @@ def conduct(
     )
 
 
+# -- read and decide ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Bought:
+    """What was decided, and where the data are."""
+
+    decided: Decided
+    delivered: Delivered | None
+    """Everybody's data, if they were read with the reports."""
+
+    priced: Priced | None
+    """The engine's table."""
+
+
+def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: "_Names", step: Step) -> _Bought:
+    """Decisions of an engine are written by it, and counted; then everybody is taken here, if so many fit."""
+    source = campaign.reports
+    wanted = Wanted(
+        reports=source.file,
+        id=source.id,
+        sensitivity=source.sensitivity,
+        group=source.group,
+        prior=campaign.prior,
+        market=campaign.market_for,
+        currency=campaign.currency,
+        ceiling=campaign.ceiling,
+        accept_pilot_overlap=campaign.accept_pilot_overlap,
+    )
+    if names.summary is None:
+        return _Bought(decided=decide(wanted, reading, step), delivered=None, priced=None)
+
+    def write(priced: Priced) -> Paid:
+        return write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
+
+    priced, decided = decide_on_engine(wanted, reading, write, step)
+    data = None if campaign.data is None else campaign.data.value
+    decided, delivered = with_everybody(priced, decided, wanted, data)
+    return _Bought(decided=decided, delivered=delivered, priced=priced)
+
+
+def _refuse_other_table(campaign: Campaign) -> None:
+    """An engine does not join: the data must stand beside the reports."""
+    data = campaign.data
+    if data is not None and not _same_table(data.file, campaign.reports.file):
+        raise InputError(
+            f"{campaign.path}: on an engine data.file must be the table of reports.file, with a column"
+            f" {data.value!r} of data; join the two first, or use --engine memory."
+        )
+    if data is not None and data.kind == "simulated_values":
+        raise InputError(f"{campaign.path}: data.kind 'simulated_values' needs --engine memory.")
+
+
+def _same_table(one: Any, other: Any) -> bool:
+    if isinstance(one, str | Path) and isinstance(other, str | Path):
+        return Path(one).resolve() == Path(other).resolve()
+    return one is other
+
+
 # -- the one estimate --------------------------------------------------------------------------------------------------
 
 
-def _release(campaign: Campaign, purchase: Purchase) -> tuple[Answer, int]:
-    source, people = campaign.data, purchase.people
+def _answer(campaign: Campaign, bought: _Bought) -> tuple[Answer, int]:
+    """The estimate, and how many people in the data did not report."""
+    source, everybody = campaign.data, bought.decided.everybody
     assert source is not None
-    found = read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
-    plan, simulated = plan_of(purchase.outcome), source.kind == "simulated_values"
-    accepted = campaign.accept_infinite_loss
+    if everybody is None:
+        assert bought.priced is not None
+        return _answer_from_sums(campaign, bought.priced, source.value), 0
+    people = everybody.people
+    found = bought.delivered
+    if found is None:
+        found = read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
+    plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
+    simulated, accepted = source.kind == "simulated_values", campaign.accept_infinite_loss
     with rows_of(people.source):
         if campaign.made_up:
-            return release_made_up(
-                plan, found.data, accept_infinite_loss=accepted, simulated=simulated
-            ), found.strangers
+            answer = release_made_up(plan, found.data, accept_infinite_loss=accepted, simulated=simulated)
+            return answer, found.strangers
         answer = release_once(
             plan,
             found.data,
@@ -206,111 +214,127 @@ def _release(campaign: Campaign, purchase: Purchase) -> tuple[Answer, int]:
     return answer, found.strangers
 
 
-def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
-    """The estimate of a campaign: of which wave it is, and whether it is made up."""
-    facts = estimate_facts(answer.release, campaign.level)
-    return {**facts, **estimate_origin(campaign, answer), "public": {**facts["public"], "made_up": campaign.made_up}}
-
-
-def estimate_facts(release: Release, level: float) -> dict[str, Any]:
-    """The estimate with its interval, and the part of it that may be shown to anybody."""
-    return {
-        **estimate_and_error(release, level),
-        "dropped_out": len(release.dropped_out),
-        "public": public_part(release),
-    }
-
-
-def estimate_and_error(release: "Release | TableRelease", level: float) -> dict[str, Any]:
-    """The estimate, its interval and its error, with no digits far below the error; the record keeps all."""
-    ends = release.interval(level)
-    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
-    interval_ = {"level": level, "low": low, "high": high}
-    return {"estimate": estimate, "interval": interval_, "standard_error": at_most(release.standard_error, 3)}
-
-
-def public_part(release: "Release | TableRelease") -> dict[str, Any]:
-    """What may be shown to anybody; the estimate has the digits that its planned error deserves."""
-    planned = release.planned_error.half_width(_PUBLIC_LEVEL)
-    return {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]}
-
-
-def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
-    """The estimate in a sentence."""
-    return interval_text(release.estimate, release.interval(level), level, quantity, unit, len(release.dropped_out))
-
-
-def interval_text(
-    estimate: float, ends: tuple[float, float], level: float, quantity: str, unit: str, dropped_out: int
-) -> str:
-    """An estimate and its interval in a sentence, and who is missing in another."""
-    value, lower, upper = interval(estimate, (ends[1] - ends[0]) / 2.0)
-    sentence = (
-        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
-    )
-    gone = f" {wording.people(dropped_out)} did not deliver; the interval allows for it."
-    return sentence + gone * (dropped_out > 0)
+def _answer_from_sums(campaign: Campaign, priced: Priced, column: str) -> Answer:
+    if campaign.made_up:
+        return on_sums.release_made_up(priced, column)
+    claims = store_beside(campaign.folder)
+    return on_sums.answer(priced, column, claims=claims, question=campaign.quantity, wave=campaign.wave)
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """What the files are called."""
+
+    decisions: Path
+    payments: Path
+    estimate: Path
+    report: Path
+    record: Path
+    summary: Path | None
+    """Written where an engine decided."""
+
+    @classmethod
+    def of(cls, campaign: Campaign, reading: Reading) -> "_Names":
+        on_engine = reading.engine != "memory"
+        folder, end = campaign.folder, "parquet" if on_engine else campaign.decisions_format
+        figures = folder / ("summary.json" if campaign.data else "decided.json")
+        return cls(
+            decisions=folder / f"decisions.{end}",
+            payments=folder / f"payments.{end}",
+            estimate=folder / "estimate.json",
+            report=folder / "report.html",
+            record=folder / ("record.json" if campaign.data else "outcome.json"),
+            summary=figures if on_engine else None,
+        )
+
+    @property
+    def last(self) -> Path:
+        """Where it is, all are."""
+        return self.summary or self.record
+
+
 def _write(
     files: Staging,
+    names: _Names,
     campaign: Campaign,
-    purchase: Purchase,
+    bought: _Bought,
     answer: Answer | None,
-    record: Record,
+    record: Record | None,
     audits: tuple[AuditLine, ...],
 ) -> list[Path]:
-    """Stage every file; the record last, so that where it is, all are."""
-    folder, end = campaign.folder, campaign.decisions_format
-    paths = [folder / f"decisions.{end}"]
-    made_up: dict[str, Column] = {"made_up": ["yes"] * len(purchase.people)} if campaign.made_up else {}
-    files.add(paths[-1], table_writer(paths[-1], {**purchase.columns(), **made_up}))
+    """Stage every file, the last of them last; an engine's decisions are staged already."""
+    paths, everybody = [names.decisions], bought.decided.everybody
+    made_up: dict[str, Column] = {}
+    if everybody is not None and campaign.made_up:
+        made_up = {"made_up": ["yes"] * len(everybody.people)}
+    if names.summary is None and everybody is not None:
+        files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **made_up}))
     if answer is not None:
-        paths.append(folder / f"payments.{end}")
-        late = campaign.data.late if campaign.data is not None else None
-        due = payment_columns(purchase, answer, late_is_paid=late == "paid")
-        files.add(paths[-1], table_writer(paths[-1], {**due, **made_up}))
-        paths.append(folder / "estimate.json")
-        content = json.dumps(plain(campaign_estimate(campaign, answer)), indent=2) + "\n"
-        files.add(paths[-1], lambda file: file.write(content.encode()))
-    if campaign.data is not None:
-        paths.append(folder / "report.html")
-        page = _report(campaign, purchase, answer, record, audits)
-        files.add(paths[-1], lambda file: file.write(page.encode()))
-    paths.append(folder / ("record.json" if campaign.data else "outcome.json"))
-    files.add(paths[-1], record_writer(record))
+        paths += [names.payments, names.estimate]
+        if everybody is None:
+            _write_payments_on_engine(files, names.payments, campaign, bought.priced, answer)
+        else:
+            late = campaign.data.late if campaign.data is not None else None
+            owed = payment_columns(everybody, answer, late_is_paid=late == "paid")
+            files.add(names.payments, table_writer(names.payments, {**owed, **made_up}))
+        files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
+    if everybody is not None and record is not None:
+        if campaign.data is not None:
+            paths.append(names.report)
+            page = _report(campaign, everybody, answer, record, audits)
+            files.add(names.report, lambda file: file.write(page.encode()))
+        paths.append(names.record)
+        files.add(names.record, record_writer(record))
+    if names.summary is not None:
+        paths.append(names.summary)
+        files.add(names.summary, _json_writer(summary(campaign, bought.decided, answer)))
     return paths
 
 
-def payment_columns(purchase: Purchase, answer: Answer, *, late_is_paid: bool) -> dict[str, Column]:
+def _write_payments_on_engine(
+    files: Staging, path: Path, campaign: Campaign, priced: Priced | None, answer: Answer
+) -> None:
+    assert priced is not None
+    assert campaign.data is not None
+    mse = answer.release.error.mse
+    frame = due(priced, campaign.data.value, campaign.currency, mse=mse, made_up=campaign.made_up)
+    checked(files.make(path, lambda place: priced._engine.write(frame, str(place))), priced)
+
+
+def _json_writer(values: Mapping[str, Any]) -> Write:
+    content = json.dumps(plain(values), indent=2) + "\n"
+    return lambda file: file.write(content.encode())
+
+
+def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool) -> dict[str, Column]:
     """What is to be paid, now that data were delivered or not: nothing to those who did not deliver.
 
     If people value the estimate and some dropped out, its error has grown, and with it what they are owed. Whoever
     delivered late is paid like the others, or like those who did not deliver.
     """
-    outcome, money, release = purchase.outcome, purchase.money, answer.release
+    outcome, money, release = everybody.outcome, everybody.money, answer.release
     asked = outcome.privacy_loss > 0.0
-    gone, late = (np.zeros(len(purchase.people), dtype=bool) for _ in range(2))
+    gone, late = (np.zeros(len(everybody.people), dtype=bool) for _ in range(2))
     gone[list(release.dropped_out)] = True
     late[list(answer.late)] = True
     due = money.payments.copy()
     if gone.any():
         weight = np.broadcast_to(np.asarray(outcome.market.user_weight, dtype=float), gone.shape)
-        due = purchase.currency.minor_units(outcome.payments + weight * (release.error.mse - outcome.mse))
+        due = rounded_up(outcome.payments + weight * (release.error.mse - outcome.mse), money.decimals)
         due[gone & ~late if late_is_paid else gone] = 0
     return {
-        "id": purchase.people.id_column,
+        everybody.people.id_name: everybody.people.id_column,
         "payment_minor": due,
-        "currency": [purchase.currency.code] * len(purchase.people),
+        "currency": [money.currency] * len(everybody.people),
         "delivered": np.where(late, "late", np.where(gone, "no", np.where(asked, "yes", "not asked"))).tolist(),
     }
 
 
 def _report(
-    campaign: Campaign, purchase: Purchase, answer: Answer | None, record: Record, audits: tuple[AuditLine, ...]
+    campaign: Campaign, everybody: Everybody, answer: Answer | None, record: Record, audits: tuple[AuditLine, ...]
 ) -> str:
     notices = [MADE_UP_NOTICE, *campaign.notices] if campaign.made_up else list(campaign.notices)
     if not campaign.made_up:
@@ -318,13 +342,13 @@ def _report(
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notices.append(_SIMULATED)
     report = build_report(
-        purchase.outcome,
+        everybody.outcome,
         None if answer is None else answer.release,
         campaign_name=campaign.name,
         quantity=campaign.quantity,
         unit=campaign.unit,
         currency=campaign.currency,
-        groups=purchase.people.groups,
+        groups=everybody.people.groups,
         audits=audits,
         prior_from_participants=any(stamp.startswith("prior fitted") for stamp in record.stamps),
         spending_ceiling=campaign.ceiling,
@@ -343,14 +367,3 @@ def _notes(campaign: Campaign) -> list[str]:
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notes.append(_SIMULATED)
     return [*notes, *campaign.notices]
-
-
-def _next_step(campaign: Campaign) -> str:
-    if campaign.market["setting"] == "local":
-        low, high = campaign.market["bounds"]
-        return (
-            "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
-            f" {json.dumps(campaign.name)} --privacy-loss HERS --at-most AGREED --bounds {low:g},{high:g}. Then add"
-            " [data] with their messages to the campaign file and run it again."
-        )
-    return "Next: collect the data, add [data] to the campaign file and run it again."

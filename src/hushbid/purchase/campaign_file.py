@@ -31,8 +31,8 @@ _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messa
 class ReportsSource:
     """Where the reports are."""
 
-    file: str
-    """Path, or ``-``."""
+    file: Any
+    """A path, ``-``, columns by name, or a frame that an engine reads."""
 
     id: str
     """The column that names people."""
@@ -48,8 +48,8 @@ class ReportsSource:
 class DataSource:
     """Where the data are: values in the central setting, people's own noisy messages in the local one."""
 
-    file: str
-    """Path, or ``-``."""
+    file: Any
+    """A path, ``-``, columns by name, or a frame that an engine reads."""
 
     id: str
     """The column that names people."""
@@ -125,7 +125,8 @@ class Campaign:
     @property
     def inputs(self) -> list[str | Path]:
         """Every file that is read."""
-        return [self.path, self.reports.file, *([self.data.file] if self.data else []), *self.prior.paths]
+        files = [self.reports.file, *([self.data.file] if self.data else [])]
+        return [self.path, *(one for one in files if isinstance(one, str | Path)), *self.prior.paths]
 
     @property
     def outputs(self) -> list[Path]:
@@ -137,8 +138,12 @@ class Campaign:
         return Market(prior=self.prior.prior_for(labels), **self.market)
 
 
-def read_campaign(path: Path) -> Campaign:
-    """Read a campaign file; one error tells everything that is wrong with it."""
+def read_campaign(path: Path, *, reports: Any = None, data: Any = None) -> Campaign:
+    """Read a campaign file; one error tells everything that is wrong with it.
+
+    ``reports`` and ``data``, columns by name or frames, stand in for the files that it names, or need not name. Where
+    only ``reports`` are given, the data are a column of theirs.
+    """
     text = _content(path)
     try:
         values = tomllib.loads(text)
@@ -149,7 +154,7 @@ def read_campaign(path: Path) -> Campaign:
     except ValueError:  # of Python's own: a number of thousands of digits
         raise InputError(f"{path} cannot be read: a number in it has too many digits.") from None
     problems = Problems(str(path), text)
-    campaign = _read(Section(values, "", problems), path, problems)
+    campaign = _read(Section(values, "", problems), path, problems, reports, reports if data is None else data)
     problems.refuse()
     assert campaign is not None
     return campaign
@@ -166,7 +171,7 @@ def _content(path: Path) -> str:
         raise InputError(f"{path} cannot be read: {problem.strerror}.") from problem
 
 
-def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
+def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: Any) -> Campaign | None:
     home = path.parent
     name = top.text("name", default=path.stem)
     quantity = top.text("quantity", default="the mean")
@@ -179,9 +184,10 @@ def _read(top: Section, path: Path, problems: Problems) -> Campaign | None:
     infinite = market_section.flag("accept_infinite_loss")
     market_section.finish()
     currency, ceiling = _money(top.section("money"))
-    reports = _reports(top.section("reports", needed=True), home, grouped=prior is not None and prior.is_grouped)
-    data = _data(top.section("data"), home, market["setting"], reports) if top.given("data") else None
-    if data is not None and data.file == STREAM and reports.file == STREAM:
+    grouped = prior is not None and prior.is_grouped
+    reports = _reports(top.section("reports", needed=given is None), home, given, grouped=grouped)
+    data = _data(top.section("data"), home, given_data, market["setting"], reports) if top.given("data") else None
+    if data is not None and given is None and data.file == STREAM and reports.file == STREAM:
         problems.add("data.file", "cannot be standard input as well as reports.file.")
     output = top.section("output")
     folder = home / output.text("folder", default=path.stem)
@@ -327,8 +333,8 @@ def _money(section: Section) -> tuple[Currency, float | None]:
         return NO_CURRENCY, ceiling
 
 
-def _reports(section: Section, home: Path, *, grouped: bool) -> ReportsSource:
-    file = _file(section, home)
+def _reports(section: Section, home: Path, given: Any, *, grouped: bool) -> ReportsSource:
+    file = _file(section, home, given)
     group = section.text("group") or None
     if grouped and group is None:
         section.wrong("group", "the name of the column that holds people's groups, because market.prior has groups")
@@ -343,8 +349,8 @@ def _reports(section: Section, home: Path, *, grouped: bool) -> ReportsSource:
     return source
 
 
-def _data(section: Section, home: Path, setting: str, reports: ReportsSource) -> DataSource:
-    file = _file(section, home)
+def _data(section: Section, home: Path, given: Any, setting: str, reports: ReportsSource) -> DataSource:
+    file = _file(section, home, given)
     kinds = _LABELS[setting]
     kind = section.choice("kind", kinds, default=kinds[0])
     late = section.choice("late", ("paid", "unpaid"))
@@ -360,14 +366,16 @@ def _data(section: Section, home: Path, setting: str, reports: ReportsSource) ->
     return source
 
 
-def _file(section: Section, home: Path) -> str:
-    name = section.text("file", needed=True)
+def _file(section: Section, home: Path, given: Any) -> Any:
+    name = section.text("file", needed=given is None)
+    if given is not None:
+        return given
     return STREAM if name == STREAM else str(home / name) if name else ""
 
 
-def _check_columns(section: Section, file: str, columns: dict[str, str | None]) -> None:
+def _check_columns(section: Section, file: Any, columns: dict[str, str | None]) -> None:
     """That the file is there and has the columns; a stream or a pipe, which is read once, is looked at later."""
-    if not file or file == STREAM or (Path(file).exists() and not Path(file).is_file()):
+    if not isinstance(file, str) or not file or file == STREAM or (Path(file).exists() and not Path(file).is_file()):
         return
     try:
         there = columns_of(file)

@@ -1,9 +1,10 @@
-"""What ``run``, ``price`` and ``demo`` have in common: from reports to decisions in whole minor units of a currency."""
+"""From reports to decisions, in whole minor units of a currency: what memory and engines both give."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,21 +12,62 @@ import numpy as np
 from hushbid import wording
 from hushbid.disclosure import Release
 from hushbid.durable import Write
-from hushbid.errors import MarketError
-from hushbid.mechanism import Market, Outcome, Simulation
+from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.money import Currency, Money
-from hushbid.purchase.people import People, rows_of
+from hushbid.priors.pilot import PriorSource
+from hushbid.purchase.people import People, Reading, read_people, rows_of
+from hushbid.purchase.spending import forecast, refuse_above_ceiling
 from hushbid.record import Record
 from hushbid.tables import Column
 from hushbid.wording import at_most
 
-_SIMULATED_REPORTS = 2_000_000
-_FORECAST_TOLERANCE = 1e-3
+Step = Callable[[str], object]
+"""Told what is done next."""
+
+LARGEST_RECORD = 1_000_000
+"""Above so many people an engine does not take everybody to one place: there is a summary, no record and no report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is bought from whom."""
+
+    reports: Any
+    """A path, ``-``, columns by name, an address, or a frame."""
+
+    id: str
+    """The column of ids."""
+
+    sensitivity: str
+    """The column of reports."""
+
+    group: str | None
+    """The column of groups, if there is one."""
+
+    prior: PriorSource
+    """What is believed about sensitivities."""
+
+    market: Callable[[list[str] | None], Market]
+    """The market for people with these group labels."""
+
+    currency: Currency
+    """What payments are made in."""
+
+    ceiling: float | None
+    """More than this is not spent, in units of the currency."""
+
+    accept_pilot_overlap: bool
+    """Whether a prior fitted on people who report was accepted by name."""
+
+    @property
+    def source(self) -> str:
+        """What messages call the table."""
+        return str(self.reports) if isinstance(self.reports, str | Path) else "The table of reports"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Purchase:
-    """Decisions, and the money they come to."""
+class Everybody:
+    """What was decided about each person."""
 
     people: People
     """Who reported."""
@@ -33,40 +75,142 @@ class Purchase:
     outcome: Outcome
     """What the market decided, in units of the currency."""
 
-    currency: Currency
-    """What payments are made in."""
-
     money: Money
     """Everybody's payment in whole minor units, rounded in her favour, and what a misreport can gain."""
 
-    @property
-    def total(self) -> float:
-        """All payments together, in units."""
-        return self.money.total / self.currency.per_unit
+    from_engine: bool = False
+    """Whether an engine decided."""
+
+    @classmethod
+    def of(cls, people: People, outcome: Outcome, currency: Currency, *, from_engine: bool = False) -> "Everybody":
+        """Round an outcome's payments."""
+        money = Money.of(outcome.payments, outcome.incentive_error, currency=currency.code, decimals=currency.decimals)
+        return cls(people=people, outcome=outcome, money=money, from_engine=from_engine)
 
     def columns(self) -> dict[str, Column]:
         """The table of decisions, one row per person in the order of the reports."""
         return {
-            "id": self.people.id_column,
+            self.people.id_name: self.people.id_column,
             "privacy_loss": self.outcome.privacy_loss,
             "weight": self.outcome.weights,
             "payment_minor": self.money.payments,
-            "currency": [self.currency.code] * len(self.people),
+            "currency": [self.money.currency] * len(self.people),
         }
 
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Decided:
+    """What was decided, and the money it comes to."""
+
+    market: Market
+    """As it was before anybody reported."""
+
+    figures: Figures
+    """About everybody together."""
+
+    dropped: int
+    """How many rows were left out because they cannot be priced."""
+
+    currency: Currency
+    """What payments are made in."""
+
+    total_minor: int
+    """All payments together, in minor units."""
+
+    paying: int
+    """How many people owe money."""
+
+    incentive_error: float
+    """No misreport can gain more than this, in units of the currency, rounding included."""
+
+    origin: Mapping[str, Any]
+    """Where the prior comes from."""
+
+    everybody: Everybody | None
+    """What was decided about each person; None where that stays with an engine."""
+
+    passes: int | None = None
+    """How often an engine read the rows to decide."""
+
     def facts(self) -> dict[str, Any]:
-        """What was decided, without anything that belongs to one person."""
-        return self.outcome.figures().facts(
-            dropped=self.people.dropped,
+        """For programs; nothing in it belongs to one person."""
+        facts = self.figures.facts(
+            dropped=self.dropped,
             currency=self.currency,
-            total_minor=self.money.total,
-            paying=int((self.money.payments < 0).sum()),
-            incentive_error=self.money.incentive_error,
+            total_minor=self.total_minor,
+            paying=self.paying,
+            incentive_error=self.incentive_error,
         )
+        return facts if self.passes is None else {**facts, "passes": self.passes}
 
     def text(self) -> str:
-        """What was decided, in sentences."""
+        """For people."""
         return decided_text(self.facts(), self.currency)
+
+
+def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:
+    """Read everybody into memory, run the market on the reports, and round its payments."""
+    step("reading the reports")
+    people = read_people(
+        wanted.reports,
+        id_column=wanted.id,
+        sensitivity=wanted.sensitivity,
+        group=wanted.group,
+        priors=wanted.prior.priors,
+        reading=reading,
+        ids_needed=ids_needed,
+    )
+    origin = wanted.prior.origin(people.ids, accepted=wanted.accept_pilot_overlap)
+    step("deciding")
+    with rows_of(people.source):
+        market = wanted.market(people.groups)
+        outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
+    everybody = Everybody.of(people, outcome, wanted.currency)
+    refuse_above_ceiling(
+        everybody.money.total, wanted.currency, wanted.ceiling, lambda: forecast(market, len(people), wanted.currency)
+    )
+    return Decided(
+        market=market,
+        figures=outcome.figures(),
+        dropped=people.dropped,
+        currency=wanted.currency,
+        total_minor=everybody.money.total,
+        paying=int((everybody.money.payments < 0).sum()),
+        incentive_error=everybody.money.incentive_error,
+        origin=origin,
+        everybody=everybody,
+    )
+
+
+def record_of(
+    everybody: Everybody,
+    origin: Mapping[str, Any],
+    release: Release | None,
+    notes: Sequence[str] = (),
+    stamps: Sequence[str] = (),
+) -> Record:
+    """The record of a purchase. Safeguards that were overridden are stamped into it."""
+    stamped = list(stamps)
+    if origin.get("overlap"):
+        stamped.append(f"prior fitted on participants: {origin['overlap']} of those who report were in the pilot")
+    outcome = everybody.outcome
+    if release is not None and np.isinf(outcome.privacy_loss).any():
+        stamped.append("infinite privacy loss accepted")
+    return Record.of(
+        outcome,
+        release,
+        ids=everybody.people.ids,
+        groups=everybody.people.groups,
+        currency=everybody.money.currency,
+        decimals=everybody.money.decimals,
+        stamps=stamped,
+        notes=[f"prior: {json.dumps(dict(origin), sort_keys=True)}", *notes],
+    )
+
+
+def record_writer(record: Record) -> Write:
+    """A function that writes a record to an open file."""
+    return lambda file: file.write(record.to_bytes())
 
 
 def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
@@ -104,107 +248,3 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
 
 def _paid(minor: int, currency: Currency) -> str:
     return f"They are paid {currency.text(minor)}" if minor >= 0 else f"On balance people pay {currency.text(-minor)}"
-
-
-def decide(people: People, market: Market, currency: Currency) -> Purchase:
-    """Run the market on people's reports and round its payments."""
-    with rows_of(people.source):
-        outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
-    money = Money.of(outcome.payments, outcome.incentive_error, currency=currency.code, decimals=currency.decimals)
-    return Purchase(people=people, outcome=outcome, currency=currency, money=money)
-
-
-def record_of(
-    purchase: Purchase,
-    origin: Mapping[str, Any],
-    release: Release | None,
-    notes: list[str],
-    stamps: Sequence[str] = (),
-) -> Record:
-    """The record of a purchase. Safeguards that were overridden are stamped into it."""
-    stamps = list(stamps)
-    if origin.get("overlap"):
-        stamps.append(f"prior fitted on participants: {origin['overlap']} of those who report were in the pilot")
-    outcome = purchase.outcome
-    if release is not None and np.isinf(outcome.privacy_loss).any():
-        stamps.append("infinite privacy loss accepted")
-    return Record.of(
-        outcome,
-        release,
-        ids=purchase.people.ids,
-        groups=purchase.people.groups,
-        currency=purchase.currency.code,
-        decimals=purchase.currency.decimals,
-        stamps=stamps,
-        notes=[f"prior: {json.dumps(dict(origin), sort_keys=True)}", *notes],
-    )
-
-
-def record_writer(record: Record) -> Write:
-    """A function that writes a record to an open file."""
-    return lambda file: file.write(record.to_bytes())
-
-
-def refuse_above_ceiling(purchase: Purchase, ceiling: float | None) -> None:
-    """Refuse to spend more than allowed, and say what such a campaign costs: expected, 95 % and at worst."""
-    if ceiling is None or purchase.total <= ceiling:
-        return
-    currency = purchase.currency
-    people = len(purchase.people)
-    times = max(20, min(200, _SIMULATED_REPORTS // people))
-    found = roughly(purchase.outcome.market).simulate(people, times, rng=np.random.default_rng(1))
-    usual = Spending.of(found).text(currency)
-    raise MarketError(
-        f"The payments come to {currency.text(purchase.money.total)}, above the ceiling of {currency.text_of(ceiling)}:"
-        f" nothing was bought and nothing was written. {usual}"
-    )
-
-
-def roughly(market: Market) -> Market:
-    """A copy of the market with payments to three digits, enough for a forecast and much quicker."""
-    return replace(market, tolerance=max(market.tolerance, _FORECAST_TOLERANCE))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
-    """What a campaign of so many people costs, before anybody has reported; from simulated campaigns."""
-
-    expected: float
-    """The mean total payment."""
-
-    expected_error: float
-    """Half the width of a 95 % confidence interval of the mean."""
-
-    in_95_of_100: float
-    """The total that 95 of 100 campaigns do not exceed."""
-
-    at_worst: float
-    """The total that no reports can exceed; infinite under a prior without an upper end."""
-
-    repetitions: int
-    """How many campaigns were simulated."""
-
-    @classmethod
-    def of(cls, found: Simulation) -> "Spending":
-        """From simulated campaigns."""
-        expected = found.expected("total_payment")
-        return cls(
-            expected=expected.value,
-            expected_error=(expected.high - expected.low) / 2.0,
-            in_95_of_100=found.quantile("total_payment").value,
-            at_worst=found.worst_payment_bound,
-            repetitions=found.repetitions,
-        )
-
-    def text(self, currency: Currency) -> str:
-        """In a sentence."""
-        worst = (
-            f"{currency.text_of(self.at_worst)} at the very worst"
-            if math.isfinite(self.at_worst)
-            else "without any limit at the very worst, because the prior has no upper end"
-        )
-        return (
-            f"If the prior is right, such a campaign costs {currency.text_of(self.expected)} on average"
-            f" (± {currency.text_of(self.expected_error)}), up to {currency.text_of(self.in_95_of_100)} in 95 of 100"
-            f" cases, and {worst} ({self.repetitions} simulated campaigns, before rounding up to whole coins)."
-        )

@@ -1,9 +1,10 @@
 """Files of people: their reports and their data, read and put side by side."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -59,6 +60,9 @@ class People:
     dropped: int = 0
     """How many rows were left out because they cannot be priced."""
 
+    id_name: str = "id"
+    """What the column of names is called in what is written."""
+
     def __len__(self) -> int:
         return self.reports.size
 
@@ -80,7 +84,7 @@ class People:
 
 
 def read_people(
-    file: str,
+    file: str | Path | Mapping[str, Any],
     *,
     id_column: str,
     sensitivity: str,
@@ -89,13 +93,13 @@ def read_people(
     reading: Reading = AT_ONCE,
     ids_needed: bool = True,
 ) -> People:
-    """Reports from a file. Every problem names rows, never what stands in them.
+    """Reports from a file, or from columns by name. Every problem names rows, never what stands in them.
 
     Rows that the ``priors`` (by group, or one under any name) cannot price are left out and counted if ``reading`` says
     so.
     """
     needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group is not None else [])]
-    found = read_table(file, needed=needed, optional=[id_column])
+    found = _table(file, needed, [id_column])
     dropped = 0
     if reading.on_bad_rows == "drop":
         good = _can_be_priced(found, sensitivity, group, priors or {})
@@ -113,6 +117,31 @@ def read_people(
     groups = None if group is None else _groups(found, group)
     shown = found.columns[id_column] if ids is not None else found.numbered
     return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups, dropped=dropped)
+
+
+def _table(file: str | Path | Mapping[str, Any], needed: list[str], optional: Sequence[str] = ()) -> Table:
+    """Some columns of a file, or of arrays by name."""
+    if not isinstance(file, Mapping):
+        return read_table(file, needed=needed, optional=optional)
+    for name in needed:
+        if name not in file:
+            raise InputError(f"The columns must have one called {name!r}; there are {', '.join(map(repr, file))}.")
+    columns: dict[str, Column] = {name: _column(file[name]) for name in (*needed, *optional) if name in file}
+    rows = {len(column) for column in columns.values()}
+    if len(rows) != 1 or rows == {0}:
+        raise InputError(f"The columns must have one entry per person, and somebody must be there, got {sorted(rows)}.")
+    [size] = rows
+    return Table(source="The columns", columns=columns, rows=size, numbered=np.arange(size), refused={})
+
+
+def _column(values: Any) -> Column:
+    """Texts as they stand, numbers as an array."""
+    found = values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind in "US" else values
+    return list(found) if not isinstance(found, np.ndarray) and _holds_text(found) else np.asarray(found)
+
+
+def _holds_text(values: Any) -> bool:
+    return any(isinstance(one, str) for one in values)
 
 
 def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Mapping[str, Prior]) -> BoolArray:
@@ -145,9 +174,11 @@ class Delivered:
     """How many rows belonged to people who did not report; they are not used."""
 
 
-def read_data(file: str, people: People, *, id_column: str, value: str, kind: "Kind") -> Delivered:
+def read_data(
+    file: str | Path | Mapping[str, Any], people: People, *, id_column: str, value: str, kind: "Kind"
+) -> Delivered:
     """Everybody's datum or message, in the order of the reports; missing where somebody is not in the file."""
-    found = read_table(file, needed=[value] if people.ids is None else [id_column, value])
+    found = _table(file, [value] if people.ids is None else [id_column, value])
     if people.ids is None and found.rows != len(people):
         raise InputError(
             f"{found.source} must have one row for each of the {len(people)} people, in the order of their reports,"

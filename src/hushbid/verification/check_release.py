@@ -151,7 +151,7 @@ def _grid(facts: Facts, release: Release) -> Check:
     wrong = np.ldexp(weights.astype(float), -exponent) != delivered
     if wrong.any():
         problems.append(f"The loss is not the promised one rounded down to the grid in {rows_text(wrong)}")
-    if exponent != _largest_exponent(facts.losses[present]) or grid.noise_scale != math.ldexp(1.0, exponent):
+    if not _fine_enough(exponent, facts.losses, present) or grid.noise_scale != math.ldexp(1.0, exponent):
         problems.append("The noise does not have the scale of the grid")
     if grid.total_weight != sum(weights.tolist()) or not 0 < grid.total_weight <= 2**_TOTAL_BITS:
         problems.append("The integer weights do not add up to the total stated")
@@ -176,6 +176,16 @@ def _largest_exponent(losses: FloatArray) -> int:
     largest = float(losses.max())
     total = float(np.sum(losses / largest)) * (1 + 1e-9)
     return min(_TOTAL_BITS - math.frexp(largest)[1] - math.frexp(total)[1], _LARGEST_EXPONENT)
+
+
+def _fine_enough(exponent: int, losses: FloatArray, present: BoolArray) -> bool:
+    """The ``t`` of those who delivered or, as an engine takes it, of everybody who was promised something."""
+    if exponent == _largest_exponent(losses[present]):
+        return True
+    with np.errstate(over="ignore"):
+        total = float(np.sum(losses))
+    promised = min(_TOTAL_BITS - math.frexp(total * (1 + 1e-9))[1], _LARGEST_EXPONENT)
+    return total < math.inf and exponent == promised
 
 
 def _noiseless_weights(facts: Facts, present: BoolArray) -> IntArray:

@@ -1,0 +1,198 @@
+"""A central release from sums that somebody else added up, batch by batch, wherever the data are.
+
+The sum is the one of :mod:`hushbid.disclosure.grid`: integer weights ``W = floor(ε·2**t)``, data on an integer grid.
+Integers add up alike in every order, so the total has the sensitivity that was promised whoever adds; the noise is
+drawn once, here, after everything is added up. ``t`` has to be known before, so it follows from what was promised to
+all.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hushbid.arrays import FloatArray, IntArray
+from hushbid.disclosure import noise
+from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.grid import (
+    DATA_BITS,
+    ESTIMATE_BITS,
+    TOTAL_BITS,
+    PromiseCheck,
+    exact_sum,
+    exponent_of,
+    to_data_units,
+    to_grid,
+)
+from hushbid.disclosure.release import Grid, Release, Summed, versions
+from hushbid.errors import NothingDelivered, ReleaseError
+
+_TERM_BITS = 52
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedPlan:
+    """A promise to everybody of whom only figures about all are known."""
+
+    bounds: tuple[float, float]
+    """The public range of the data."""
+
+    active: int
+    """How many people were promised a positive privacy loss."""
+
+    total_loss: float
+    """All promised losses together."""
+
+    largest_loss: float
+    """Nobody was promised a larger one; finite."""
+
+    largest_variance: float
+    """Nobody's declared variance is larger, in squared data units."""
+
+    mse: float
+    """The error if everybody delivers, in squared data units."""
+
+    squared_weights: float
+    """The sum of the squares of everybody's weight if all deliver."""
+
+    @property
+    def width(self) -> float:
+        """Width of the public range."""
+        return self.bounds[1] - self.bounds[0]
+
+    @property
+    def exponent(self) -> int:
+        """``t``: a person loses ``floor(ε·2**t)/2**t``."""
+        return exponent_of(self.total_loss)
+
+    @property
+    def weight_bits(self) -> int:
+        """No weight has more."""
+        return max(math.frexp(self.largest_loss)[1] + self.exponent, 0)
+
+    @property
+    def planned_error(self) -> ErrorModel:
+        """How far the estimate may lie from the mean if everybody delivers."""
+        scale = self.width / self.total_loss
+        return ErrorModel(
+            sampling_variance=max(self.mse - 2.0 * scale**2, 0.0),
+            squared_steps=self.width**2 * self.squared_weights,
+            largest_step=scale * self.largest_loss,
+            largest_noise=scale,
+            next_noise=0.0,
+            other_noise_squared=0.0,
+            rounding=0.0,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Exact integer sums over everybody who delivered."""
+
+    weight: int = 0
+    weighted: int = 0
+    squares: int = 0
+    """Of the squares of weights relative to the largest possible one, each rounded up to ``2**-52``."""
+
+    spreads: int = 0
+    """Of these squares, each times the person's variance relative to the largest one."""
+
+    heaviest: int = 0
+    delivered: int = 0
+    dropped_out: int = 0
+    clamped: int = 0
+    share: float = 0.0
+    """The largest part of a promise that is used."""
+
+    def __add__(self, other: "Sums") -> "Sums":
+        """Both populations together."""
+        mine, theirs = asdict(self), asdict(other)
+        both = {name: mine[name] + theirs[name] for name in mine}
+        largest = {name: max(mine[name], theirs[name]) for name in ("heaviest", "share")}
+        return Sums(**{**both, **largest})
+
+    @classmethod
+    def of(cls, losses: FloatArray, values: FloatArray, variance: FloatArray | None, grid: SummedPlan) -> "Sums":
+        """Of some people: their promised losses, data (NaN: did not deliver), and variances where they differ."""
+        exponent = grid.exponent
+        asked, present = losses > 0.0, ~np.isnan(values)
+        # bought from, and delivered; nobody else's datum is read any further
+        used = asked & present
+        promised, data = losses[used], values[used]
+        scaled = np.floor(np.ldexp(promised, exponent))
+        lost = np.ldexp(scaled, -exponent)
+        if (lost > promised).any():  # both are doubles, and exact
+            raise ReleaseError("The noise would not keep a promise; nothing was drawn.")
+        # integers from here on, so that sums do not depend on batches
+        weights = scaled.astype(np.int64)
+        low, high = grid.bounds
+        # for the error only: shares of the largest possible weight, rounded up below
+        squares = np.square(np.ldexp(scaled, -grid.weight_bits))
+        widest = grid.largest_variance
+        spread = 1.0 if variance is None or widest == 0.0 else variance[used] / widest
+        return cls(
+            weight=exact_total(weights),
+            weighted=exact_sum(weights, to_grid(data, grid.bounds)),
+            squares=exact_total(np.ceil(np.ldexp(squares, _TERM_BITS)).astype(np.int64)),
+            spreads=exact_total(np.ceil(np.ldexp(squares * spread, _TERM_BITS)).astype(np.int64)),
+            heaviest=int(weights.max(initial=0)),
+            delivered=int(used.sum()),
+            dropped_out=int((asked & ~present).sum()),
+            clamped=int(((data < low) | (data > high)).sum()),
+            share=float((lost / promised).max(initial=0.0)),
+        )
+
+
+def exact_total(integers: IntArray) -> int:
+    """The sum of 64-bit integers, whatever its size: halves of 32 bits add up without overflow below 2**31 rows."""
+    return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
+
+
+def prepare_summed(plan: SummedPlan, sums: Sums) -> Callable[[str], Release]:
+    """Check everything; what is returned only has to draw, under a key."""
+    if sums.delivered == 0:
+        raise NothingDelivered(f"None of the {plan.active} people with a positive privacy loss delivered data.")
+    if not 0 < sums.weight <= 1 << TOTAL_BITS:
+        raise ReleaseError("The privacy losses of those who delivered are too small to release anything.")
+    scale = math.ldexp(1.0, plan.exponent)
+    # whoever weighs most: OpenDP's own bound, too
+    if not noise.loss_bounds([sums.heaviest], scale=scale)[0] <= plan.largest_loss:
+        raise ReleaseError("OpenDP's bound on somebody's privacy loss exceeds the promise; nothing was drawn.")
+
+    def draw(key: str) -> Release:
+        # shortened before the noise: one datum still moves the floor by at most W_i
+        noisy = noise.draw_many([sums.weighted >> DATA_BITS], scale=scale)[0]
+        return Release(
+            setting="central",
+            bounds=plan.bounds,
+            estimate=to_data_units(Fraction(noisy, sums.weight), plan.bounds),
+            privacy_loss=np.empty(0),
+            error=_error(plan, sums, scale),
+            planned_error=plan.planned_error,
+            grid=Grid(data_bits=DATA_BITS, weight_exponent=plan.exponent, total_weight=sums.weight, noise_scale=scale),
+            check=PromiseCheck(people=sums.delivered, people_in_fractions=0, people_mapped=1, largest_share=sums.share),
+            clamped=sums.clamped,
+            dropped_out=(),
+            versions=versions("central"),
+            key=key,
+            summed=Summed(delivered=sums.delivered, dropped_out=sums.dropped_out),
+        )
+
+    return draw
+
+
+def _error(plan: SummedPlan, sums: Sums, scale: float) -> ErrorModel:
+    """The error that these weights have."""
+    width = plan.width
+    unit = Fraction(1 << (2 * plan.weight_bits), (1 << _TERM_BITS) * sums.weight**2)
+    return ErrorModel(
+        sampling_variance=plan.largest_variance * float(sums.spreads * unit),
+        squared_steps=width**2 * float(sums.squares * unit),
+        largest_step=width * (sums.heaviest / sums.weight),
+        largest_noise=width * (scale / sums.weight),
+        next_noise=0.0,
+        other_noise_squared=0.0,
+        rounding=width * (2.0**-DATA_BITS + 2.0**-ESTIMATE_BITS + 2.0 / sums.weight),
+    )

@@ -1,0 +1,55 @@
+"""Decisions alone: without a campaign file and without an estimate."""
+
+from pathlib import Path
+
+from hushbid.durable import STREAM, Staging
+from hushbid.engine import Priced
+from hushbid.engine.opening import is_url, refuse_existing_address
+from hushbid.engine.payouts import Paid
+from hushbid.errors import InputError
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of, record_writer
+from hushbid.purchase.on_engine import PASSES, decide_on_engine, with_everybody, write_decisions, write_to_address
+from hushbid.purchase.people import Reading
+from hushbid.tables import table_writer
+
+
+def steps_of(reading: Reading) -> int:
+    """How many steps `price_people` tells of, at most."""
+    return 3 if reading.engine == "memory" else PASSES
+
+
+def price_people(
+    wanted: Wanted, reading: Reading, *, out: str, record: Path | None, force: bool, step: Step
+) -> Decided:
+    """Decide how much privacy to buy from whom, write it to ``out``, unless that is a stream, and the record."""
+    with Staging(force=force) as files:
+        if reading.engine == "memory":
+            decided = decide(wanted, reading, step, ids_needed=False)
+            step("writing")
+            if out != STREAM and decided.everybody is not None:
+                files.add(out, table_writer(out, decided.everybody.columns()))
+        else:
+            decided = _on_engine(wanted, reading, files, out=out, recorded=record is not None, force=force, step=step)
+        if record is not None and decided.everybody is not None:
+            files.add(record, record_writer(record_of(decided.everybody, decided.origin, None)))
+    return decided
+
+
+def _on_engine(
+    wanted: Wanted, reading: Reading, files: Staging, *, out: str, recorded: bool, force: bool, step: Step
+) -> Decided:
+    if is_url(out) and not force:
+        refuse_existing_address(out, reading.engine)
+
+    def write(priced: Priced) -> Paid:
+        if recorded and priced.summary.people > LARGEST_RECORD:
+            raise InputError(
+                f"A record is written for at most {LARGEST_RECORD:,} people, and there are {priced.summary.people:,}:"
+                " leave it out, or read everybody into memory."
+            )
+        if is_url(out):
+            return write_to_address(priced, out, wanted, step, force=force)
+        return write_decisions(priced, files, Path(out), wanted, step)
+
+    priced, decided = decide_on_engine(wanted, reading, write, step)
+    return with_everybody(priced, decided, wanted)[0] if recorded else decided

@@ -1,0 +1,186 @@
+"""What a purchase came to: for programs, for people, and as a summary in a file."""
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from hushbid import wording
+from hushbid.disclosure import Answer, Release
+from hushbid.purchase.asking import BEFORE, estimate_origin, stamps_of
+from hushbid.purchase.campaign_file import Campaign
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided
+from hushbid.record import Record
+from hushbid.report import AuditLine
+from hushbid.wording import at_most, estimate_figures, interval
+
+_PUBLIC_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Purchase:
+    """What a campaign came to."""
+
+    campaign: Campaign
+    """What was wanted."""
+
+    decided: Decided
+    """What was decided, and the money it comes to."""
+
+    answer: Answer | None
+    """The estimate and how it came about; None if there is none."""
+
+    record: Record | None
+    """None if an engine kept so many people's figures to itself."""
+
+    strangers: int
+    """People in the data who did not report."""
+
+    missing: str
+    """Why there is no estimate although there are data; empty if there is one."""
+
+    audits: tuple[AuditLine, ...]
+    files: tuple[Path, ...]
+
+    @property
+    def release(self) -> Release | None:
+        """The one estimate."""
+        return None if self.answer is None else self.answer.release
+
+    @property
+    def failed(self) -> int:
+        """How many audits found a fault."""
+        return sum(audit.verdict == "failed" for audit in self.audits)
+
+    @property
+    def on_engine(self) -> bool:
+        """Whether an engine decided."""
+        return self.decided.passes is not None
+
+    @property
+    def late(self) -> int:
+        """How many people delivered after the estimate was drawn."""
+        return 0 if self.answer is None else len(self.answer.late)
+
+    @property
+    def stamps(self) -> list[str]:
+        """What record or summary say of safeguards that were overridden."""
+        if self.record is None or self.on_engine:
+            return stamps_of(self.campaign, self.answer)
+        return list(self.record.stamps)
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; nothing in it belongs to one person."""
+        facts: dict[str, Any] = {"campaign": self.campaign.name, **self.decided.facts()}
+        if self.answer is not None:
+            facts["estimate"] = campaign_estimate(self.campaign, self.answer)
+            facts["drawn_before"] = self.answer.before
+            facts["late"] = self.late
+        facts["made_up"] = self.campaign.made_up
+        facts["stamps"] = self.stamps
+        if self.record is not None:
+            facts["audits_failed"] = self.failed
+            facts["record_hash"] = self.record.hash
+        facts["files"] = [str(path) for path in self.files]
+        return facts
+
+    def text(self) -> str:
+        """For people."""
+        campaign, answer = self.campaign, self.answer
+        lines = [self.decided.text()]
+        if answer is not None:
+            lines.append(estimate_text(answer.release, campaign.level, campaign.quantity, campaign.unit))
+            if answer.before:
+                lines.append(BEFORE)
+            if self.late and campaign.data is not None:
+                lines.append(
+                    f"{wording.people(self.late)} delivered after it was drawn: their data were not used, they are"
+                    f" {campaign.data.late}, and the table of payments names them."
+                )
+        if self.missing:
+            lines.append(f"No estimate: {self.missing}")
+        if self.strangers:
+            lines.append(f"{wording.people(self.strangers)} in the data did not report; their data were not used.")
+        if self.failed:
+            lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
+        where = "summary" if self.on_engine else "record"
+        lines += [f"STAMPED in the {where}: {stamp}." for stamp in self.stamps]
+        if self.record is None:
+            lines.append(f"No record and no report: an engine writes them for at most {LARGEST_RECORD:,} people.")
+        names = ", ".join(path.name for path in self.files)
+        lines.append(f"Written to {campaign.folder}: {names}.")
+        if campaign.data is None:
+            lines.append(_next_step(campaign, self.on_engine))
+        return "\n".join(lines)
+
+
+def summary(campaign: Campaign, decided: Decided, answer: Answer | None) -> dict[str, Any]:
+    """The figures that are not about one person, in a file; above `LARGEST_RECORD` people in the place of a record."""
+    return {
+        "format": "hushbid summary",
+        "version": 1,
+        "campaign": campaign.name,
+        "market": decided.market.to_dict(),
+        "prior": dict(decided.origin),
+        "decided": decided.facts(),
+        "release": None if answer is None else campaign_estimate(campaign, answer),
+        "question": campaign.quantity,
+        "stamps": stamps_of(campaign, answer),
+        "notices": list(campaign.notices),
+        "record": {"written": decided.everybody is not None, "most_people": LARGEST_RECORD},
+        "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
+    }
+
+
+# -- the estimate ------------------------------------------------------------------------------------------------------
+
+
+def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
+    """The estimate of a campaign: of which wave it is, and whether it is made up."""
+    facts = estimate_facts(answer.release, campaign.level)
+    return {**facts, **estimate_origin(campaign, answer), "public": {**facts["public"], "made_up": campaign.made_up}}
+
+
+def estimate_facts(release: Release, level: float) -> dict[str, Any]:
+    """The estimate with its interval and error, without digits far below the error; the record keeps all.
+
+    In it is the part that may be shown to anybody; there the estimate has the digits that its planned error deserves.
+    """
+    ends = release.interval(level)
+    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
+    planned = release.planned_error.half_width(_PUBLIC_LEVEL)
+    return {
+        "estimate": estimate,
+        "interval": {"level": level, "low": low, "high": high},
+        "standard_error": at_most(release.standard_error, 3),
+        "dropped_out": release.absent,
+        "public": {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]},
+    }
+
+
+def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
+    """The estimate and its interval in a sentence, and who is missing in another."""
+    low, high = release.interval(level)
+    value, lower, upper = interval(release.estimate, (high - low) / 2.0)
+    sentence = (
+        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
+    )
+    gone = f" {wording.people(release.absent)} did not deliver; the interval allows for it."
+    return sentence + gone * (release.absent > 0)
+
+
+def _next_step(campaign: Campaign, on_engine: bool) -> str:
+    if on_engine:
+        return (
+            "Next: collect the data, put them into a column of the same table, add [data] with that file to the"
+            " campaign file and run it again."
+        )
+    if campaign.market["setting"] == "local":
+        low, high = campaign.market["bounds"]
+        return (
+            "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
+            f" {json.dumps(campaign.name)} --privacy-loss HERS --at-most AGREED --bounds {low:g},{high:g}. Then add"
+            " [data] with their messages to the campaign file and run it again."
+        )
+    return "Next: collect the data, add [data] to the campaign file and run it again."

@@ -1,0 +1,79 @@
+"""What a campaign costs before anybody has reported, and the ceiling above which nothing is bought."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hushbid.errors import MarketError
+from hushbid.mechanism import Market, Simulation
+from hushbid.money import Currency
+
+_SIMULATED_REPORTS = 2_000_000
+_FORECAST_TOLERANCE = 1e-3
+
+
+def refuse_above_ceiling(total_minor: int, currency: Currency, ceiling: float | None, usual: Callable[[], str]) -> None:
+    """Refuse to spend more than allowed, and say what is usual."""
+    if ceiling is not None and total_minor / currency.per_unit > ceiling:
+        raise MarketError(
+            f"The payments come to {currency.text(total_minor)}, above the ceiling of {currency.text_of(ceiling)}:"
+            f" nothing was bought and nothing was written. {usual()}"
+        )
+
+
+def forecast(market: Market, people: int, currency: Currency) -> str:
+    """What such a campaign costs, in a sentence: expected, in 95 of 100 cases and at worst."""
+    times = max(20, min(200, _SIMULATED_REPORTS // people))
+    return Spending.of(roughly(market).simulate(people, times, rng=np.random.default_rng(1))).text(currency)
+
+
+def roughly(market: Market) -> Market:
+    """A copy of the market with payments to three digits, enough for a forecast and much quicker."""
+    return replace(market, tolerance=max(market.tolerance, _FORECAST_TOLERANCE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What a campaign of so many people costs, before anybody has reported; from simulated campaigns."""
+
+    expected: float
+    """The mean total payment."""
+
+    expected_error: float
+    """Half the width of a 95 % confidence interval of the mean."""
+
+    in_95_of_100: float
+    """The total that 95 of 100 campaigns do not exceed."""
+
+    at_worst: float
+    """The total that no reports can exceed; infinite under a prior without an upper end."""
+
+    repetitions: int
+    """How many campaigns were simulated."""
+
+    @classmethod
+    def of(cls, found: Simulation) -> "Spending":
+        """From simulated campaigns."""
+        expected = found.expected("total_payment")
+        return cls(
+            expected=expected.value,
+            expected_error=(expected.high - expected.low) / 2.0,
+            in_95_of_100=found.quantile("total_payment").value,
+            at_worst=found.worst_payment_bound,
+            repetitions=found.repetitions,
+        )
+
+    def text(self, currency: Currency) -> str:
+        """In a sentence."""
+        worst = (
+            f"{currency.text_of(self.at_worst)} at the very worst"
+            if math.isfinite(self.at_worst)
+            else "without any limit at the very worst, because the prior has no upper end"
+        )
+        return (
+            f"If the prior is right, such a campaign costs {currency.text_of(self.expected)} on average"
+            f" (± {currency.text_of(self.expected_error)}), up to {currency.text_of(self.in_95_of_100)} in 95 of 100"
+            f" cases, and {worst} ({self.repetitions} simulated campaigns, before rounding up to whole coins)."
+        )
