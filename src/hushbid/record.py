@@ -27,22 +27,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from hushbid.codec import Codec, Named, Number, Perhaps, header_problem
 from hushbid.disclosure import Release
 from hushbid.disclosure.release import RELEASE
-from hushbid.documents import (
-    Codec,
-    Named,
-    Number,
-    Perhaps,
-    canonical,
-    content_hash,
-    hash_of,
-    header_problem,
-    parsed,
-    read_content,
-    with_hash,
-    write_content,
-)
+from hushbid.documents import canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.market import outcome_key

@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation import Allocation, ReplyRule
 from hushbid.arrays import FloatArray, as_floats
+from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
-from hushbid.documents import header_problem
 from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.figures import Figures, cap_cost

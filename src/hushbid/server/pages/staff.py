@@ -128,7 +128,7 @@ async def public(request: Request, campaign: str) -> Response:
     view = await visit.shell.run(lambda: visit.shell.service.public(found))
     keys = await visit.shell.run(visit.shell.service.keys)
     estimate = shown_estimate(visit.texts, visit.write, view.release, view.bounds, view.unit)
-    return visit.page("public.html", view=view, fingerprint=keys.newest.public.fingerprint, estimate=estimate)
+    return visit.page("public.html", view=view, fingerprint=keys.newest.fingerprint, estimate=estimate)
 
 
 def _whole(text: str | None) -> int:
