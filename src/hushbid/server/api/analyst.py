@@ -1,9 +1,9 @@
 """What analysts ask: drafting campaigns, inviting people, each step of a campaign's life; auditors may read it all."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Body, Request, Response
 
 from hushbid.errors import InputError, NotFound
 from hushbid.server.api import exports
@@ -47,6 +47,7 @@ router = APIRouter(prefix=PREFIX, tags=["campaigns"])
 _READ = problems(401, 403, 404, 422)
 _CHANGE = problems(401, 403, 404, 409, 422)
 _HUNDRED = 100
+Title = Annotated[str, Body(embed=True, min_length=1, max_length=200, description="What people call the copy.")]
 
 
 # -- drafting ----------------------------------------------------------------------------------------------------------
@@ -57,6 +58,19 @@ async def draft(request: Request, caller: Analyst, given: CampaignSettings, key:
     """Begin a campaign that only analysts and auditors know of."""
     service, who = shell_of(request).service, caller.who
     return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given), status=201)
+
+
+@router.post(
+    "/campaigns/{campaign}/copy",
+    status_code=201,
+    response_model=CampaignView,
+    responses=_CHANGE,
+    summary="Copy a campaign",
+)
+async def copy(request: Request, caller: Analyst, campaign: CampaignId, title: Title, key: Key = None) -> Response:
+    """Begin a draft with the settings of another campaign, in whatever state that is; it has no people yet."""
+    service, who = shell_of(request).service, caller.who
+    return await once(request, who.id, key, lambda repeat: service.copy.once(repeat, who, campaign, title), status=201)
 
 
 @router.put("/campaigns/{campaign}", response_model=CampaignView, responses=_CHANGE, summary="Change a draft")

@@ -1,8 +1,10 @@
 """One campaign's page, and each step of its life: offered there, asked about on a page of its own, then done.
 
-Auditors see it without buttons. What a step is, and when it is offered, stands in the two tables below.
+Auditors see it without buttons. What a step is, and when it is offered, stands in the two tables below. A campaign
+can be copied whatever its state.
 """
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ from hushbid.server.pages.estimates import shown_estimate
 from hushbid.server.pages.settings_form import prior_typed
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id, staff
 from hushbid.server.service import Service
+from hushbid.server.service.idempotency import Repeatable
 
 router = APIRouter(include_in_schema=False)
 Do = Callable[[Service, Principal, str, Form], Any]
@@ -166,6 +169,51 @@ def _progress(visit: Visit, job: JobView | None) -> str:
 
 
 # -- a step: asked about, then done ------------------------------------------------------------------------------------
+
+
+@router.get("/campaigns/{campaign}/copy")
+async def ask_to_copy(request: Request, campaign: str) -> Response:
+    """Ask what the copy of a campaign shall be called."""
+    return await _copy_page(await analyst(request), require_id(campaign))
+
+
+@router.post("/campaigns/{campaign}/copy")
+async def copy(request: Request, campaign: str) -> Response:
+    """Copy a campaign's settings into a new draft."""
+    visit = await analyst(request)
+    form, found = await visit.form(), require_id(campaign)
+    title, key = form.text("title"), form.text("once")
+    try:
+        made = await visit.shell.run(lambda: _copied(visit.shell.service, visit.who, found, title, key))
+    except ServerFailed:
+        raise
+    except HushbidError as refused:
+        return await _copy_page(visit, found, title=title, problem=str(refused), status=409)
+    return visit.go(f"/campaigns/{made}")
+
+
+def _copied(service: Service, who: Principal, campaign: str, title: str, key: str) -> str:
+    """Make one copy, however often the same form arrives."""
+    asked = f"page copy\n{campaign}\n{title}".encode()
+    repeatable = Repeatable(who=who.id, key=key, asked=asked, encode=lambda view: str(view.id).encode())
+    made, _ = service.once(repeatable, lambda repeat: service.copy.once(repeat, who, campaign, title))
+    return made.decode()
+
+
+async def _copy_page(
+    visit: Visit, campaign: str, *, title: str = "", problem: str | None = None, status: int = 200
+) -> Response:
+    view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, campaign))
+    return visit.page(
+        "staff/copy.html",
+        status=status,
+        here=f"/campaigns/{campaign}/copy",
+        view=view,
+        title=title,
+        problem=problem,
+        once=secrets.token_urlsafe(24),
+        tab="overview",
+    )
 
 
 @router.get("/campaigns/{campaign}/steps/{step}")
