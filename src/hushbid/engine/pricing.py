@@ -20,7 +20,7 @@ from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, solve
-from hushbid.engine.solve_few import MOST, Few, cheapest_few, price_cheapest, price_nobody
+from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market
 from hushbid.priors import Grouped, Prior
@@ -63,8 +63,6 @@ class Priced:
     _engine: Engine
     _kernel: Decider
     _drop: bool
-    _few: Few | None
-    """Those who were priced one by one; None if nobody was."""
 
     def total_payment(self) -> float:
         """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
@@ -162,7 +160,7 @@ def price(
     gather, window
         Up to how many people are priced one by one on the driver, and taken there to finish the solution by sums.
     one_by_one
-        A table of at most so many people is priced one by one whatever ``gather`` says, which a record of it needs.
+        A table of at most so many people is priced one by one whatever ``gather`` says, as in memory.
 
     >>> import pyarrow, hushbid.engine
     >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25)
@@ -182,9 +180,7 @@ def price(
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
     gather = max(gather, census.people) if census.people <= one_by_one else gather
-    kernel, summary, few = _decide(
-        run, market, census, gather
-    )  # solving; the writing pass comes when the frame is read
+    kernel, summary = _decide(run, market, census, gather)  # solving; the writing pass comes when the frame is read
     frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
         frame=frame,
@@ -193,15 +189,14 @@ def price(
         _engine=opened,
         _kernel=kernel,
         _drop=census.bad > 0,
-        _few=few,
     )
 
 
-def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Decider, Summary, Few | None]:
+def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Decider, Summary]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     if census.histogram.people == 0:
         nobody = price_nobody(run, market)
-        return nobody.kernel, _summary_of_nobody(market, census), None
+        return nobody.kernel, _summary_of_nobody(market, census)
     if market.setting == "local":  # local: the cheapest few √n
         cut, most = cheapest_few(market, census)
         return _gathered(run, market, census, cut, most)
@@ -237,11 +232,11 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
                 method="summed",
                 passes=run.passes,
             )
-            return solved.kernel, summary, None
+            return solved.kernel, summary
     return _gathered(run, market, census, found.high, MOST)
 
 
-def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary, Few]:
+def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
     histogram = census.histogram
     below = int(histogram.count[histogram._edges(0) <= cut].sum())  # whole buckets, so at least as many as there are
     if market.setting == "central" and below > MOST:
@@ -255,7 +250,7 @@ def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -
     # the few stand for everybody: only their number is not the population's
     found = {**asdict(outcome.figures()), "people": census.people}
     summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
-    return priced.kernel, summary, priced
+    return priced.kernel, summary
 
 
 def _summary_of_nobody(market: Market, census: Census) -> Summary:

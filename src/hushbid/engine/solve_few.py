@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.allocation.local import WORTHWHILE
 from hushbid.allocation.problem import normal_scale
-from hushbid.arrays import HashArray, IndexArray
+from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
 from hushbid.engine.people import Run, lookup_keys
@@ -32,8 +32,6 @@ class Few:
 
     outcome: Outcome | None
     kernel: LookupKernel
-    order: IndexArray
-    """Where those whom the kernel finds stand in the outcome."""
 
 
 def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most: int = MOST) -> Few:
@@ -69,7 +67,6 @@ def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most
             weight=outcome.weights[order],
             payment=outcome.payments[order],
         ),
-        order=order,
     )
 
 
@@ -111,7 +108,7 @@ def price_nobody(run: Run, market: Market) -> Few:
         weight=none,
         payment=none,
     )
-    return Few(outcome=None, kernel=kernel, order=np.zeros(0, dtype=np.intp))
+    return Few(outcome=None, kernel=kernel)
 
 
 def cheapest_few(market: Market, census: Census) -> tuple[float, int]:
