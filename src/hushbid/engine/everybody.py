@@ -173,10 +173,9 @@ def _outcome(priced: Priced, market: Market, parts: list[Rows], order: IndexArra
         return joined if order is None else joined[order]
 
     reports, costs = column("reports"), column("costs")
-    few = None if priced._few is None else priced._few.outcome
-    if few is None or priced._few is None:
+    if priced._few is None:
         return market.acquire(reports)  # every report is above the support: nothing is bought
-    found = column("place") >= 0
+    few, found = priced._few.decision, column("place") >= 0
     place = priced._few.order[column("place")[found].astype(np.intp)]
 
     def placed(values: FloatArray, idle: FloatArray | None = None) -> FloatArray:

@@ -23,7 +23,7 @@ from hushbid.engine import Priced
 from hushbid.engine import releasing as on_sums
 from hushbid.engine.payouts import Paid, checked, due
 from hushbid.errors import InputError, MissingExtra
-from hushbid.mechanism.publish import plan_of
+from hushbid.mechanism.market import plan_of
 from hushbid.money import rounded_up
 from hushbid.purchase.asking import MADE_UP_NOTICE, asked_notes, refuse_unsaid_late, stamps_of, store_beside
 from hushbid.purchase.campaign_file import Campaign, read_campaign
