@@ -93,7 +93,7 @@ async def campaign(request: Request, campaign: str) -> Response:
 
 async def campaign_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
     """One campaign, with a sentence about what was refused, if anything was."""
-    view, jobs = await visit.shell.run(lambda: _campaign(visit.shell.service, visit, campaign))
+    view, jobs = await visit.app.run(_campaign, visit.app.service, visit, campaign)
     here = f"/campaigns/{view.id}"
     values = {**_monitored(visit, view, jobs), "problem": problem, "here": here, "tab": "overview"}
     return visit.page("staff/campaign.html", status=status, **values)
@@ -104,7 +104,7 @@ async def pulse(request: Request, campaign: str) -> Response:
     """What changes while one watches, for the page's script."""
     visit = await staff(request)
     found = require_id(campaign)
-    view, jobs = await visit.shell.run(lambda: _campaign(visit.shell.service, visit, found))
+    view, jobs = await visit.app.run(_campaign, visit.app.service, visit, found)
     job, money = jobs[0] if jobs else None, visit.money_of(view.settings)
     return answer(
         {
@@ -184,7 +184,7 @@ async def copy(request: Request, campaign: str) -> Response:
     form, found = await visit.form(), require_id(campaign)
     title, key = form.text("title"), form.text("once")
     try:
-        made = await visit.shell.run(lambda: _copied(visit.shell.service, visit.who, found, title, key))
+        made = await visit.app.run(_copied, visit.app.service, visit.who, found, title, key)
     except ServerFailed:
         raise
     except HushbidError as refused:
@@ -203,7 +203,7 @@ def _copied(service: Service, who: Principal, campaign: str, title: str, key: st
 async def _copy_page(
     visit: Visit, campaign: str, *, title: str = "", problem: str | None = None, status: int = 200
 ) -> Response:
-    view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, campaign))
+    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
     return visit.page(
         "staff/copy.html",
         status=status,
@@ -222,7 +222,7 @@ async def ask(request: Request, campaign: str, step: str) -> Response:
     visit = await analyst(request)
     if step not in STEPS or not STEPS[step].states:
         raise HTTPException(404)
-    view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, require_id(campaign)))
+    view = await visit.app.run(visit.app.service.campaign, visit.who, require_id(campaign))
     if view.state not in STEPS[step].states:
         return visit.go(f"/campaigns/{view.id}")
     return await _asking(visit, view, step)
@@ -236,10 +236,10 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     found = require_id(campaign)
     if step not in STEPS:
         raise HTTPException(404)
-    service, who = visit.shell.service, visit.who
+    service, who = visit.app.service, visit.who
     if step == "pay" and not form.ticked(SURE):
         return await _asking_to_pay(visit, found, _labels(form))
-    run = visit.shell.compute if STEPS[step].slow else visit.shell.run
+    run = visit.app.compute if STEPS[step].slow else visit.app.run
     try:
         await run(lambda: STEPS[step].do(service, who, found, form))
     except ServerFailed:
@@ -255,7 +255,7 @@ async def _refused(visit: Visit, campaign: str, step: str, sentence: str) -> Res
     """Show the refusal where the step was asked for, if it still makes sense there."""
     if step == "pay":
         return await _payments_page(visit, campaign, problem=sentence, status=409)
-    view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, campaign))
+    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
     if view.state in STEPS[step].states:
         return await _asking(visit, view, step, problem=sentence, status=409)
     return await campaign_page(visit, campaign, problem=sentence, status=409)
@@ -264,11 +264,11 @@ async def _refused(visit: Visit, campaign: str, step: str, sentence: str) -> Res
 async def _asking(
     visit: Visit, view: CampaignView, step: str, *, problem: str | None = None, status: int = 200
 ) -> Response:
-    service, preview, sentence = visit.shell.service, None, problem
+    service, preview, sentence = visit.app.service, None, problem
     if step == "open":
         try:
             if view.people:
-                preview = await visit.shell.compute(lambda: service.preview_campaign(visit.who, view.id))
+                preview = await visit.app.compute(service.preview_campaign, visit.who, view.id)
         except HushbidError as refused:
             sentence = sentence or str(refused)
     return visit.page(
@@ -295,9 +295,9 @@ async def payments(request: Request, campaign: str) -> Response:
 
 
 async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
-    service = visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
-    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
+    service = visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, campaign)
+    rows = await visit.app.run(service.payments, visit.who, campaign)
     return visit.page(
         "staff/payments.html",
         status=status,
@@ -312,9 +312,9 @@ async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = N
 
 async def _asking_to_pay(visit: Visit, campaign: str, labels: list[str] | None) -> Response:
     """Say who would be marked as paid, and how much that is."""
-    service = visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
-    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
+    service = visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, campaign)
+    rows = await visit.app.run(service.payments, visit.who, campaign)
     wanted = None if labels is None else set(labels)
     owed = [row for row in rows if row.due and (wanted is None or row.label in wanted)]
     if not owed:
@@ -344,12 +344,12 @@ async def renew(request: Request, campaign: str) -> Response:
     """A new link for somebody who lost hers: asked about, then shown this once."""
     visit = await analyst(request)
     form = await visit.form()
-    found, service = require_id(campaign), visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    found, service = require_id(campaign), visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, found)
     label = form.text("label")[:200]
     if not form.ticked(SURE):
         return visit.page("staff/renew.html", here=f"/campaigns/{found}/people", view=view, label=label, tab="people")
-    one = await visit.shell.run(lambda: service.renew_link(visit.who, found, label))
+    one = await visit.app.run(service.renew_link, visit.who, found, label)
     return visit.page(
         "staff/renewed.html",
         here=f"/campaigns/{found}/people",
