@@ -30,6 +30,7 @@ def test_a_repeated_copy_is_one_campaign(both: Live) -> None:
         assert [one.status_code for one in answers] == [201] * 2
         assert answers[0].json() == answers[1].json()
         assert answers[0].json()["settings"]["title"] == "Again"
+        assert client.post(f"/campaigns/{play.id}/copy", json={"title": "Again", "people": 3}).status_code == 422
         assert len(client.get("/campaigns").json()["items"]) == 2
 
 

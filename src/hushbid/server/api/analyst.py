@@ -1,9 +1,10 @@
 """What analysts ask: drafting campaigns, inviting people, each step of a campaign's life; auditors may read it all."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
 
 from hushbid.errors import InputError, NotFound
 from hushbid.server.api import exports
@@ -15,6 +16,7 @@ from hushbid.server.api.schemas import (
     Closing,
     Cursor,
     Event,
+    Form,
     Invitations,
     Invite,
     Limit,
@@ -47,7 +49,6 @@ router = APIRouter(prefix=PREFIX, tags=["campaigns"])
 _READ = problems(401, 403, 404, 422)
 _CHANGE = problems(401, 403, 404, 409, 422)
 _HUNDRED = 100
-Title = Annotated[str, Body(embed=True, min_length=1, max_length=200, description="What people call the copy.")]
 
 
 # -- drafting ----------------------------------------------------------------------------------------------------------
@@ -60,6 +61,13 @@ async def draft(request: Request, caller: Analyst, given: CampaignSettings, key:
     return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given), status=201)
 
 
+class Copy(Form):
+    """What is new about a copy."""
+
+    title: str = Field(min_length=1, max_length=200)
+    """What people call it."""
+
+
 @router.post(
     "/campaigns/{campaign}/copy",
     status_code=201,
@@ -67,9 +75,9 @@ async def draft(request: Request, caller: Analyst, given: CampaignSettings, key:
     responses=_CHANGE,
     summary="Copy a campaign",
 )
-async def copy(request: Request, caller: Analyst, campaign: CampaignId, title: Title, key: Key = None) -> Response:
+async def copy(request: Request, caller: Analyst, campaign: CampaignId, given: Copy, key: Key = None) -> Response:
     """Begin a draft with the settings of another campaign, in whatever state that is; it has no people yet."""
-    service, who = app_of(request).service, caller.who
+    service, who, title = app_of(request).service, caller.who, given.title
     return await once(request, who.id, key, lambda repeat: service.copy.once(repeat, who, campaign, title), status=201)
 
 
