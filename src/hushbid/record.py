@@ -27,29 +27,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
-from hushbid.arrays import FloatArray
+from hushbid.codec import Codec, Named, Number, Perhaps, header_problem
 from hushbid.disclosure import Release
 from hushbid.disclosure.release import RELEASE
-from hushbid.documents import (
-    Codec,
-    Named,
-    Number,
-    Perhaps,
-    canonical,
-    content_hash,
-    hash_of,
-    header_problem,
-    parsed,
-    read_content,
-    with_hash,
-    write_content,
-)
+from hushbid.documents import canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
 from hushbid.errors import HushbidError, InputError, RecordError
-from hushbid.mechanism import Market, Outcome
-from hushbid.mechanism.publish import outcome_key
+from hushbid.mechanism import Outcome
+from hushbid.mechanism.market import outcome_key
 from hushbid.money import Money, check_currency
-from hushbid.priors import Grouped
 
 __all__ = ["Record", "read"]
 
@@ -134,7 +119,7 @@ class Record:
         made = _Content(
             outcome=outcome.to_dict(),
             outcome_key=outcome_key(outcome),
-            lower_bound=lower_bound(outcome.market, outcome.virtual_costs),
+            lower_bound=outcome.population.lower_bound(outcome.virtual_costs),
             totals=totals(outcome),
             people=_People(ids=_texts(ids, "ids", n), groups=_texts(groups, "groups", n)),
             money=money,
@@ -238,22 +223,6 @@ def read(path: str | Path) -> Record:
     return Record.read(path)
 
 
-def lower_bound(market: Market, virtual_costs: FloatArray) -> float:
-    """What no decision's objective can be below, in money; infinite if nobody can be bought from."""
-    if not (virtual_costs < math.inf).any():
-        return math.inf
-    variance, weight = unit_variance(market), market.error_weight(virtual_costs.size) * market.width**2
-    if market.setting == "central":
-        return float(central_lower_bound(virtual_costs, variance, weight))
-    assert isinstance(variance, float)
-    return float(local_lower_bound(virtual_costs, variance, weight))
-
-
-def unit_variance(market: Market) -> float | FloatArray:
-    """The declared variance for a data range of width 1."""
-    return market.stated_variance / market.width**2
-
-
 def totals(outcome: Outcome) -> dict[str, float]:
     """Control totals: the correctly rounded sum of the finite entries of every column, and how many are bought from."""
     columns = {**outcome.columns(), "rent_lower": outcome.rent_bounds[0], "rent_upper": outcome.rent_bounds[1]}
@@ -331,8 +300,7 @@ def _fields(found: _Content, outcome: Outcome) -> dict[str, Any]:
     if ids is not None and len(set(ids)) < n:
         raise RecordError("people: ids must all be different, but one occurs twice.")
     # labels may be stated once, in the prior
-    if groups is None and isinstance(outcome.market.prior, Grouped):
-        groups = tuple(outcome.market.prior.labels)
+    groups = outcome.population.labels if groups is None else groups
     return {
         "outcome": outcome,
         "outcome_key": found.outcome_key,

@@ -43,13 +43,13 @@ def named(rival: type[Rival]) -> str:
 
 
 def test_the_same_loss_for_all_on_the_papers_example_is_a_cube_root_paid_at_the_top_price() -> None:
-    rival = UniformLoss.best(PAPER, 2)
+    rival = UniformLoss.best(PAPER.for_people(2))
     assert rival.loss == pytest.approx(0.75 ** (1 / 3), rel=1e-12)  # ε³ = 4·3 / (2²·(2 + 2))
     outcome = rival.acquire([1.0, 1.7])
     mse = 2 / (2 * rival.loss) ** 2 + 0.25 / 2
     assert outcome.mse == pytest.approx(mse, rel=1e-12)
     assert outcome.payments == pytest.approx([mse - 0.25 + 2 * rival.loss] * 2, rel=1e-12)
-    local = UniformLoss.best(replace(PAPER, setting="local"), 2)
+    local = UniformLoss.best(replace(PAPER, setting="local").for_people(2))
     assert local.loss == pytest.approx(1.5 ** (1 / 3), rel=1e-12)  # ε³ = 4·3 / (2·4)
     assert local.acquire([1.0, 1.7]).mse == pytest.approx((0.25 + 2 / local.loss**2) / 2, rel=1e-12)
 
@@ -57,7 +57,7 @@ def test_the_same_loss_for_all_on_the_papers_example_is_a_cube_root_paid_at_the_
 def test_the_best_posted_price_for_one_person_solves_its_first_order_condition() -> None:
     # Sensitivity uniform on [0, 1], A = 16, V = 0.05: cost 4 − 3.2 p + 6 p^(5/3), least at p^(2/3) = 0.32.
     market = Market(prior=Uniform(0, 1), variance=0.05, buyer_weight=16.0, user_weight=0.0)
-    rival = PostedPrice.best(market, 1)
+    rival = PostedPrice.best(market.for_people(1))
     assert rival.price == pytest.approx(0.32**1.5, rel=1e-3)
     assert rival.loss == pytest.approx((64 / rival.price) ** (1 / 3), rel=1e-9)
     sold, refused = rival.acquire([0.1]), rival.acquire([0.3])
@@ -70,7 +70,7 @@ def test_the_best_posted_price_for_one_person_solves_its_first_order_condition()
 def test_no_other_posted_price_has_a_lower_expected_cost() -> None:
     for setting in SETTINGS:
         market = replace(BUYER, setting=setting)
-        rival = PostedPrice.best(market, 12)
+        rival = PostedPrice.best(market.for_people(12))
 
         def cost(price: float, loss: float, setting: str = setting) -> float:
             number = np.arange(1, 13)
@@ -89,7 +89,7 @@ def test_where_guessing_costs_less_than_any_offer_nothing_is_offered() -> None:
     # Three in ten at about 1.1, the others at about 3.1, and a small weight: the best offer is worth less than a guess.
     prior = Mixture([Uniform(1, 1.2), Uniform(3, 3.2)], [0.3, 0.7])
     market = Market(prior=prior, user_weight=0.0, buyer_weight=100.0, setting="local")
-    rival = PostedPrice.best(market, 50)
+    rival = PostedPrice.best(market.for_people(50))
     assert rival.loss == 0
     outcome = rival.acquire(np.full(50, 1.1))
     assert outcome.mse == 0.25
@@ -99,22 +99,22 @@ def test_where_guessing_costs_less_than_any_offer_nothing_is_offered() -> None:
     inverse = sum(chance / k for k, chance in enumerate(chances) if k)
     loss = (4 * 100 * inverse / (1.2 * 15)) ** (1 / 3)
     assert 100 * (2 * inverse / loss**2 + 0.25 * inverse) + 1.2 * 15 * loss > 25
-    assert PostedPrice.best(market, 50, error_weight=1000.0).loss > 0
+    assert PostedPrice.best(market.for_people(50), error_weight=1000.0).loss > 0
 
 
 def test_the_auction_pays_the_k_lowest_the_next_lowest_report() -> None:
     market = replace(BUYER, prior=Uniform(1, 2))
-    outcome = FixedAccuracy(market=market, people=4, sellers=2, loss=0.5).acquire([1.9, 1.1, 1.5, 1.2])
+    outcome = FixedAccuracy(population=market.for_people(4), sellers=2, loss=0.5).acquire([1.9, 1.1, 1.5, 1.2])
     assert outcome.privacy_loss.tolist() == [0, 0.5, 0, 0.5]
     assert outcome.payments == pytest.approx([0, 0.75, 0, 0.75], rel=1e-12)
     assert outcome.mse == pytest.approx(2 / 1.0**2 + 0.25 / 2, rel=1e-12)
-    everybody = FixedAccuracy(market=market, people=2, sellers=2, loss=0.5).acquire([1.0, 1.5])
+    everybody = FixedAccuracy(population=market.for_people(2), sellers=2, loss=0.5).acquire([1.0, 1.5])
     assert everybody.payments == pytest.approx([1.0, 1.0], rel=1e-12)  # the top of the support is the reserve
 
 
 def test_on_the_papers_example_the_auction_buys_from_one_person() -> None:
     # One seller costs 3/4 + 1.5·12^(1/3)·(5/3)^(2/3) = 5.58, two cost 3/8 + 1.5·12^(1/3)·2^(2/3) = 5.83.
-    rival = FixedAccuracy.best(PAPER, 2)
+    rival = FixedAccuracy.best(PAPER.for_people(2))
     assert rival.sellers == 1
     assert rival.loss == pytest.approx((12 * 3 / 5) ** (1 / 3), rel=1e-9)
 
@@ -122,7 +122,7 @@ def test_on_the_papers_example_the_auction_buys_from_one_person() -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_other_number_of_sellers_has_a_lower_expected_cost(setting: str) -> None:
     market = replace(BUYER, setting=setting)
-    found = FixedAccuracy.best(market, 300)
+    found = FixedAccuracy.best(market.for_people(300))
     k = np.arange(1, 301)
     price = np.where(k < 300, 1 + (k + 1) / 301, 2)
     noise = 2 / k**2 if setting == "central" else 2 / k
@@ -134,9 +134,9 @@ def test_no_other_number_of_sellers_has_a_lower_expected_cost(setting: str) -> N
 
 def test_the_expected_threshold_is_an_order_statistic() -> None:
     k = np.array([1, 3, 8, 9])
-    uniform = expected_threshold(Pool.of(BUYER), 9, k)
+    uniform = expected_threshold(Pool.of(BUYER.for_people(9)), 9, k)
     assert uniform == pytest.approx([1 + 2 / 10, 1 + 4 / 10, 1 + 9 / 10, 2], rel=1e-9)
-    exponential = expected_threshold(Pool.of(replace(BUYER, prior=Exponential(1.0))), 9, k[:2])
+    exponential = expected_threshold(Pool.of(replace(BUYER, prior=Exponential(1.0)).for_people(9)), 9, k[:2])
     assert exponential == pytest.approx([1 / 9 + 1 / 8, 1 / 9 + 1 / 8 + 1 / 7 + 1 / 6], rel=1e-6)
 
 
@@ -149,10 +149,10 @@ def test_the_expected_threshold_is_right_where_sensitivities_have_gaps() -> None
         return np.cumsum(chances)[k]
 
     steps = Empirical([1, 1, 2, 5, 5, 5])
-    found = expected_threshold(Pool.of(replace(BUYER, prior=steps)), 50, k)
+    found = expected_threshold(Pool.of(replace(BUYER, prior=steps).for_people(50)), 50, k)
     assert found == pytest.approx(1 + (2 - 1) * beyond(2 / 6) + (5 - 2) * beyond(3 / 6), rel=0.02)
     groups = Grouped({"calm": Uniform(1, 1.0001), "careful": Uniform(5, 5.0001)}, ["calm"] * 25 + ["careful"] * 25)
-    found = expected_threshold(Pool.of(replace(BUYER, prior=groups)), 50, k)
+    found = expected_threshold(Pool.of(replace(BUYER, prior=groups).for_people(50)), 50, k)
     assert found == pytest.approx(1 + (5 - 1) * beyond(0.5), rel=0.02)
 
 
@@ -167,18 +167,18 @@ def test_expected_sales_are_binomial(people: int, chance: float) -> None:
 
 def test_the_first_best_buys_at_cost_and_pays_no_rent() -> None:
     market = Market(prior=Uniform(1, 2), buyer_weight=27.0, user_weight=0.0)
-    outcome = FirstBest.best(market, 1).acquire([4 / 3 + 1e-15])
+    outcome = FirstBest.best(market.for_people(1)).acquire([4 / 3 + 1e-15])
     assert outcome.privacy_loss[0] == pytest.approx((4 * 27 * 3 / 4) ** (1 / 3), rel=1e-9)
     assert outcome.payments[0] == pytest.approx(4 / 3 * outcome.privacy_loss[0], rel=1e-9)
     reports = np.array([1.1, 1.3, 1.8])
-    several = FirstBest.best(market, 3).acquire(reports)
+    several = FirstBest.best(market.for_people(3)).acquire(reports)
     exact = allocate(reports, error_weight=27.0)
     assert several.privacy_loss == pytest.approx(exact.privacy_loss, rel=1e-12)
     assert several.total_payment == pytest.approx(exact.objective - 27 * exact.mse, rel=1e-12)
 
 
 def test_without_privacy_the_error_is_the_sampling_error_and_nobody_is_paid() -> None:
-    outcome = NoPrivacy.best(PAPER, 4).acquire([1.0, 1.2, 1.5, 2.0])
+    outcome = NoPrivacy.best(PAPER.for_people(4)).acquire([1.0, 1.2, 1.5, 2.0])
     assert outcome.mse == 0.25 / 4
     assert outcome.payments.tolist() == [0, 0, 0, 0]
     assert np.isinf(outcome.privacy_loss).all()
@@ -187,21 +187,21 @@ def test_without_privacy_the_error_is_the_sampling_error_and_nobody_is_paid() ->
 def test_the_papers_estimators_on_our_losses_cost_what_our_losses_do_and_err_more() -> None:
     reports = np.linspace(1, 2, 30)
     market = replace(BUYER, setting="local")
-    ours, theirs = (rival.best(market, 30).acquire(reports) for rival in (Optimal, NearOptimal))
+    ours, theirs = (rival.best(market.for_people(30)).acquire(reports) for rival in (Optimal, NearOptimal))
     assert theirs.payments == pytest.approx(ours.payments, rel=1e-12)
     used = ours.privacy_loss**2
     error = np.sum((used / used.sum()) ** 2 * (0.25 + 2 / np.where(used > 0, used, np.inf)))
     assert theirs.mse == pytest.approx(error, rel=1e-12)
     assert theirs.mse > ours.mse
-    central = NearOptimal.best(BUYER, 30).acquire(reports)
+    central = NearOptimal.best(BUYER.for_people(30)).acquire(reports)
     expected = near_optimal_weights(central.privacy_loss, setting="central", variance=0.25).mse
-    assert central.mse == expected > Optimal.best(BUYER, 30).acquire(reports).mse
+    assert central.mse == expected > Optimal.best(BUYER.for_people(30)).acquire(reports).mse
 
 
 @pytest.mark.parametrize("market", [PAPER, replace(PAPER, setting="local"), BUYER], ids=["paper", "local", "buyer"])
 def test_our_mechanism_in_the_rivals_clothes_is_the_market_itself(market: Market) -> None:
     reports = np.array([1.05, 1.2, 1.25, 1.6, 2.0])
-    ours, market_outcome = Optimal.best(market, 5).acquire(reports), market.acquire(reports)
+    ours, market_outcome = Optimal.best(market.for_people(5)).acquire(reports), market.acquire(reports)
     assert ours.payments == pytest.approx(market_outcome.payments, rel=1e-9)
     assert ours.privacy_loss == pytest.approx(market_outcome.privacy_loss, rel=1e-12)
     assert ours.mse == pytest.approx(market_outcome.mse, rel=1e-12)
@@ -221,7 +221,7 @@ def test_the_common_audit_finds_no_misreport_that_pays_where_a_rival_claims_so(
 ) -> None:
     world = replace(market, setting=setting)
     people = 2 if rival is NearOptimal else 5
-    found = check_incentives(rival.best(world, 5), REPORTS, market=world, points=17, people=people)
+    found = check_incentives(rival.best(world.for_people(5)), REPORTS, market=world, points=17, people=people)
     assert found.passed, found.summary()
     assert found.people == people
     assert found.largest_gain <= 1e-8
@@ -230,7 +230,7 @@ def test_the_common_audit_finds_no_misreport_that_pays_where_a_rival_claims_so(
 
 
 def test_the_common_audit_finds_that_overstating_pays_where_prices_are_taken_at_their_word() -> None:
-    found = check_incentives(FirstBest.best(BUYER, 5), REPORTS, market=BUYER, points=17)
+    found = check_incentives(FirstBest.best(BUYER.for_people(5)), REPORTS, market=BUYER, points=17)
     assert not found.passed
     assert found.largest_gain > 0.1
 
@@ -238,7 +238,7 @@ def test_the_common_audit_finds_that_overstating_pays_where_prices_are_taken_at_
 @pytest.mark.parametrize("rival", TRUTHFUL, ids=named)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_nobody_loses_by_joining_where_a_rival_claims_so(rival: type[Rival], setting: str) -> None:
-    mechanism = rival.best(replace(PAPER, setting=setting), 6)
+    mechanism = rival.best(replace(PAPER, setting=setting).for_people(6))
     for seed in range(20):
         reports = np.random.default_rng(seed).uniform(1, 2, 6)
         outcome = mechanism.acquire(reports)
@@ -248,7 +248,7 @@ def test_nobody_loses_by_joining_where_a_rival_claims_so(rival: type[Rival], set
 
 
 def test_without_privacy_no_report_changes_anything() -> None:
-    rival = NoPrivacy.best(PAPER, 3)
+    rival = NoPrivacy.best(PAPER.for_people(3))
     first, second = rival.acquire([1.0, 1.5, 2.0]), rival.acquire([1.3, 1.1, 1.9])
     assert first.mse == second.mse
     assert first.payments.tolist() == second.payments.tolist()
@@ -258,7 +258,7 @@ def test_without_privacy_no_report_changes_anything() -> None:
 @pytest.mark.parametrize("rival", [PostedPrice, FixedAccuracy, UniformLoss], ids=named)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_rent_is_the_integral_that_the_common_payment_code_finds(rival: type[Rival], setting: str) -> None:
-    mechanism = rival.best(replace(BUYER, setting=setting), 5)
+    mechanism = rival.best(replace(BUYER, setting=setting).for_people(5))
     reports = REPORTS
     outcome = mechanism.acquire(reports)
 
@@ -284,7 +284,7 @@ def test_in_expectation_no_truthful_rival_that_people_join_is_cheaper(setting: s
         populations = [np.asarray(prior.sample(15, rng=rng)) for _ in range(12)]
 
         def costs(rival: type[Rival], market: Market = market, drawn: list = populations) -> np.ndarray:
-            mechanism = rival.best(market, 15)
+            mechanism = rival.best(market.for_people(15))
             found = [mechanism.acquire(reports) for reports in drawn]
             return np.array([market.buyer_weight * outcome.mse + outcome.total_payment for outcome in found])
 
@@ -335,12 +335,12 @@ def test_a_comparison_on_simulated_people_states_its_uncertainty_and_prints_ever
 def test_a_rival_that_cannot_be_paid_for_says_why() -> None:
     market = replace(BUYER, prior=Exponential(1.0))
     with pytest.raises(DivergentPayment, match="no largest sensitivity"):
-        UniformLoss.best(market, 5)
+        UniformLoss.best(market.for_people(5))
     row = compare(market, [0.5, 1.0, 3.0]).row("the same loss for all")
     assert row.payment_for_same_error == math.inf
     assert "no largest sensitivity" in row.note
     with pytest.raises(MarketError, match="second person"):
-        FixedAccuracy.best(market, 1)
+        FixedAccuracy.best(market.for_people(1))
 
 
 def test_the_papers_cap_puts_our_accuracy_out_of_reach_and_the_comparison_says_so() -> None:
@@ -351,7 +351,9 @@ def test_the_papers_cap_puts_our_accuracy_out_of_reach_and_the_comparison_says_s
     assert "cap" in row.note
     # However much is bought, all are used alike in the end: (2 + V)/n. Just before, the error is a little less, and
     # that is found.
-    errors = [NearOptimal.best(market, 100, error_weight=weight).error(reports) for weight in (5.6e4, 1e5, 1e7)]
+    errors = [
+        NearOptimal.best(market.for_people(100), error_weight=weight).error(reports) for weight in (5.6e4, 1e5, 1e7)
+    ]
     assert errors[1:] == pytest.approx([0.0225, 0.0225], rel=1e-9)
     assert errors[0] == pytest.approx(0.0215, abs=1e-4)
     between = compare(replace(market, buyer_weight=1640.0), reports, rivals=(NearOptimal,))
@@ -363,7 +365,7 @@ def test_the_papers_cap_puts_our_accuracy_out_of_reach_and_the_comparison_says_s
 def test_groups_with_priors_of_their_own_are_compared_too() -> None:
     prior = Grouped({"calm": Uniform(0.5, 1), "careful": Uniform(1, 4)}, ["calm"] * 10 + ["careful"] * 10)
     market = replace(BUYER, prior=prior)
-    pool = Pool.of(market)
+    pool = Pool.of(market.for_people(20))
     assert pool.accepting(pool.quantile([0.1, 0.5, 0.75])) == pytest.approx([0.1, 0.5, 0.75], abs=1e-9)
     reports = prior.sample(rng=np.random.default_rng(1))
     found = compare(market, reports)
@@ -375,7 +377,7 @@ def test_a_cap_binds_the_rivals_as_well() -> None:
     market = replace(BUYER, buyer_weight=1e6, max_privacy_loss=0.5)
     for rival in RIVALS:
         if rival.voluntary:
-            assert rival.best(market, 8).acquire(np.linspace(1, 2, 8)).privacy_loss.max() <= 0.5
+            assert rival.best(market.for_people(8)).acquire(np.linspace(1, 2, 8)).privacy_loss.max() <= 0.5
 
 
 @pytest.mark.parametrize(
@@ -385,9 +387,9 @@ def test_a_cap_binds_the_rivals_as_well() -> None:
         (lambda: compare(BUYER, [1.5], people=3), "not both"),
         (lambda: compare(replace(BUYER, variance=[0.25, 0.2]), [1.5, 1.2]), "one per person"),
         (lambda: compare(replace(PAPER, outside_option="estimate"), [1.5, 1.2]), "own_data"),
-        (lambda: UniformLoss.best(BUYER, 0), "at least 1"),
-        (lambda: UniformLoss.best(BUYER, 2, error_weight=-1.0), "positive and finite"),
-        (lambda: UniformLoss.best(BUYER, 2).acquire([1.5]), "one entry per person"),
+        (lambda: UniformLoss.best(BUYER.for_people(0)), "at least 1"),
+        (lambda: UniformLoss.best(BUYER.for_people(2), error_weight=-1.0), "positive and finite"),
+        (lambda: UniformLoss.best(BUYER.for_people(2)).acquire([1.5]), "one entry per person"),
         (lambda: compare(BUYER, [1.2, 1.3], rivals=()).row("nobody"), "no mechanism"),
     ],
 )
@@ -398,7 +400,7 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence(call: object, messag
 
 def test_a_report_below_the_support_is_named_by_its_row() -> None:
     with pytest.raises(ReportError, match="row 1"):
-        PostedPrice.best(BUYER, 2).acquire([1.5, 0.5])
+        PostedPrice.best(BUYER.for_people(2)).acquire([1.5, 0.5])
 
 
 def test_if_nothing_is_bought_there_is_no_accuracy_to_compare() -> None:

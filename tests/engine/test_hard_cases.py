@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.allocation.central_from_sums import bracket
+from hushbid.allocation.problem import normal_scale
 from hushbid.engine import price
 from hushbid.engine.histogram import COARSE, MOST_PEOPLE, OFFSET_BITS, Histogram
 from hushbid.engine.passes import RefineKernel, Window, WindowKernel
 from hushbid.engine.people import People
-from hushbid.engine.solve_central import normal_scale
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform
@@ -166,7 +166,7 @@ def test_two_far_apart_candidates_are_told_apart_by_finer_buckets_where_they_are
     reports = prior.sample(10**6, rng=np.random.default_rng(3))
     market = Market(prior=prior, variance=0.25)
     costs = np.asarray(prior.virtual_cost(reports))
-    scale = normal_scale(market, costs.size, 0.25)
+    scale = normal_scale(market.error_weight(costs.size), 0.25)
     coarse = bracket(Histogram.of(costs, COARSE).levels(scale, float(costs.min())))
     assert coarse.below_high - coarse.below_low > 50_000
     assert len(coarse.parts) > 1

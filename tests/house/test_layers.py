@@ -26,7 +26,7 @@ LAYERS = (
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors"),
     ("tables",),
-    ("money",),
+    ("codec", "money"),
     ("documents",),
     ("arrays", "durable", "wording"),
     ("errors",),

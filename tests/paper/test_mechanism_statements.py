@@ -398,7 +398,7 @@ def test_lemma_a4_the_tail_of_an_endless_prior_may_be_cut() -> None:
 def test_the_revelation_principle_asking_for_the_answer_is_as_good_as_asking_for_the_type(setting: str) -> None:
     """A posted price asks yes or no; the direct mechanism asks for the sensitivity and answers for the person."""
     n, types = 6, np.array([1.05, 1.2, 1.34, 1.36, 1.7, 1.95])
-    rival = PostedPrice(market=paper(setting, buyer_weight=50.0), people=n, price=1.35, loss=0.8)
+    rival = PostedPrice(population=paper(setting, buyer_weight=50.0).for_people(n), price=1.35, loss=0.8)
 
     def answered(yes: BoolArray) -> tuple[FloatArray, FloatArray, float]:
         """Losses, payments and the error of the indirect mechanism, by its own rules."""

@@ -189,7 +189,7 @@ def test_a_negative_sensitivity_is_named_by_its_row(tmp_path: Path) -> None:
     [
         ("no json", "not JSON"),
         ("[]", "must have format"),
-        ('{"format": "hushbid prior", "version": 2}', "version 1"),
+        ('{"format": "hushbid prior", "version": 2}', r"version 1, got \('hushbid prior', 2\)"),
         ('{"format": "hushbid prior", "version": 1}', "KeyError"),
         (
             '{"format": "hushbid prior", "version": 1, "prior": {"family": "x"}, "pilot": {}}',

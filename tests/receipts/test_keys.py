@@ -21,7 +21,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def fingerprints(keys: KeyList) -> list[str]:
-    return [key.public.fingerprint for key in keys.keys]
+    return [key.fingerprint for key in keys.keys]
 
 
 def test_a_signature_holds_for_its_content_purpose_and_key_only() -> None:
@@ -117,10 +117,10 @@ def test_a_folder_keeps_one_secret_for_its_owner_only(tmp_path: Path) -> None:
     folder = KeyFolder(tmp_path / "signing")
     assert not folder.exists
     first = folder.create()
-    assert folder.current().public == first.newest.public
+    assert folder.current().public == first.newest.public_key
     second = folder.rotate()
-    assert fingerprints(second)[0] == first.newest.public.fingerprint
-    assert folder.current().public == second.newest.public
+    assert fingerprints(second)[0] == first.newest.fingerprint
+    assert folder.current().public == second.newest.public_key
     assert [path.name for path in folder.path.glob("*.pem")] == ["2.pem"]
     assert stat.S_IMODE(os.stat(folder.path / "2.pem").st_mode) == 0o600
     assert stat.S_IMODE(os.stat(folder.path).st_mode) == 0o700
@@ -142,9 +142,9 @@ def test_a_secret_left_by_a_crash_before_it_was_listed_does_no_harm(tmp_path: Pa
     folder = KeyFolder(tmp_path)
     folder.create()
     (tmp_path / "2.pem").write_bytes(SigningKey.create().to_pem())
-    assert folder.current().public == folder.listed().newest.public
+    assert folder.current().public == folder.listed().newest.public_key
     assert folder.rotate().newest.number == 2
-    assert folder.current().public == folder.listed().newest.public
+    assert folder.current().public == folder.listed().newest.public_key
 
 
 def test_a_secret_that_is_not_the_listed_one_is_refused(tmp_path: Path) -> None:
@@ -163,12 +163,12 @@ def test_a_lost_secret_can_be_replaced_as_if_it_had_leaked(tmp_path: Path) -> No
         folder.rotate()
     keys = folder.rotate(leaked=True)
     assert [key.withdrawn for key in keys.keys] == [True, False]
-    assert folder.current().public == keys.newest.public
+    assert folder.current().public == keys.newest.public_key
 
 
 def test_rotations_at_the_same_moment_come_one_after_the_other(tmp_path: Path) -> None:
     folder = KeyFolder(tmp_path)
-    first = folder.create().newest.public.fingerprint
+    first = folder.create().newest.fingerprint
     threads = [threading.Thread(target=folder.rotate) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -177,4 +177,4 @@ def test_rotations_at_the_same_moment_come_one_after_the_other(tmp_path: Path) -
     keys = folder.listed()
     assert len(keys.keys) == 9
     assert len(keys.trusted_from(first)) == 9
-    assert folder.current().public == keys.newest.public
+    assert folder.current().public == keys.newest.public_key

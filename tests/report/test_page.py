@@ -27,7 +27,7 @@ from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives, check_
 from hushbid.baselines import compare
 from hushbid.disclosure import noise
 from hushbid.errors import InputError
-from hushbid.mechanism.publish import plan_of
+from hushbid.mechanism.market import plan_of
 from hushbid.report import AuditLine, Report, build_report, render_report, write_report
 from hushbid.report.build import SECTIONS
 from hushbid.report.page import policy

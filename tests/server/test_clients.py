@@ -169,7 +169,7 @@ def test_everything_a_campaign_leaves_behind_verifies_together(
     (tmp_path / "log.jsonl").write_bytes(to_lines(log))
     record.write(tmp_path / "record.json")
     (tmp_path / "keys.json").write_text(json.dumps(analyst.keys().to_dict()))
-    fingerprint = analyst.keys().newest.public.fingerprint
+    fingerprint = analyst.keys().newest.fingerprint
     assert verify(record).ok
     found = verify_log(log, root=public["root"], head=public["last_event"], record=record)
     assert {check.status for check in found.checks} == {"ok"}, found.summary()
@@ -209,13 +209,13 @@ def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient
 @on_one_store
 def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Service, analyst: AnalystClient) -> None:
     _, invitations = conducted(analyst)
-    old = analyst.keys().newest.public.fingerprint
+    old = analyst.keys().newest.fingerprint
     with ParticipantClient.from_link(invitations[0].link, keeper=KEPT) as client:
         before = client.receipt(fingerprint=old)
         service.home.signing.rotate()
         after = client.receipt(fingerprint=old)
-        new = analyst.keys().newest.public.fingerprint
-        assert (before.key.fingerprint, after.key.fingerprint) == (old, new)
+        new = analyst.keys().newest.fingerprint
+        assert (before.fingerprint, after.fingerprint) == (old, new)
         assert (before.body, before.root) == (after.body, after.root)
         assert verify_receipt(before, fingerprint=new, keys=analyst.keys()).ok
         service.home.signing.rotate(leaked=True)
@@ -261,7 +261,7 @@ def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path:
             me.receipt()
         analyst.release(campaign)
         analyst.wait(campaign)
-        receipt = me.receipt(fingerprint=analyst.keys().newest.public.fingerprint)
+        receipt = me.receipt(fingerprint=analyst.keys().newest.fingerprint)
         assert (receipt.body.report, receipt.body.promised) == (1.1, offer.promised)
         assert (receipt.body.payment, receipt.body.fee) == (offer.payment, 150)
         assert me.participation().due == receipt.body.payment + 150

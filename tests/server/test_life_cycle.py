@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -39,11 +40,28 @@ def test_a_whole_campaign_ends_with_one_estimate_that_everybody_can_check(servic
     for link in play.seats:
         receipt = service.receipt(link.token)
         found = verify_receipt(
-            receipt, fingerprint=keys.newest.public.fingerprint, keys=keys, root=view.root, log=log, record=record
+            receipt, fingerprint=keys.newest.fingerprint, keys=keys, root=view.root, log=log, record=record
         )
         assert found.ok, found
     seen = service.participation(play.token(0)).estimate
     assert seen == {name: value for name, value in view.release.items() if name != "delivered_half_width"}
+
+
+def test_a_copy_is_a_draft_with_the_same_settings_and_nobody_in_it(service: Service) -> None:
+    play = released(service)
+    copy = service.copy(play.who, play.id, "Hours of sleep, again")
+    assert copy.settings == replace(play.view.settings, title="Hours of sleep, again")
+    assert (copy.state, copy.people, copy.release, copy.root) == (CampaignState.DRAFT, {}, None, None)
+    [event] = service.events(play.who, copy.id)
+    assert (event.kind, event.body) == ("drafted", {"by": play.who.name, "copy_of": play.id})
+    with pytest.raises(NotAllowed, match="Only an analyst"):
+        service.copy(user(service, "otto", "auditor"), play.id, "Mine")
+    with pytest.raises(InputError, match="title must have 1 to 200 characters"):
+        service.copy(play.who, play.id, " ")
+    with pytest.raises(NotFound):
+        service.copy(play.who, "c0", "Of nothing")
+    service.discard(play.who, copy.id)
+    assert play.view.state is CampaignState.RELEASED
 
 
 def test_states_of_people_after_every_step(service: Service) -> None:

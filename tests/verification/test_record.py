@@ -20,8 +20,8 @@ from hushbid.allocation import tie_keys
 from hushbid.disclosure import Grid, Release, privatize
 from hushbid.documents import content_hash
 from hushbid.errors import RecordError
-from hushbid.mechanism import Market, Outcome, release
-from hushbid.mechanism.publish import outcome_key
+from hushbid.mechanism import Market, Outcome, Population, release
+from hushbid.mechanism.market import outcome_key
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.record import Record, read, totals
 from hushbid.verification.case import Facts
@@ -642,7 +642,7 @@ def test_what_was_hashed_counts_and_not_what_was_put_in_its_place() -> None:
     assert verify(dataclasses.replace(record, hash="0" * 64)).failed == ("hash",)
 
 
-CERTIFICATE = {"certificate", "moments", "problem", "solution"}
+CERTIFICATE = {"lower_bounds", "problem", "sums"}
 """The modules of the allocation that hold the certificate, and what it takes."""
 
 
@@ -672,8 +672,10 @@ def test_verification_calls_neither_the_solver_nor_the_code_that_prices(monkeypa
         for label, thing in list(vars(module).items()):
             if id(thing) in theirs:
                 monkeypatch.setattr(module, label, refuse)
-    for label in ("acquire", "rule", "allocation", "capped", "_decide", "_rents", "_outside_errors", "_errors_without"):
+    for label in ("acquire", "rule", "allocation"):
         monkeypatch.setattr(Market, label, refuse)
+    for label in ("rule", "allocation", "capped", "best_estimate", "outside_errors", "outside_error_of", "errors_at"):
+        monkeypatch.setattr(Population, label, refuse)
     for record in records:
         assert verify(Record.from_dict(json.loads(json.dumps(record.to_dict()))), people=1).ok
     monkeypatch.undo()

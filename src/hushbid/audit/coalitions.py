@@ -7,16 +7,14 @@ is a lower bound on what such an attack may gain. docs/explanation/incentives.md
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
-from hushbid.mechanism import Market, Outcome
-from hushbid.priors import Grouped, Prior
+from hushbid.mechanism import Decision, Market, Population, decide
 
 _ROUNDS = 4
 
@@ -90,25 +88,26 @@ def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points
         raise InputError(
             f"rows must be at least two different rows from 0 to {truth.size - 1}, got {list(rows)}.", field="rows"
         )
-    honest = market.acquire(truth)
-    best: Outcome = honest
-    weights = np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)
+    population = market.for_people(truth.size)
+    honest = decide(population, truth)
+    best: Decision = honest
+    weights = population.user_weights()
 
     # what they have together, at their true sensitivities
-    def surplus(outcome: Outcome) -> float:
+    def surplus(outcome: Decision) -> float:
         return sum(_worth(outcome, row, float(truth[row]), float(weights[row])) for row in who)
 
     def worth(stated: FloatArray) -> float:
         nonlocal best
         changed = truth.copy()
         changed[who] = stated
-        outcome = market.acquire(changed)
+        outcome = decide(population, changed)
         found = surplus(outcome)
         if found > surplus(best):
             best = outcome
         return found
 
-    tried = _search(worth, [_range(market, row) for row in who], truth[who], points)
+    tried = _search(worth, [_range(population, row) for row in who], truth[who], points)
     # over staying out, where each lives with the error outside
     outside = float(sum(weights[row] * honest.outside_error[row] for row in who))
     return Collusion(
@@ -116,7 +115,7 @@ def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points
         reports=tuple(best.reports[who].tolist()),
         gain=surplus(best) - surplus(honest),
         honest_surplus=surplus(honest) + outside,
-        buyer_loss=_buyer_cost(best, best.mse) - _buyer_cost(honest, honest.mse),
+        buyer_loss=_buyer_cost(population, best, best.mse) - _buyer_cost(population, honest, honest.mse),
         tried=tried,
     )
 
@@ -135,30 +134,33 @@ def several_identities(
     if identities < 2:
         raise InputError(f"identities must be at least 2, got {identities}.", field="identities")
     # the market as it sees her: more people, all of them real
-    crowd = _with_copies(market, truth.size, row, identities - 1)
+    population = market.for_people(truth.size)
+    crowd = population.take(np.append(np.arange(truth.size), np.full(identities - 1, row)))
     mine = [row, *range(truth.size, truth.size + identities - 1)]
     everybody = np.append(truth, np.full(identities - 1, truth[row]))
     cost = float(truth[row])
-    weight = float(np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)[row])
-    honest = market.acquire(truth)
+    weight = float(population.user_weights()[row])
+    honest = decide(population, truth)
     honest_worth = _worth(honest, row, cost, weight)
-    best: tuple[float, Outcome] = (-math.inf, honest)
+    best: tuple[float, Decision] = (-math.inf, honest)
 
     def worth(stated: FloatArray) -> float:
         nonlocal best
         changed = everybody.copy()
         changed[mine] = stated[1]
         changed[row] = stated[0]
-        outcome = crowd.acquire(changed)
+        outcome = decide(crowd, changed)
         paid = float(outcome.payments[mine].sum())
-        found = paid - _burden(cost, float(outcome.privacy_loss[mine].sum())) - weight * _true_error(outcome, mine)
+        found = (
+            paid - _burden(cost, float(outcome.privacy_loss[mine].sum())) - weight * _true_error(crowd, outcome, mine)
+        )
         if found > best[0]:
             best = (found, outcome)
         return found
 
-    tried = _search(worth, [_range(market, row)] * 2, np.full(2, cost), points)
+    tried = _search(worth, [_range(population, row)] * 2, np.full(2, cost), points)
     gained, outcome = best
-    true_mse = _true_error(outcome, mine)
+    true_mse = _true_error(crowd, outcome, mine)
     return SeveralIdentities(
         row=row,
         identities=identities,
@@ -168,12 +170,12 @@ def several_identities(
         privacy_loss=float(outcome.privacy_loss[mine].sum()),
         stated_mse=outcome.mse,
         true_mse=true_mse,
-        buyer_loss=_buyer_cost(outcome, true_mse) - _buyer_cost(honest, honest.mse),
+        buyer_loss=_buyer_cost(population, outcome, true_mse) - _buyer_cost(population, honest, honest.mse),
         tried=tried,
     )
 
 
-def _worth(outcome: Outcome, row: int, cost: float, weight: float) -> float:
+def _worth(outcome: Decision, row: int, cost: float, weight: float) -> float:
     """A person's payment less what her loss and the error cost her."""
     error = weight * outcome.mse if weight > 0.0 else 0.0
     return float(outcome.payments[row]) - _burden(cost, float(outcome.privacy_loss[row])) - error
@@ -183,25 +185,21 @@ def _burden(cost: float, loss: float) -> float:
     return cost * loss if loss > 0.0 and cost > 0.0 else 0.0
 
 
-def _buyer_cost(outcome: Outcome, mse: float) -> float:
-    weight = float(np.asarray(outcome.market.buyer_weight))
+def _buyer_cost(population: Population, outcome: Decision, mse: float) -> float:
+    weight = population.buyer_weight
     return outcome.total_payment + (weight * mse if weight > 0.0 else 0.0)
 
 
-def _true_error(outcome: Outcome, mine: list[int]) -> float:
+def _true_error(population: Population, outcome: Decision, mine: list[int]) -> float:
     """One datum with the weight of several: its variance counts by the square of their sum."""
     own = outcome.weights[mine]
-    spread = np.broadcast_to(np.asarray(outcome.market.stated_variance, dtype=float), outcome.reports.shape)[mine[0]]
+    spread = population.own_errors()[mine[0]]
     return outcome.mse + float(spread) * float(own.sum() ** 2 - np.square(own).sum())
 
 
-def _prior_of(market: Market, row: int) -> Prior:
-    return market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
-
-
-def _range(market: Market, row: int) -> tuple[float, float]:
+def _range(population: Population, row: int) -> tuple[float, float]:
     """The reports worth trying: the support, its far end cut where almost nobody is."""
-    prior = _prior_of(market, row)
+    prior = population.prior_of(row)
     high = prior.support[1] if math.isfinite(prior.support[1]) else float(prior.quantile(1.0 - 1e-6))
     return prior.support[0], float(high)
 
@@ -227,16 +225,3 @@ def _search(
         step = (high - low) / (points - 1)
         low, high = np.maximum(place - step, bottom), np.minimum(place + step, top)
     return tried
-
-
-def _with_copies(market: Market, n: int, row: int, copies: int) -> Market:
-    """The market with so many more people like person ``row``, at the end."""
-    changes: dict[str, Any] = {}
-    for name in ("variance", "user_weight"):
-        value = getattr(market, name)
-        if isinstance(value, np.ndarray):
-            changes[name] = np.append(value, np.full(copies, value[row]))
-    if isinstance(market.prior, Grouped):
-        labels = list(market.prior.labels)
-        changes["prior"] = Grouped(market.prior.priors, [*labels, *[labels[row]] * copies])
-    return replace(market, **changes)

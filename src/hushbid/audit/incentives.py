@@ -16,7 +16,8 @@ A violation found is a fact. None found means: none among the reports that were 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,8 +25,8 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
-from hushbid.mechanism import Market
-from hushbid.priors import Grouped, Prior
+from hushbid.mechanism import Market, Population, decide
+from hushbid.priors import Prior
 
 _KINKS = 40
 _CLOSER = 24
@@ -141,7 +142,7 @@ class IncentiveReport:
 
 
 def check_incentives(
-    rule: Market | Rule | Any,
+    rule: Market | Population | Rule | Any,
     reports: ArrayLike,
     *,
     market: Market | None = None,
@@ -159,19 +160,22 @@ def check_incentives(
     ``tolerance`` is what counts as a violation, in money: by default what the mechanism itself states as its error, at
     the truth and at the misreport, and rounding.
     """
-    world = rule if isinstance(rule, Market) else market
+    world = rule if isinstance(rule, (Market, Population)) else market
     if world is None:
         raise InputError(
             "market must be given when the rule is not a Market: it says what people believe and value.", field="market"
         )
-    decide: Rule = rule.acquire if hasattr(rule, "acquire") else rule
     truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
+    population = world if isinstance(world, Population) else world.for_people(truth.size)
+    run: Any = partial(decide, rule) if isinstance(rule, Population) else rule
+    run = run.acquire if hasattr(run, "acquire") else run
+    is_ours = rule is world or rule == getattr(world, "acquire", None)
     tested = _tested(truth.size, people, rows, rng)
-    base = decide(truth)
+    base = run(truth)
     scale = 1.0 + float(np.abs(base.payments).max())  # what rounding is relative to
     findings = []
     for number, row in enumerate(tested):
-        findings.append(_Person(world, decide, truth, row).finding(points, tolerance))
+        findings.append(_Person(population, run, truth, row, is_ours).finding(points, tolerance))
         if progress is not None:
             progress(number + 1, len(tested))
     stated = float(getattr(base, "incentive_error", 0.0))
@@ -194,10 +198,11 @@ def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: np.rand
 class _Person:
     """One person's part of the mechanism, run at many reports of hers, the others' unchanged."""
 
-    def __init__(self, market: Market, decide: Rule, truth: FloatArray, row: int) -> None:
-        self.market, self.decide, self.truth, self.row = market, decide, truth, row
-        self.prior = market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
-        self.weight = float(np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)[row])
+    def __init__(self, population: Population, decide: Rule, truth: FloatArray, row: int, is_ours: bool) -> None:
+        self.population, self.decide, self.truth, self.row = population, decide, truth, row
+        self.is_ours = is_ours
+        self.prior = population.prior_of(row)
+        self.weight = float(population.user_weights()[row])
         self.report = float(truth[row])
         self.table: dict[float, tuple[float, float, float, float]] = {}
 
@@ -225,7 +230,7 @@ class _Person:
         gains = worth - np.diagonal(worth)[:, None]  # type by report
         gains[~np.isfinite(loss)] = 0.0  # a type who loses everything at no cost: no number to compare
         stated = own_error[:, None] + own_error[None, :] if tolerance is None else tolerance
-        outside = _outside(self.market, self.truth, self.row) if self.weight > 0.0 else 0.0
+        outside = _outside(self.population, self.truth, self.row) if self.weight > 0.0 else 0.0
         slack = np.diagonal(worth) + self.weight * outside
         # her rent against lower and upper sums of losses
         low, high = self._integral(z, loss, own)
@@ -248,7 +253,7 @@ class _Person:
     def _integral(self, z: FloatArray, loss: FloatArray, own: int) -> tuple[float, float]:
         """Lower and upper sums of her loss from her report on; of a market, at many more reports."""
         known = dict(zip(z[own:].tolist(), loss[own:].tolist(), strict=True))
-        if self.decide == self.market.acquire:
+        if self.is_ours:
             _close_in(known, lambda at: known.setdefault(at, self._allocated(at)), rounds=_INTEGRATION // 16, each=16)
         nodes = np.array(sorted(known))
         values = np.array([known[at] for at in nodes.tolist()])
@@ -258,10 +263,8 @@ class _Person:
 
     def _allocated(self, z: float) -> float:
         """Her loss by solving the whole problem with her report changed."""
-        costs = np.asarray(self.market.prior.virtual_cost(self._changed(z)))
-        cap = self.market.max_privacy_loss
-        loss = float(self.market.allocation(costs).privacy_loss[self.row])
-        return loss if cap is None else min(loss, cap)
+        costs = self.population.virtual_costs(self._changed(z))
+        return min(float(self.population.allocation(costs).privacy_loss[self.row]), self.population.cap)
 
     def _changed(self, z: float) -> FloatArray:
         changed = self.truth.copy()
@@ -315,19 +318,14 @@ def _close_in(table: dict[float, Any], run: Callable[[float], float], *, rounds:
                 run(float(middle[k]))
 
 
-def _outside(market: Market, truth: FloatArray, row: int) -> float:
+def _outside(population: Population, truth: FloatArray, row: int) -> float:
     """The error person ``row`` lives with outside: her own datum's variance, or that of a market without her."""
-    if market.outside_option == "own_data":
-        return float(np.broadcast_to(np.asarray(market.stated_variance, dtype=float), truth.shape)[row])
-    values = market.to_dict()
-    weights = np.broadcast_to(np.asarray(market.user_weight, dtype=float), truth.shape)
-    values["user_weight"] = np.delete(weights, row).tolist()
-    if isinstance(market.variance, np.ndarray):
-        values["variance"] = np.delete(market.variance, row).tolist()
-    if isinstance(market.prior, Grouped):
-        values["prior"] = Grouped(market.prior.priors, np.delete(np.array(market.prior.labels), row).tolist())
-    values["outside_option"] = "own_data"
-    return Market.from_dict(values).acquire(np.delete(truth, row)).mse
+    if population.outside_option == "own_data":
+        return float(population.own_errors()[row])
+    others = np.delete(np.arange(truth.size), row)
+    weights = population.user_weights()[others]
+    alone = replace(population.take(others), user_weight=weights, outside_option="own_data")
+    return decide(alone, truth[others]).mse
 
 
 def _judged(findings: list[PersonFinding], stated: float, allowed: float, scale: float) -> IncentiveReport:

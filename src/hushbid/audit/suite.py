@@ -2,19 +2,16 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
 from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
 from hushbid.audit.incentives import IncentiveReport, check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
 from hushbid.disclosure import ReleasePlan
 from hushbid.errors import MissingExtra
-from hushbid.mechanism import Market, Outcome
-from hushbid.priors import Empirical, Grouped
+from hushbid.mechanism import Outcome
+from hushbid.priors import Empirical
 
 CHECKS = ("incentives", "privacy", "accuracy")
 _CELLS = 10_000_000
@@ -45,7 +42,9 @@ def audits_of(
     quick = isinstance(market.prior, Empirical) or market.prior.is_linear
     tested, among = tested or (16 if quick else 1), among or (16 if quick else 10)
     if "incentives" in checks:
-        part, reports = _some(outcome, among, rng)
+        n = outcome.reports.size
+        some = np.sort(rng.choice(n, min(n, among), replace=False))
+        part, reports = outcome.population.take(some), outcome.reports[some]
         yield check_incentives(part, reports, people=tested, points=_POINTS, rng=rng, progress=progress)
     plan = _promises(outcome)
     if plan is None:
@@ -61,28 +60,13 @@ def audits_of(
         return
 
 
-def _some(outcome: Outcome, among: int, rng: np.random.Generator) -> tuple[Market, FloatArray]:
-    """The market, and the reports, of some people drawn at random."""
-    market, n = outcome.market, outcome.reports.size
-    rows = np.sort(rng.choice(n, min(n, among), replace=False))
-    changes: dict[str, Any] = {}
-    if isinstance(market.prior, Grouped):
-        labels = market.prior.labels
-        changes["prior"] = Grouped(market.prior.priors, [labels[row] for row in rows.tolist()])
-    for name in ("variance", "user_weight"):
-        value = getattr(market, name)
-        if isinstance(value, np.ndarray):
-            changes[name] = value[rows]
-    return replace(market, **changes), outcome.reports[rows]
-
-
 def _promises(outcome: Outcome) -> ReleasePlan | None:
     """The promises to those who are bought from; None if one of them is unlimited, so that there is no noise."""
     bought = outcome.privacy_loss > 0.0
     losses = outcome.privacy_loss[bought]
     if losses.size == 0 or not math.isfinite(losses.max()):
         return None
-    variance = np.broadcast_to(np.asarray(outcome.market.stated_variance, dtype=float), bought.shape)[bought]
+    variance = outcome.population.own_errors()[bought]
     return ReleasePlan.of(
         losses, setting=outcome.market.setting, bounds=outcome.market.bounds, variance=variance, label="audit"
     )

@@ -32,8 +32,7 @@ from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.rival import Rival, common_variance
 from hushbid.baselines.uniform_loss import UniformLoss
 from hushbid.errors import InputError, MarketError, ReportError
-from hushbid.mechanism import Market
-from hushbid.priors import Grouped
+from hushbid.mechanism import Market, Population
 
 __all__ = ["RIVALS", "Comparison", "ComparisonRow", "compare"]
 
@@ -163,16 +162,17 @@ def compare(
     a fixed-accuracy auction: 53.85 instead of 52.65
     the same loss for all: 53.85 instead of 52.65
     """
-    drawn = _populations(market, reports, people, rng, populations)
-    n = drawn[0].size
+    population, drawn = _drawn(market, reports, people, rng, populations)
     # refused before anything is run
-    common_variance(market)
-    ours = _measure(Optimal.best(market, n), drawn)
+    common_variance(population)
+    ours = _measure(Optimal.best(population), drawn)
     if not math.isfinite(ours.mse):
         raise MarketError("nothing is bought from these people, so there is no accuracy to compare.")
-    target = replace(_row(Optimal, market, ours), payment_for_same_error=ours.payment, error_for_same_payment=ours.mse)
-    found = tuple(_compared(rival, market, drawn, ours) for rival in rivals)
-    return Comparison(market=market, people=n, populations=len(drawn), ours=target, rivals=found)
+    target = replace(
+        _row(Optimal, population, ours), payment_for_same_error=ours.payment, error_for_same_payment=ours.mse
+    )
+    found = tuple(_compared(rival, population, drawn, ours) for rival in rivals)
+    return Comparison(market=market, people=population.people, populations=len(drawn), ours=target, rivals=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,21 +185,22 @@ class _Measured:
     payments: FloatArray
 
 
-def _populations(
+def _drawn(
     market: Market, reports: ArrayLike | None, people: int | None, rng: np.random.Generator | None, populations: int
-) -> list[FloatArray]:
+) -> tuple[Population, list[FloatArray]]:
+    """The people, and what they report, once or in so many populations drawn from their priors."""
     if reports is not None:
         if people is not None or rng is not None:
             raise InputError("give reports, or people and rng, not both.")
-        return [np.atleast_1d(as_floats(reports, "reports", ReportError))]
+        stated = np.atleast_1d(as_floats(reports, "reports", ReportError))
+        return market.for_people(stated.size), [stated]
     if people is None or rng is None or people < 1 or populations < 2:
         raise InputError(
             f"without reports, people (at least 1), rng and populations (at least 2) are needed, got people={people},"
             f" populations={populations}."
         )
-    if isinstance(market.prior, Grouped):
-        return [market.prior.sample(rng=rng) for _ in range(populations)]
-    return [np.asarray(market.prior.sample(people, rng=rng)) for _ in range(populations)]
+    population = market.for_people(people)
+    return population, [population.sample(rng) for _ in range(populations)]
 
 
 def _measure(rival: Rival, populations: list[FloatArray]) -> _Measured:
@@ -209,8 +210,8 @@ def _measure(rival: Rival, populations: list[FloatArray]) -> _Measured:
     return _Measured(float(errors.mean()), float(payments.mean()), errors, payments)
 
 
-def _row(kind: type[Rival], market: Market, found: _Measured | None, note: str = "") -> ComparisonRow:
-    weight = market.buyer_weight
+def _row(kind: type[Rival], population: Population, found: _Measured | None, note: str = "") -> ComparisonRow:
+    weight = population.buyer_weight
     costs = np.array([np.inf]) if found is None else weight * found.errors + found.payments
     finite = bool(np.isfinite(costs).all())
     return ComparisonRow(
@@ -227,65 +228,68 @@ def _row(kind: type[Rival], market: Market, found: _Measured | None, note: str =
     )
 
 
-def _compared(kind: type[Rival], market: Market, populations: list[FloatArray], ours: _Measured) -> ComparisonRow:
-    n = populations[0].size
+def _compared(
+    kind: type[Rival], population: Population, populations: list[FloatArray], ours: _Measured
+) -> ComparisonRow:
     try:
-        rival = kind.best(market, n)
+        rival = kind.best(population)
     except MarketError as problem:
-        return _row(kind, market, None, note=str(problem))
+        return _row(kind, population, None, note=str(problem))
     found = _measure(rival, populations)
     # whoever need not pay people has no family to move along
     if not kind.voluntary:
-        row = _row(kind, market, found, note="Nobody who minds would join.")
+        row = _row(kind, population, found, note="Nobody who minds would join.")
         reached = found.mse <= ours.mse
         return replace(
             row, payment_for_same_error=found.payment if reached else math.inf, error_for_same_payment=found.mse
         )
     # question 1, then question 2
-    cheaper = _at_same_error(kind, market, populations, ours.mse)
-    richer = _at_same_payment(kind, market, populations, ours.payment)
+    cheaper = _at_same_error(kind, population, populations, ours.mse)
+    richer = _at_same_payment(kind, population, populations, ours.payment)
     nothing = isinstance(rival, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
     note = "Guessing the middle of the range beats every price." if nothing else ""
     if cheaper is None and kind is NearOptimal:
         note = "Its cap on losses keeps the error above ours, however much is bought."
     return replace(
-        _row(kind, market, found, note=note),
+        _row(kind, population, found, note=note),
         payment_for_same_error=math.inf if cheaper is None else _measure(cheaper, populations).payment,
         error_for_same_payment=math.inf if richer is None else _measure(richer, populations).mse,
     )
 
 
-def _at_same_error(kind: type[Rival], market: Market, populations: list[FloatArray], target: float) -> Rival | None:
+def _at_same_error(
+    kind: type[Rival], population: Population, populations: list[FloatArray], target: float
+) -> Rival | None:
     """The rival with the mean error ``target``, or less if it cannot do worse; None if it never gets that accurate."""
-    n, width = populations[0].size, market.width
 
     def missing(rival: Rival) -> float:
-        mean = float(np.mean([rival.error(reports) for reports in populations])) * width**2
+        mean = float(np.mean([rival.error(reports) for reports in populations])) * population.unit
         return math.log(mean / target) if math.isfinite(mean) else _FAR
 
-    start, reach = market.error_weight(n), _CLOSE_REACH if kind is NearOptimal else _REACH
-    family = partial(_at_weight, kind, market, n)
+    start, reach = population.total_weight, _CLOSE_REACH if kind is NearOptimal else _REACH
+    family = partial(_at_weight, kind, population)
     found = _solve(family, missing, start, 0.0, enough=True, reach=reach)
     return None if found.missing > _CLOSE else found.rival
 
 
-def _at_same_payment(kind: type[Rival], market: Market, populations: list[FloatArray], target: float) -> Rival | None:
+def _at_same_payment(
+    kind: type[Rival], population: Population, populations: list[FloatArray], target: float
+) -> Rival | None:
     """The rival with the mean payment ``target``; None if it cannot pay so little."""
-    n = populations[0].size
-    start = market.error_weight(n)
+    start = population.total_weight
 
     def missing(rival: Rival) -> float:
         paid = _measure(rival, populations).payment
         scale = max(abs(target), abs(paid))
         return _FAR if not math.isfinite(paid) else 0.0 if scale == 0 else (target - paid) / scale
 
-    least = start - market.buyer_weight  # with less the buyer would pay for a larger error
-    found = _solve(partial(_at_weight, kind, market, n), missing, start, least, enough=False)
+    least = start - population.buyer_weight  # with less the buyer would pay for a larger error
+    found = _solve(partial(_at_weight, kind, population), missing, start, least, enough=False)
     return None if found.missing < -_CLOSE else found.rival
 
 
-def _at_weight(kind: type[Rival], market: Market, people: int, weight: float) -> Rival:
-    return kind.best(market, people, error_weight=weight)
+def _at_weight(kind: type[Rival], population: Population, weight: float) -> Rival:
+    return kind.best(population, error_weight=weight)
 
 
 @dataclass(frozen=True, slots=True)

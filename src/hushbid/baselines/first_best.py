@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.baselines.rival import Decision, Rival, unit_error_weight
-from hushbid.mechanism import Market
+from hushbid.mechanism import Population
 
 __all__ = ["FirstBest"]
 
@@ -29,18 +29,17 @@ class FirstBest(Rival):
     """What one squared data unit of error costs everybody together."""
 
     @classmethod
-    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
         """The first best at the market's error weight, or another."""
-        weight = unit_error_weight(market, people, error_weight) / market.width**2
-        return cls(market=market, people=people, error_weight=weight)
+        weight = unit_error_weight(population, error_weight) / population.unit
+        return cls(population=population, error_weight=weight)
 
     def decide(self, reports: FloatArray) -> Decision:
-        chosen = replace(self.market, buyer_weight=self.error_weight, user_weight=0.0)
+        chosen = replace(self.population, buyer_weight=self.error_weight, user_weight=0.0)
         # whom the market would never buy from, this does not either
-        costs = np.where(np.isfinite(self.market.prior.virtual_cost(reports)), reports, np.inf)
+        costs = np.where(np.isfinite(self.population.virtual_costs(reports)), reports, np.inf)
         if not np.isfinite(costs).any():
             nothing = np.zeros(reports.size)
             return Decision(privacy_loss=nothing, rent=nothing, mse=np.inf)
-        population = chosen.for_people(self.people)
-        losses, _, mse = population.capped(population.allocation(costs))
+        losses, _, mse = chosen.capped(chosen.allocation(costs))
         return Decision(privacy_loss=losses, rent=np.zeros(reports.size), mse=mse)

@@ -25,7 +25,7 @@ from hushbid.baselines.rival import (
     unit_error_weight,
 )
 from hushbid.errors import MarketError
-from hushbid.mechanism import Market
+from hushbid.mechanism import Population
 
 __all__ = ["FixedAccuracy", "expected_threshold"]
 
@@ -48,11 +48,11 @@ class FixedAccuracy(Rival):
     """The privacy loss of each."""
 
     @classmethod
-    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
         """The number of sellers and their loss of least expected cost."""
-        weight = unit_error_weight(market, people, error_weight)
-        pool, variance = Pool.of(market), common_variance(market)
-        central = market.setting == "central"
+        weight = unit_error_weight(population, error_weight)
+        pool, variance, people = Pool.of(population), common_variance(population), population.people
+        power = population.setting.noise_power
         # without a reserve, somebody must be left to set the price
         most = people if pool.top < np.inf else people - 1
         if most < 1:
@@ -62,9 +62,9 @@ class FixedAccuracy(Rival):
 
         def costs(sellers: IntArray) -> tuple[FloatArray, FloatArray]:
             expense = sellers * expected_threshold(pool, people, sellers)
-            noise = 1.0 / sellers**2 if central else 1.0 / sellers
+            noise = 1.0 / sellers**power
             loss = np.cbrt(4.0 * weight * noise / expense)
-            loss = np.minimum(loss, np.inf if market.max_privacy_loss is None else market.max_privacy_loss)
+            loss = np.minimum(loss, population.cap)
             return weight * (2.0 * noise / loss**2 + variance / sellers) + expense * loss, expense
 
         # coarse over all numbers of sellers, then ever finer around the best
@@ -78,14 +78,14 @@ class FixedAccuracy(Rival):
             tried = finer
         sellers = int(tried[place])
         expense = float(costs(tried)[1][place])
-        noise = 1.0 / sellers**2 if central else 1.0 / sellers
-        loss = best_common_loss(weight, noise, expense, market.max_privacy_loss)
-        return cls(market=market, people=people, sellers=sellers, loss=loss)
+        noise = 1.0 / sellers**power
+        loss = best_common_loss(weight, noise, expense, population.cap)
+        return cls(population=population, sellers=sellers, loss=loss)
 
     def decide(self, reports: FloatArray) -> Decision:
         order = np.argsort(reports, kind="stable")
-        reserve = Pool.of(self.market).top
-        threshold = float(reports[order[self.sellers]]) if self.sellers < self.people else reserve
+        reserve = Pool.of(self.population).top
+        threshold = float(reports[order[self.sellers]]) if self.sellers < self.population.people else reserve
         threshold = min(threshold, reserve)
         losses = np.zeros(reports.size)
         losses[order[: self.sellers]] = self.loss

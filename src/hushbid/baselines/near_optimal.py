@@ -14,7 +14,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.baselines.rival import Decision, Rival, unit_error_weight
 from hushbid.estimation import near_optimal_weights
-from hushbid.mechanism import Market
+from hushbid.mechanism import Population, decide
 
 __all__ = ["NearOptimal", "Optimal"]
 
@@ -31,28 +31,29 @@ class Optimal(Rival):
     """What one squared data unit of error costs everybody together."""
 
     @classmethod
-    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
         """The mechanism at the market's error weight, or another."""
-        weight = unit_error_weight(market, people, error_weight) / market.width**2
-        return cls(market=market, people=people, error_weight=weight)
+        weight = unit_error_weight(population, error_weight) / population.unit
+        return cls(population=population, error_weight=weight)
+
+    @property
+    def _chosen(self) -> Population:
+        return replace(self.population, buyer_weight=self.error_weight, user_weight=0.0)
 
     def error(self, reports: FloatArray) -> float:
-        chosen = replace(self.market, buyer_weight=self.error_weight, user_weight=0.0)
-        costs = np.asarray(self.market.prior.virtual_cost(reports))
+        costs = self.population.virtual_costs(reports)
         if not np.isfinite(costs).any():
             return np.inf
-        population = chosen.for_people(self.people)
-        losses, _, mse = population.capped(population.allocation(costs))
+        losses, _, mse = self._chosen.capped(self._chosen.allocation(costs))
         return self.estimate_error(losses, mse)
 
     def decide(self, reports: FloatArray) -> Decision:
         # Rents depend on the error weight only, not on how it is shared: user weights enter where payments are made.
-        chosen = replace(self.market, buyer_weight=self.error_weight, user_weight=0.0)
-        outcome = chosen.acquire(reports)
+        made = decide(self._chosen, reports)
         return Decision(
-            privacy_loss=outcome.privacy_loss,
-            rent=outcome.information_rent,
-            mse=self.estimate_error(outcome.privacy_loss, outcome.mse / self.market.width**2),
+            privacy_loss=made.privacy_loss,
+            rent=made.information_rent,
+            mse=self.estimate_error(made.privacy_loss, made.mse / self.population.unit),
         )
 
     def estimate_error(self, privacy_loss: FloatArray, optimal: float) -> float:
@@ -69,4 +70,4 @@ class NearOptimal(Optimal):
     def estimate_error(self, privacy_loss: FloatArray, optimal: float) -> float:
         if not privacy_loss.any():
             return np.inf
-        return near_optimal_weights(privacy_loss, setting=self.market.setting, variance=self.unit_variance).mse
+        return near_optimal_weights(privacy_loss, setting=self.population.setting.name, variance=self.unit_variance).mse

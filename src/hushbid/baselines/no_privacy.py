@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
 from hushbid.baselines.rival import Decision, Rival, RivalOutcome, unit_error_weight
-from hushbid.mechanism import Market
+from hushbid.mechanism import Population
 
 __all__ = ["NoPrivacy"]
 
@@ -26,10 +26,10 @@ class NoPrivacy(Rival):
     voluntary: ClassVar[bool] = False
 
     @classmethod
-    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
         """There is nothing to choose."""
-        unit_error_weight(market, people, error_weight)
-        return cls(market=market, people=people)
+        unit_error_weight(population, error_weight)
+        return cls(population=population)
 
     def decide(self, reports: FloatArray) -> Decision:
         return Decision(

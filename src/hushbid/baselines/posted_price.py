@@ -25,7 +25,7 @@ from hushbid.baselines.rival import (
     unit_error_weight,
 )
 from hushbid.estimation import WORST_VARIANCE
-from hushbid.mechanism import Market
+from hushbid.mechanism import Population
 
 __all__ = ["PostedPrice", "Sales", "expected_sales"]
 
@@ -46,6 +46,10 @@ class Sales:
     inverse_square: float
     """``E[1/N²; N ≥ 1]``."""
 
+    def inverse_to(self, power: int) -> float:
+        """``E[1/N^power; N ≥ 1]``, for a power of 1 or 2."""
+        return self.inverse if power == 1 else self.inverse_square
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostedPrice(Rival):
@@ -62,28 +66,28 @@ class PostedPrice(Rival):
     """The privacy loss on offer."""
 
     @classmethod
-    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
         """The price and loss of least expected cost."""
-        weight = unit_error_weight(market, people, error_weight)
-        pool, variance = Pool.of(market), common_variance(market)
+        weight = unit_error_weight(population, error_weight)
+        pool, variance, people = Pool.of(population), common_variance(population), population.people
         low, high = 0.0, 1.0
         # To offer nothing and guess the middle of the range is a choice as well.
-        best, found = weight * WORST_VARIANCE, cls(market=market, people=people, price=pool.lowest, loss=0.0)
+        best, found = weight * WORST_VARIANCE, cls(population=population, price=pool.lowest, loss=0.0)
         for _ in range(_ROUNDS):
             costs = np.full(_POINTS, np.inf)
             for j, (price, chance) in enumerate(_offers(pool, low, high)):
                 if not (0.0 < price < np.inf and chance > 0.0):
                     continue
                 sales = expected_sales(people, chance)
-                noise = sales.inverse_square if market.setting == "central" else sales.inverse
+                noise = sales.inverse_to(population.setting.noise_power)
                 expense = price * people * chance
-                loss = best_common_loss(weight, noise, expense, market.max_privacy_loss)
+                loss = best_common_loss(weight, noise, expense, population.cap)
                 if not loss > 0.0:  # hardly anybody would ever accept: the moments are too small for a double
                     continue
                 error = 2.0 * noise / loss**2 + variance * sales.inverse + WORST_VARIANCE * sales.none
                 costs[j] = weight * error + expense * loss
                 if costs[j] < best:
-                    best, found = costs[j], cls(market=market, people=people, price=price, loss=loss)
+                    best, found = costs[j], cls(population=population, price=price, loss=loss)
             # closer around the best price
             levels, place = np.linspace(low, high, _POINTS), int(np.argmin(costs))
             low, high = float(levels[max(place - 1, 0)]), float(levels[min(place + 1, _POINTS - 1)])

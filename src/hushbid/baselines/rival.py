@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
-from hushbid.estimation import WORST_VARIANCE, best_weights
-from hushbid.mechanism import Market
-from hushbid.priors import Grouped, Prior
+from hushbid.estimation import WORST_VARIANCE
+from hushbid.mechanism import Population
+from hushbid.priors import Prior
 
 __all__ = ["Decision", "Pool", "Rival", "RivalOutcome", "step_rents"]
 
@@ -90,16 +90,13 @@ class Rival(ABC):
     voluntary: ClassVar[bool]
     """Whether it claims that nobody is worse off for joining."""
 
-    market: Market
-    """The market it competes in."""
-
-    people: int
-    """How many people take part."""
+    population: Population
+    """The people it buys from, and the market it competes in."""
 
     @classmethod
     @abstractmethod
-    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
-        """The rival with its parameters chosen for the market's prior; ``error_weight`` replaces the market's."""
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
+        """The rival with its parameters chosen for the people's priors; ``error_weight`` replaces the market's."""
 
     @abstractmethod
     def decide(self, reports: FloatArray) -> Decision:
@@ -111,21 +108,22 @@ class Rival(ABC):
 
     def acquire(self, reports: ArrayLike) -> RivalOutcome:
         """Losses, payments and error for everybody's reports."""
+        population = self.population
         stated = np.atleast_1d(as_floats(reports, "reports", ReportError))
-        self.market.prior.virtual_cost(stated)  # refuses what the market would refuse, by row
-        if stated.shape != (self.people,):
+        if stated.shape != (population.people,):
             raise InputError(
-                f"reports must have one entry per person ({self.people}), got shape {stated.shape}.", field="reports"
+                f"reports must have one entry per person ({population.people}), got shape {stated.shape}.",
+                field="reports",
             )
+        population.virtual_costs(stated)  # refuses what the market would refuse, by row
         made = self.decide(stated)
-        mse = made.mse * self.market.width**2
-        weight = np.asarray(self.market.user_weight, dtype=np.float64)
+        mse = made.mse * population.unit
         payments = made.rent.copy()
         # t = β·(MSE − V) + c·ε + rent; a loss without limit is no price
         sold = (made.privacy_loss > 0) & (made.privacy_loss < np.inf)
         payments[sold] += stated[sold] * made.privacy_loss[sold]
-        if (weight > 0).any():
-            payments = payments + weight * (mse - np.asarray(self.market.stated_variance))
+        if population.cares:
+            payments = payments + np.asarray(population.user_weight) * (mse - np.asarray(population.own_error))
         return RivalOutcome(
             name=self.name,
             reports=stated,
@@ -138,7 +136,7 @@ class Rival(ABC):
     @property
     def unit_variance(self) -> float:
         """The common variance on a data range of width 1."""
-        return common_variance(self.market)
+        return common_variance(self.population)
 
     def error_of(self, privacy_loss: FloatArray) -> float:
         """The error of the best estimator for given losses, on a data range of width 1.
@@ -147,31 +145,29 @@ class Rival(ABC):
         """
         if not privacy_loss.any():
             return WORST_VARIANCE
-        return best_weights(privacy_loss, setting=self.market.setting, variance=self.unit_variance).mse
+        return self.population.best_estimate(privacy_loss)[1]
 
 
-def common_variance(market: Market) -> float:
+def common_variance(population: Population) -> float:
     """The one variance of a market, for a range of width 1; rivals are not defined for several."""
-    if isinstance(market.stated_variance, np.ndarray):
+    if isinstance(population.variance, np.ndarray):
         raise InputError("variance must be one number to compare with rivals, got one per person.", field="variance")
-    if market.outside_option != "own_data" and np.any(np.asarray(market.user_weight) > 0):
+    if population.outside_option != "own_data" and population.cares:
         raise InputError(
             f"outside_option must be 'own_data' to compare with rivals while user_weight is not 0,"
-            f" got {market.outside_option!r}.",
+            f" got {population.outside_option!r}.",
             field="outside_option",
         )
-    return market.stated_variance / market.width**2
+    return population.variance
 
 
-def unit_error_weight(market: Market, people: int, error_weight: float | None) -> float:
+def unit_error_weight(population: Population, error_weight: float | None) -> float:
     """The error weight for a data range of width 1."""
-    common_variance(market)
-    if people < 1:
-        raise InputError(f"people must be at least 1, got {people}.", field="people")
-    weight = market.error_weight(people) if error_weight is None else error_weight
+    common_variance(population)
+    weight = population.total_weight if error_weight is None else error_weight
     if not 0.0 < weight < np.inf:
         raise InputError(f"error_weight must be positive and finite, got {error_weight}.", field="error_weight")
-    return weight * market.width**2
+    return weight * population.unit
 
 
 def step_rents(reports: FloatArray, privacy_loss: FloatArray, critical: ArrayLike) -> FloatArray:
@@ -182,10 +178,9 @@ def step_rents(reports: FloatArray, privacy_loss: FloatArray, critical: ArrayLik
     return rent
 
 
-def best_common_loss(error_weight: float, noise: float, expense: float, cap: float | None) -> float:
+def best_common_loss(error_weight: float, noise: float, expense: float, cap: float) -> float:
     """The ε that minimises ``error_weight·noise·2/ε² + expense·ε``, at most ``cap``."""
-    loss = float(np.cbrt(4.0 * error_weight * noise / expense))
-    return loss if cap is None else min(loss, cap)
+    return min(float(np.cbrt(4.0 * error_weight * noise / expense)), cap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +191,9 @@ class Pool:
     """(share of the people, prior)."""
 
     @classmethod
-    def of(cls, market: Market) -> "Pool":
-        """The pool of a market's people."""
-        prior = market.prior
-        if isinstance(prior, Grouped):
-            return cls(tuple((rows.size / len(prior), part) for _, part, rows in prior.groups if rows.size))
-        return cls(((1.0, prior),))
+    def of(cls, population: Population) -> "Pool":
+        """The pool of all people."""
+        return cls(tuple((group.rows.size / population.people, group.prior) for group in population.groups))
 
     @property
     def lowest(self) -> float:

@@ -17,8 +17,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.baselines.rival import Decision, Rival, best_common_loss, step_rents, unit_error_weight
 from hushbid.errors import DivergentPayment
-from hushbid.mechanism import Market
-from hushbid.priors import Grouped
+from hushbid.mechanism import Population
 
 __all__ = ["UniformLoss"]
 
@@ -35,19 +34,19 @@ class UniformLoss(Rival):
     """The common privacy loss."""
 
     @classmethod
-    def best(cls, market: Market, people: int, *, error_weight: float | None = None) -> Self:
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
         """The common loss of least cost; an error where the support has no top."""
-        weight = unit_error_weight(market, people, error_weight)
-        tops = float(np.sum(_tops(market, people)))
+        weight = unit_error_weight(population, error_weight)
+        tops = float(np.sum(_tops(population)))
         if tops == np.inf:
             raise DivergentPayment(
                 "the same loss for all would cost an infinite amount: the prior has no largest sensitivity."
             )
-        noise = 1.0 / people**2 if market.setting == "central" else 1.0 / people
-        return cls(market=market, people=people, loss=best_common_loss(weight, noise, tops, market.max_privacy_loss))
+        noise = 1.0 / population.people**population.setting.noise_power
+        return cls(population=population, loss=best_common_loss(weight, noise, tops, population.cap))
 
     def decide(self, reports: FloatArray) -> Decision:
-        tops = _tops(self.market, self.people)
+        tops = _tops(self.population)
         losses = np.where(reports <= tops, self.loss, 0.0)
         return Decision(privacy_loss=losses, rent=step_rents(reports, losses, tops), mse=self.error_of(losses))
 
@@ -56,8 +55,6 @@ class UniformLoss(Rival):
         return replace(self, loss=self.loss * factor)
 
 
-def _tops(market: Market, people: int) -> FloatArray:
+def _tops(population: Population) -> FloatArray:
     """Everybody's largest possible sensitivity."""
-    if isinstance(market.prior, Grouped):
-        return np.asarray(market.prior.support[1], dtype=np.float64)
-    return np.full(people, market.prior.support[1])
+    return population.per_person(lambda prior: prior.support[1])

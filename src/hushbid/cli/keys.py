@@ -38,7 +38,7 @@ _home = click.option(
 def create(home: Path, as_json: bool) -> None:
     """Make a server's first key; the server does so itself when it starts without one."""
     keys = _folder(home).create()
-    text = f"Made key 1. Its fingerprint, for participants to compare with:\n{keys.newest.public.fingerprint}"
+    text = f"Made key 1. Its fingerprint, for participants to compare with:\n{keys.newest.fingerprint}"
     tell(_facts(keys), text, as_json=as_json)
 
 
@@ -47,9 +47,7 @@ def create(home: Path, as_json: bool) -> None:
 def list_keys(home: Path, as_json: bool) -> None:
     """List all keys there have been; --json prints the list that `verify --keys` takes."""
     keys = _folder(home).listed()
-    lines = [
-        f"{key.number:>3}  {key.public.fingerprint}  {key.created_at[:10]}  {_state(keys, key)}" for key in keys.keys
-    ]
+    lines = [f"{key.number:>3}  {key.fingerprint}  {key.created_at[:10]}  {_state(keys, key)}" for key in keys.keys]
     tell(keys.to_dict(), "\n".join(lines), as_json=as_json)
 
 
@@ -58,7 +56,7 @@ def list_keys(home: Path, as_json: bool) -> None:
 def fingerprint(home: Path, as_json: bool) -> None:
     """Print the fingerprint of the key in use."""
     keys = _folder(home).listed()
-    tell(_facts(keys), keys.newest.public.fingerprint, as_json=as_json)
+    tell(_facts(keys), keys.newest.fingerprint, as_json=as_json)
 
 
 @make_command("rotate", group=command)
@@ -73,7 +71,7 @@ def rotate(home: Path, leaked: bool, as_json: bool) -> None:
     keys = _folder(home).rotate(leaked=leaked)
     ending = "withdrawn: publish the new fingerprint" if leaked else "retired and has endorsed its successor"
     new = keys.newest
-    text = f"Key {new.number} is in use, key {new.number - 1} is {ending}.\n{new.public.fingerprint}"
+    text = f"Key {new.number} is in use, key {new.number - 1} is {ending}.\n{new.fingerprint}"
     tell(_facts(keys), text, as_json=as_json)
 
 
@@ -85,7 +83,7 @@ def _folder(home: Path) -> "KeyFolder":
 
 def _facts(keys: "KeyList") -> dict[str, Any]:
     newest = keys.newest
-    return {"number": newest.number, "fingerprint": newest.public.fingerprint, "public_key": newest.public.hex}
+    return {"number": newest.number, "fingerprint": newest.fingerprint, "public_key": newest.public_key.hex}
 
 
 def _state(keys: "KeyList", key: Any) -> str:

@@ -119,7 +119,7 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", st
 def _answer(record: "Record", data: Any, claims: Path, given: dict[str, Any]) -> tuple["Answer", list[str]]:
     """The estimate, and what is stamped because of it."""
     from hushbid.disclosure import release_made_up, release_once
-    from hushbid.mechanism.publish import plan_of
+    from hushbid.mechanism.market import plan_of
     from hushbid.purchase.asking import MADE_UP, wave_stamps
 
     plan, simulated, accepted = plan_of(record.outcome), given["simulated_values"], given["accept_infinite_loss"]

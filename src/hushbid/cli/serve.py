@@ -96,7 +96,7 @@ def command(
 
         def ready() -> None:
             click.echo(f"Hushbid serves {url or here} from {home} (Ctrl-C stops).")
-            click.echo(f"Receipts are signed with key {service.keys().newest.public.fingerprint}")
+            click.echo(f"Receipts are signed with key {service.keys().newest.fingerprint}")
 
         log_to_stderr(quiet)
         trusted = list(proxies) or (["127.0.0.1", "::1"] if url is not None else [])

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushbid.codec import header_problem
 from hushbid.disclosure.claim_names import Ask
 from hushbid.disclosure.claims import (
     drawing_of,
@@ -39,7 +40,7 @@ from hushbid.errors import AlreadyReleased, ReleaseError
 
 VARIABLE = "HUSHBID_CLAIMS"
 _KEY, _LOCK, _KEY_BYTES = "store.key", "store.lock", 32
-_FORMAT, _VERSION = "hushbid claim", 2
+_HEADER = {"format": "hushbid claim", "version": 2}
 _OLD = re.compile(r"[0-9a-f]{64}\.(json|claim|draft)")
 _NAME = re.compile(r"(ids|data)-[0-9a-f]{32}-[0-9a-f]{32}-[0-9]{1,7}")
 _SEEN, _ALIKE = "seen-", "alike-"
@@ -210,8 +211,7 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
             nonlocal drawn
             drawn = True
             return {
-                "format": _FORMAT,
-                "version": _VERSION,
+                **_HEADER,
                 "question": ask.question,
                 "wave": ours.wave,
                 "waves_before": _waves(folder, ours),
@@ -286,10 +286,12 @@ def _refuse_neighbours(folder: Path, ours: Marks) -> None:
 
 def _refuse_no_claim(folder: Path, name: str, claim: Mapping[str, Any]) -> None:
     """What is whole but was not written by this version is not guessed at."""
+    other = header_problem(claim, "claim", _HEADER)
+    if other is not None:
+        raise ReleaseError(f"{folder / name}.json is neither returned nor replaced. {other}")
     promise, data = claim.get("promise"), claim.get("data")
     is_one = (
-        (claim.get("format"), claim.get("version")) == (_FORMAT, _VERSION)
-        and isinstance(promise, dict)
+        isinstance(promise, dict)
         and {"setting", "bounds", "exact"} <= promise.keys()
         and all(type(promise.get(sum)) is float for pair in _SUMS for sum in pair)
         and isinstance(data, dict)

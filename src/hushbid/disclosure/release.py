@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import FloatArray
+from hushbid.codec import Codec
 from hushbid.disclosure import noise
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
-from hushbid.documents import Codec
 from hushbid.estimation import Setting
 
 FORMAT, VERSION = "hushbid release", 1

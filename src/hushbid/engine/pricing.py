@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,8 +22,10 @@ from hushbid.engine.people import PROBLEMS, People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
-from hushbid.mechanism import Figures, Market
-from hushbid.priors import Grouped, Prior
+from hushbid.mechanism import Figures, Market, Population
+from hushbid.mechanism.population import groups_of
+from hushbid.mechanism.setting import LOCAL
+from hushbid.priors import Prior
 from hushbid.tables import refusal, refused_kind
 
 GATHER = 1 << 15
@@ -160,7 +162,7 @@ def price(
     gather, window
         Up to how many people are priced one by one on the driver, and taken there to finish the solution by sums.
     one_by_one
-        A table of at most so many people is priced one by one whatever ``gather`` says, as in memory.
+        A table of at most so many people is priced one by one whatever ``gather`` says, which a record of it needs.
 
     >>> import pyarrow, hushbid.engine
     >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25)
@@ -175,12 +177,12 @@ def price(
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
     _refuse(run, census, on_bad_rows)
-    if market.outside_option == "estimate" and census.people == 1:
-        raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
+    counted = market.for_count(census.people)
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
     gather = max(gather, census.people) if census.people <= one_by_one else gather
-    kernel, summary = _decide(run, market, census, gather)  # solving; the writing pass comes when the frame is read
+    # solving; the writing pass comes when the frame is read
+    kernel, summary = _decide(run, counted, census, gather)
     frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
         frame=frame,
@@ -192,31 +194,29 @@ def price(
     )
 
 
-def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Decider, Summary]:
+def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     if census.histogram.people == 0:
-        nobody = price_nobody(run, market)
-        return nobody.kernel, _summary_of_nobody(market, census)
-    if market.setting == "local":  # local: the cheapest few √n
-        cut, most = cheapest_few(market, census)
-        return _gathered(run, market, census, cut, most)
+        return price_nobody(run, population), _summary_of_nobody(population, census)
+    if population.setting is LOCAL:  # the cheapest few √n
+        cut, most = cheapest_few(population, census)
+        return _gathered(run, population, census, cut, most)
     smallest, largest = census.variance
     if run.people.variance is None:
-        smallest = largest = float(market.stated_variance)
-    if smallest == 0.0 or not smallest / market.width**2 > 0.0:  # central, somebody without variance: one by one
-        return _gathered(run, market, census, math.inf, MOST)
+        smallest = largest = float(population.own_error)
+    if smallest == 0.0 or not smallest / population.unit > 0.0:  # central, somebody without variance: one by one
+        return _one_by_one(run, population, census, math.inf)
     # central: by sums if many are below the bracket's top, else one by one
-    scale = normal_scale(market.error_weight(census.people) * market.width**2, smallest / market.width**2)
+    scale = normal_scale(population.error_weight, smallest / population.unit)
     found = first_bracket(census, scale, variance_ratio=smallest / largest)
     if run.people.variance is None and found.below_high > gather and census.lowest > 0.0:
-        solved = solve(run, market, census, found)
+        solved = solve(run, population, census, found)
         if solved is not None:
-            best = solved.population
-            cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
+            best = solved.summed
             highest = float(best.optimum.weights(np.zeros(1), 1.0)[0]) * best.loss_per_weight
-            refuse_unreleasable(min(cap, highest))
+            refuse_unreleasable(min(population.cap, highest))
             summary = Summary(
-                setting=market.setting,
+                setting=population.setting.name,
                 people=census.people,
                 dropped=census.bad,
                 active=int(best.optimum.mass),
@@ -224,7 +224,7 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
                 objective=solved.bought.objective,
                 lower_bound=best.lower_bound(),
                 cap_cost=max(solved.bought.objective - best.objective, 0.0),
-                largest_privacy_loss=min(cap, highest),
+                largest_privacy_loss=min(population.cap, highest),
                 total_privacy_loss=solved.bought.total_loss,
                 squared_weights=solved.bought.squared_weights,
                 schedule_error=solved.schedule_error,
@@ -233,29 +233,34 @@ def _decide(run: Run, market: Market, census: Census, gather: int) -> tuple[Deci
                 passes=run.passes,
             )
             return solved.kernel, summary
-    return _gathered(run, market, census, found.high, MOST)
+    return _one_by_one(run, population, census, found.high)
 
 
-def _gathered(run: Run, market: Market, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
+def _one_by_one(run: Run, population: Population, census: Census, cut: float) -> tuple[LookupKernel, Summary]:
+    """Everybody up to the cut, if the driver takes so many."""
     histogram = census.histogram
     below = int(histogram.count[histogram._edges(0) <= cut].sum())  # whole buckets, so at least as many as there are
-    if market.setting == "central" and below > MOST:
+    if below > MOST:
         raise MarketError(
             f"{below} people could matter, more than the {MOST} that can be priced one by one, and sums cannot tell the"
             " optimum apart: state one variance for all, or a smaller error weight."
         )
-    priced = price_cheapest(run, market, census, cut, most=most)
-    outcome = priced.outcome
-    assert outcome is not None
+    return _gathered(run, population, census, cut, MOST)
+
+
+def _gathered(run: Run, population: Population, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
+    priced = price_cheapest(run, population, census, cut, most=most)
+    few, made = priced.population, priced.decision
+    best = few.allocation(made.virtual_costs, made.tie_order) if made.active else None
     # the few stand for everybody: only their number is not the population's
-    found = {**asdict(outcome.figures()), "people": census.people}
+    found = {**asdict(Figures.of(few, made, best)), "people": census.people}
     summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
     return priced.kernel, summary
 
 
-def _summary_of_nobody(market: Market, census: Census) -> Summary:
+def _summary_of_nobody(population: Population, census: Census) -> Summary:
     return Summary(
-        setting=market.setting,
+        setting=population.setting.name,
         people=census.people,
         dropped=census.bad,
         active=0,
@@ -310,11 +315,11 @@ def _people(
     taken = [name for name, _ in PRICED if name in names]
     if taken:
         raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.")
-    if isinstance(market.prior, Grouped) != (group is not None):
+    if market.grouped != (group is not None):
         raise InputError(
             "group must name the column of labels if, and only if, the market's prior is Grouped.", field="group"
         )
-    priors: Mapping[str, Prior] = market.prior.priors if isinstance(market.prior, Grouped) else {"": market.prior}
+    priors = {one.name: one.prior for one in groups_of(market.prior, None)}
     if len(tie_seed) > 64:
         raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.", field="tie_seed")
     return People(report=report, id=id, group=group, variance=variance, priors=priors, tie_seed=tie_seed)

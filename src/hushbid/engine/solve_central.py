@@ -21,7 +21,7 @@ from hushbid.engine.decisions import FormulaKernel, Idle
 from hushbid.engine.passes import Census, Refined, RefineKernel, TwoWindows, TwoWindowsKernel, Window, WindowKernel
 from hushbid.engine.people import Run
 from hushbid.errors import MarketError
-from hushbid.mechanism import Market
+from hushbid.mechanism import Population
 from hushbid.payments import Rents, rents, rounding
 from hushbid.priors import Prior
 
@@ -46,7 +46,7 @@ _RENT_TOLERANCE = 1e-8
 class Solved:
     """The central optimum and what it takes to price everybody."""
 
-    population: SummedPopulation
+    summed: SummedPopulation
     kernel: FormulaKernel
     bought: "Bought"
     schedule_error: float
@@ -74,11 +74,10 @@ def first_bracket(census: Census, scale: float, *, variance_ratio: float = 1.0) 
     return _in_costs(found, scale)
 
 
-def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | None:
+def solve(run: Run, population: Population, census: Census, found: Bracket) -> Solved | None:
     """The optimum by sums; None if it cannot be shown to be the only minimum."""
-    n = census.people
-    variance = float(market.stated_variance) / market.width**2
-    scale = normal_scale(market.error_weight(n) * market.width**2, variance)
+    variance = float(population.variance)
+    scale = normal_scale(population.error_weight, variance)
     below, start, clips = ExactSums({}), 0.0, None
     # pass 2, if too many people are left for the driver
     if found.below_high - found.below_low > run.window:
@@ -87,7 +86,7 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
         below, start = refined.below[0], finer.parts[0][0]
         levels = _levels(finer, refined, scale, census.lowest)
         found = bracket(levels, within=[(low / scale, high / scale) for low, high in finer.parts])
-        clips = _clips(levels, found, scale, market, census)
+        clips = _clips(levels, found, scale, population, census)
         found = _in_costs(found, scale)
         if refined.histogram.most_different(found.low, found.high) > MOST_IN_WINDOW:
             return None
@@ -102,45 +101,44 @@ def solve(run: Run, market: Market, census: Census, found: Bracket) -> Solved | 
         both = TwoWindowsKernel(kernel, WindowKernel(run.people, 0.0, *clips))
         two = run.reduce("adding up exactly", both, TwoWindows.nobody())
         window, clipped = two.one.settled(), _Clipped(clips, two.other.settled())
-    population = SummedPopulation(
+    summed = SummedPopulation(
         below + window.below,
         window.costs,
         window.people,
         lowest=census.lowest,
         ends=(low, high),
         variance=variance,
-        error_weight=market.error_weight(n) * market.width**2,
+        error_weight=population.error_weight,
     )
-    return _decide(run, market, census, population, clipped) if population.is_settled else None
+    return _decide(run, population, census, summed, clipped) if summed.is_settled else None
 
 
 def _decide(
-    run: Run, market: Market, census: Census, population: SummedPopulation, clipped: "_Clipped | None"
+    run: Run, population: Population, census: Census, summed: SummedPopulation, clipped: "_Clipped | None"
 ) -> Solved | None:
-    width, user_weight = market.width, float(market.user_weight)  # type: ignore[arg-type]
-    cap = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
-    bought = _capped(run, market, population, cap, clipped)
+    unit, cap, user_weight = population.unit, population.cap, float(population.user_weight)
+    bought = _capped(run, population, summed, clipped)
     # the error outside: one's own datum, or the estimate made without her
-    outside_population, outside_idle = None, float(market.stated_variance)
-    if market.outside_option == "estimate" and user_weight > 0.0:
+    outside_summed, outside_idle = None, float(population.own_error)
+    if population.outside_option == "estimate" and user_weight > 0.0:
         if cap < math.inf:
             raise MarketError(
                 "max_privacy_loss together with outside_option='estimate' needs one solution per person:"
                 " too many people are bought from to do that."
             )
-        outside_population = population.with_error_weight((market.error_weight(census.people) - user_weight) * width**2)
-        if not outside_population.is_settled:
+        outside_summed = summed.with_error_weight((population.total_weight - user_weight) * unit)
+        if not outside_summed.is_settled:
             return None
-        outside_idle = outside_population.mse * width**2
+        outside_idle = outside_summed.mse * unit
     rent_curves, outside_curves = [], []
     # by how much the rounding of losses can change a payment
     slack = max(
         rounding(
             "central",
-            error_weight=market.error_weight(census.people) * width**2,
-            variance=float(market.stated_variance) / width**2,
-            objective=population.objective,
-            largest_weight=float(population.optimum.weights(np.zeros(1), 1.0)[0]),
+            error_weight=population.error_weight,
+            variance=float(population.variance),
+            objective=summed.objective,
+            largest_weight=float(summed.optimum.weights(np.zeros(1), 1.0)[0]),
             top=prior.support[1],
             cap=cap,
             care=user_weight * (bought.mse + outside_idle),
@@ -150,29 +148,29 @@ def _decide(
     # one curve of rents per group, and one of errors outside
     curve_error = rent_error = largest = 0.0
     for code, prior in enumerate(run.people.prior_list):
-        lowest, tolerance = census.lowest_report.get(code, math.inf), min(_RENT_TOLERANCE, market.tolerance)
-        pricing = _Pricing(population, outside_population, prior, lowest, cap, tolerance)
+        lowest, tolerance = census.lowest_report.get(code, math.inf), min(_RENT_TOLERANCE, population.tolerance)
+        pricing = _Pricing(summed, outside_summed, prior, lowest, cap, tolerance)
         rent_curves.append(pricing.rents())
-        outside_curves.append(pricing.outside(width**2, outside_idle))
+        outside_curves.append(pricing.outside(unit, outside_idle))
         for curve, factor in ((rent_curves[-1], 1.0), (outside_curves[-1], user_weight)):
             curve_error = max(curve_error, 0.0 if curve is None else factor * curve.error)
         rent_error, largest = max(rent_error, pricing.rent_error), max(largest, pricing.largest)
     kernel = FormulaKernel(
         people=run.people,
         idle=Idle(user_weight=user_weight, mse=bought.mse, outside=outside_idle, largest_outside=outside_idle),
-        scale=population.scale,
-        optimum=population.optimum,
-        level=population.level * (1.0 + 1e-12),  # rounding must not leave out who is at the margin
-        loss_per_weight=population.loss_per_weight,
+        scale=summed.scale,
+        optimum=summed.optimum,
+        level=summed.level * (1.0 + 1e-12),  # rounding must not leave out who is at the margin
+        loss_per_weight=summed.loss_per_weight,
         cap=cap,
         weight_per_loss=1.0 / bought.total_loss,
         rents=tuple(rent_curves),
-        outside=None if outside_population is None else tuple(outside_curves),
-        outside_level=0.0 if outside_population is None else outside_population.level * (1.0 + 1e-12),
+        outside=None if outside_summed is None else tuple(outside_curves),
+        outside_level=0.0 if outside_summed is None else outside_summed.level * (1.0 + 1e-12),
         largest_price=largest,
     )
     return Solved(
-        population=population,
+        summed=summed,
         kernel=kernel,
         bought=bought,
         schedule_error=curve_error,
@@ -185,20 +183,20 @@ class _Pricing:
 
     def __init__(
         self,
-        population: SummedPopulation,
+        summed: SummedPopulation,
         outside: SummedPopulation | None,
         prior: Prior,
         lowest: float,
         cap: float,
         tolerance: float,
     ) -> None:
-        self._population, self._outside, self._prior = population, outside, prior
+        self._summed, self._outside, self._prior = summed, outside, prior
         self._lowest, self._cap, self._tolerance = lowest, cap, tolerance
         self.rent_error = self.largest = 0.0
 
     def rents(self) -> Curve | None:
         """What people gain over staying out."""
-        breaks = self._breaks(self._population.level)
+        breaks = self._breaks(self._summed.level)
         if breaks is None:
             return None
         # the lowest report is paid most: what errors are measured by
@@ -210,25 +208,25 @@ class _Pricing:
         """The error without each person, in data units, less the error without an idle one."""
         if self._outside is None:
             return None
-        population = self._outside
-        breaks = self._breaks(population.level)
+        summed = self._outside
+        breaks = self._breaks(summed.level)
         if breaks is None:
             return None
 
         def without(reports: FloatArray) -> FloatArray:
-            rule = population.replies_for(np.asarray(self._prior.virtual_cost(reports)))
+            rule = summed.replies_for(np.asarray(self._prior.virtual_cost(reports)))
             return rule.at(np.arange(reports.size), np.full(reports.size, np.inf)).mse * unit - idle
 
         return fit(without, breaks, allowed=1e-13 * idle)
 
     def _losses(self, reports: FloatArray) -> FloatArray:
         costs = np.asarray(self._prior.virtual_cost(reports))
-        best = self._population.optimum
-        losses = best.weights(costs / self._population.scale - best.base, 1.0) * self._population.loss_per_weight
+        best = self._summed.optimum
+        losses = best.weights(costs / self._summed.scale - best.base, 1.0) * self._summed.loss_per_weight
         return np.minimum(losses, self._cap)
 
     def _rents_at(self, reports: FloatArray) -> Rents:
-        rule = self._population.replies_for(np.asarray(self._prior.virtual_cost(reports)))
+        rule = self._summed.replies_for(np.asarray(self._prior.virtual_cost(reports)))
         found = rents(
             rule,
             self._prior,
@@ -267,22 +265,22 @@ class _Clipped:
         return window.below + ExactSums.of(window.costs[inside], window.people[inside])
 
 
-def _clips(levels: Levels, found: Bracket, scale: float, market: Market, census: Census) -> tuple[float, float] | None:
+def _clips(
+    levels: Levels, found: Bracket, scale: float, population: Population, census: Census
+) -> tuple[float, float] | None:
     """Between which costs the cap ceases to clip; None if it clips nobody, or if too many people may lie between.
 
     That is ``level − cap/slope``, where ``slope`` is proportional to ``1/b²``, and ``b = κ·G/3`` at an optimum; ``G``
     rises with the level, which is known to lie in the bracket.
     """
-    if market.max_privacy_loss is None:
+    if population.cap == math.inf:
         return None
     gain = levels.mass * (levels.level - levels.origin) - levels.first
     # G at both ends of the bracket
     first = max(int(np.searchsorted(levels.level, found.low, side="right")) - 1, 0)
     last = min(int(np.searchsorted(levels.level, found.high)), levels.level.size - 1)
     least, largest = max(gain[first] - levels.rounding[first], 0.0), gain[last]
-    reach = (
-        market.max_privacy_loss * math.sqrt(float(market.stated_variance)) / market.width * KAPPA / (3.0 * CUBE_ROOT_4)
-    )
+    reach = population.cap * math.sqrt(float(population.own_error)) / population.width * KAPPA / (3.0 * CUBE_ROOT_4)
     # so far below the level the loss reaches the cap
     low, high = found.low - reach * largest**2, found.high - reach * least**2
     spare = 1e-9 * found.high
@@ -292,27 +290,25 @@ def _clips(levels: Levels, found: Bracket, scale: float, market: Market, census:
     return low, high
 
 
-def _capped(
-    run: Run, market: Market, population: SummedPopulation, cap: float, known: _Clipped | None = None
-) -> Bought:
+def _capped(run: Run, population: Population, summed: SummedPopulation, known: _Clipped | None = None) -> Bought:
     """The optimum after clipping losses at the cap.
 
     A loss is ``slope·(level − cost)`` or the cap, so everything follows from exact sums over those who are clipped and
     those who are not, without any difference. Clipping an optimum leaves nobody with more loss than the best estimator
     can use, so weights stay proportional to losses. The sums take a pass of their own if they are not ``known``.
     """
-    best, total = population.optimum, population.loss_per_weight
+    best, total, cap = summed.optimum, summed.loss_per_weight, population.cap
     highest = float(best.weights(np.zeros(1), 1.0)[0]) * total
     # the cap binds nobody
     if highest <= cap:
         return Bought(
-            mse=population.mse * market.width**2,
-            objective=population.objective,
+            mse=summed.mse * population.unit,
+            objective=summed.objective,
             total_loss=total,
             squared_weights=best.value - KAPPA * best.root**2,
         )
-    slope = total * KAPPA / (3.0 * best.root) / population.scale
-    level = population.level
+    slope = total * KAPPA / (3.0 * best.root) / summed.scale
+    level = summed.level
     # clipped are those below this cost
     clip = max(level - cap / slope, 0.0)
     clipped = None if known is None else known.below(clip)
@@ -321,14 +317,14 @@ def _capped(
         clipped = run.reduce("adding up the clipped", kernel, Window.nobody()).below
     # about zero for the clipped, about the level for the others: no difference of large numbers
     count, costs = clipped.count, float(clipped.about(0.0)[0])
-    first, second = (float(moment) for moment in population.bought_from.without(clipped).about(level))
+    first, second = (float(moment) for moment in summed.bought_from.without(clipped).about(level))
     losses = cap * count - slope * first
     squares = cap**2 * count + slope**2 * second
     spent = cap * costs - slope * (level * first + second)
-    mse = (2.0 + float(market.stated_variance) / market.width**2 * squares) / losses**2
+    mse = (2.0 + float(population.variance) * squares) / losses**2
     return Bought(
-        mse=mse * market.width**2,
-        objective=population.error_weight * mse + spent,
+        mse=mse * population.unit,
+        objective=summed.error_weight * mse + spent,
         total_loss=losses,
         squared_weights=squares / losses**2,
     )

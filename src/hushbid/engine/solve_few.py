@@ -17,8 +17,7 @@ from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
 from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
-from hushbid.mechanism import Market, Outcome
-from hushbid.priors import Grouped
+from hushbid.mechanism import Decision, Population, decide
 
 MOST = 1 << 22
 """More people than this are not taken to the driver."""
@@ -30,42 +29,43 @@ _AT_LEAST = 64
 class Few:
     """The few, priced."""
 
-    outcome: Outcome | None
+    population: Population
+    decision: Decision
     kernel: LookupKernel
 
 
-def price_cheapest(run: Run, market: Market, census: Census, cut: float, *, most: int = MOST) -> Few:
+def price_cheapest(run: Run, population: Population, census: Census, cut: float, *, most: int = MOST) -> Few:
     """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them."""
     # ids are read only where they decide
-    by_identity = market.identity_decides or census.variance[0] == 0.0
+    by_identity = population.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
         raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
     enough = min(_AT_LEAST, census.histogram.people)
     kernel = GatherKernel(run.people, max(cut, census.histogram.cut_after(enough)), max(most, enough), by_identity)
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
-    small = _market_of(run, market, census, people)
-    outcome = small.acquire(people.reports, tie_key=people.ties if by_identity else None)
-    user_weight = float(market.user_weight)  # type: ignore[arg-type]
-    outside = _outside_of_idle(run, small, outcome, census)
+    few = _population_of(run, population, people)
+    made = decide(few, people.reports, tie_key=people.ties if by_identity else None)
+    outside = _outside_of_idle(run, few, made, census)
     salt, keys = _told_apart(run, people, by_identity)
     # decisions sorted by key, for the writing pass to look up
     order = np.argsort(keys, kind="stable")
     return Few(
-        outcome=outcome,
+        population=few,
+        decision=made,
         kernel=LookupKernel(
             gather=kernel,
             idle=Idle(
-                user_weight=user_weight,
-                mse=outcome.mse,
+                user_weight=float(population.user_weight),
+                mse=made.mse,
                 outside=outside,
                 largest_outside=census.widest if outside is None else outside,
             ),
             salt=salt,
             keys=keys[order],
-            loss=outcome.privacy_loss[order],
-            weight=outcome.weights[order],
-            payment=outcome.payments[order],
+            loss=made.privacy_loss[order],
+            weight=made.weights[order],
+            payment=made.payments[order],
         ),
     )
 
@@ -93,13 +93,12 @@ def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Has
     raise MarketError("The reports of two people cannot be told apart by 64 bits.")
 
 
-def price_nobody(run: Run, market: Market) -> Few:
+def price_nobody(run: Run, population: Population) -> LookupKernel:
     """Every report is above the support: nothing is bought, and nobody is paid if nobody cares about the estimate."""
-    user_weight = float(market.user_weight)  # type: ignore[arg-type]
-    if user_weight > 0.0:
+    if population.cares:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
     none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
-    kernel = LookupKernel(
+    return LookupKernel(
         gather=GatherKernel(run.people, -1.0, 0, False),
         idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0, largest_outside=0.0),
         salt=0,
@@ -108,18 +107,17 @@ def price_nobody(run: Run, market: Market) -> Few:
         weight=none,
         payment=none,
     )
-    return Few(outcome=None, kernel=kernel)
 
 
-def cheapest_few(market: Market, census: Census) -> tuple[float, int]:
+def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     """In the local setting: a cost below which everybody is who can matter, and how many of the cheapest do.
 
     With ``k ≥ 2`` active, each supplies at least ``q = 1/4`` of ``1/V``, so ``Λ ≥ k/(4V)``; and everybody who is
     active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(WORTHWHILE/ψ_1)``, also when
     any one person stays away. Four times as many are taken, for the dual bound too.
     """
-    n, variance = census.people, float(market.stated_variance) / market.width**2
-    scale = normal_scale(market.error_weight(n) * market.width**2, variance)
+    variance = float(population.variance)
+    scale = normal_scale(population.error_weight, variance)
     few = math.inf
     if census.lowest > 0.0 and variance > 0.0:
         few = 4.0 * math.sqrt(WORTHWHILE * scale / census.lowest) + 2.0
@@ -133,25 +131,29 @@ def cheapest_few(market: Market, census: Census) -> tuple[float, int]:
     return census.histogram.cut_after(most), most
 
 
-def _market_of(run: Run, market: Market, census: Census, people: Gathered) -> Market:
-    """The market of the few: same error weight, priors by row where there are groups."""
-    others = census.people - people.costs.size
-    user_weight = float(market.user_weight)  # type: ignore[arg-type]
-    changes: dict[str, object] = {"buyer_weight": market.buyer_weight + others * user_weight}
-    names = list(run.people.priors)
-    if run.people.group is not None:
-        changes["prior"] = Grouped(run.people.priors, [names[code] for code in people.groups.tolist()])
-    if run.people.variance is not None:
-        changes["variance"] = people.variance
-    return replace(market, **changes)  # type: ignore[arg-type]
+def _population_of(run: Run, population: Population, people: Gathered) -> Population:
+    """The few by themselves: same error weight, rows by group."""
+    size = people.costs.size
+    places = [np.flatnonzero(people.groups == code) for code in range(len(population.groups))]
+    few = replace(
+        population,
+        people=size,
+        buyer_weight=population.buyer_weight + (population.people - size) * float(population.user_weight),
+        groups=tuple(
+            replace(group, rows=rows) for group, rows in zip(population.groups, places, strict=True) if rows.size
+        ),
+    )
+    if run.people.variance is None:
+        return few
+    return replace(few, variance=people.variance / population.unit, own_error=people.variance)
 
 
-def _outside_of_idle(run: Run, small: Market, outcome: Outcome, census: Census) -> float | None:
+def _outside_of_idle(run: Run, few: Population, made: Decision, census: Census) -> float | None:
     """The error outside of somebody whose absence changes nothing but the error weight."""
-    user_weight = float(small.user_weight)  # type: ignore[arg-type]
-    if small.outside_option == "own_data":
-        return None if run.people.variance is not None else float(small.stated_variance)
-    if census.people == outcome.reports.size or user_weight == 0.0:
+    user_weight = float(few.user_weight)
+    if few.outside_option == "own_data":
+        return None if run.people.variance is not None else float(few.own_error)
+    if census.people == few.people or user_weight == 0.0:
         return 0.0
-    without = replace(outcome.population, buyer_weight=small.buyer_weight - user_weight)
-    return without.capped(without.allocation(outcome.virtual_costs))[2] * without.unit
+    without = replace(few, buyer_weight=few.buyer_weight - user_weight)
+    return without.capped(without.allocation(made.virtual_costs))[2] * without.unit

@@ -2,7 +2,8 @@
 
 In reading order:
 
-- `market`: `Market`, what a user states, with its verbs; `Outcome`, what it decided
+- `market`: `Market` and its verbs; `Outcome`, what it decided; `release`, the one estimate
+- `terms`: the fields of a market, in the user's units, and what is allowed in them
 - `population`: `Population`, a market for so many people on a data range of width 1; everything below works on it
 - `setting`: what depends on where noise is added, central or local
 - `decision`: from reports to privacy losses and payments
@@ -10,15 +11,13 @@ In reading order:
 - `schedule`: privacy loss and payment as functions of a report
 - `simulation`, `worst_case`: what would happen, and the most it can cost
 - `planning`: how many people, or what an error must be worth, to meet a target
-- `publish`: from an outcome and data to the one estimate
 """
 
 from hushbid.mechanism.decision import Decision, decide
 from hushbid.mechanism.figures import Figures
-from hushbid.mechanism.market import Market, Outcome, Plan
+from hushbid.mechanism.market import Market, Outcome, Plan, release, simulate_releases
 from hushbid.mechanism.planning import buyer_weight_for
 from hushbid.mechanism.population import Group, Population
-from hushbid.mechanism.publish import release, simulate_releases
 from hushbid.mechanism.schedule import Menu, Schedule
 from hushbid.mechanism.simulation import Estimate, Simulation
 

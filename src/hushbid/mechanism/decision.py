@@ -13,8 +13,8 @@ import numpy as np
 
 from hushbid.allocation import Allocation, precedence
 from hushbid.arrays import FloatArray, IndexArray
+from hushbid.codec import Codec
 from hushbid.disclosure.promises import refuse_unreleasable
-from hushbid.documents import Codec
 from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.mechanism.population import Population, TieKey
 from hushbid.payments import Rents, rents, rounding

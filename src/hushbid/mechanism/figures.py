@@ -7,6 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hushbid.allocation import Allocation
+from hushbid.mechanism.decision import Decision
+from hushbid.mechanism.population import Population
 from hushbid.money import Currency
 from hushbid.wording import at_most
 
@@ -48,6 +51,23 @@ class Figures:
     incentive_error: float
     """No misreport can gain more than this, in money: twice the largest error of a payment."""
 
+    @classmethod
+    def of(cls, population: Population, decision: Decision, optimum: Allocation | None) -> "Figures":
+        """The figures of a decision; ``optimum`` is the allocation before any cap, None if nothing was bought."""
+        return cls(
+            setting=population.setting.name,
+            people=population.people,
+            active=decision.active,
+            mse=decision.mse,
+            objective=decision.objective,
+            lower_bound=math.inf if optimum is None else optimum.lower_bound,
+            cap_cost=cap_cost(population, decision, optimum),
+            largest_privacy_loss=float(decision.privacy_loss.max()),
+            total_privacy_loss=math.fsum(decision.privacy_loss),
+            squared_weights=math.fsum(decision.weights**2),
+            incentive_error=decision.incentive_error,
+        )
+
     @property
     def standard_error(self) -> float:
         """The root of the mean squared error, in data units."""
@@ -81,3 +101,10 @@ class Figures:
             "lower_bound": self.lower_bound,
             "cap_cost": self.cap_cost,
         }
+
+
+def cap_cost(population: Population, decision: Decision, optimum: Allocation | None) -> float:
+    """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
+    if optimum is None or not (decision.privacy_loss >= population.cap).any():
+        return 0.0
+    return max(decision.objective - optimum.objective, 0.0)

@@ -11,35 +11,37 @@ Units: bounds and variance in data units, weights in money per squared data unit
 privacy loss.
 """
 
+import hashlib
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Allocation, ReplyRule
-from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
-from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonnegative, as_number
-from hushbid.disclosure.promises import SMALLEST_LOSS
-from hushbid.documents import header_problem
-from hushbid.errors import InputError, RecordError, ReportError
+from hushbid.arrays import FloatArray, as_floats
+from hushbid.codec import header_problem
+from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
+from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
-from hushbid.mechanism.figures import Figures
+from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Planned, plan
-from hushbid.mechanism.population import Group, OutsideOption, Population, TieKey, groups_of, total_weight
+from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
-from hushbid.mechanism.setting import SETTINGS
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
-from hushbid.priors import Grouped, Prior, prior_from_dict
+from hushbid.mechanism.terms import Terms, as_prior
+from hushbid.priors import Grouped, Prior
 from hushbid.wording import at_most
 
 _HEADER = {"format": "hushbid outcome", "version": 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Market:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Market(Terms):
     """Everything that is fixed before anybody reports.
 
     >>> from hushbid.priors import Uniform
@@ -48,144 +50,6 @@ class Market:
     >>> outcome.privacy_loss.round(3).tolist(), outcome.payments.round(3).tolist()
     ([1.431, 0.892, 0.0], [2.204, 1.469, 0.252])
     """
-
-    prior: Prior | Grouped
-    """What the platform believes about sensitivities; it must not be estimated from the reports it prices."""
-
-    setting: Literal["central", "local"] = "central"
-    """Where noise is added: once by a trusted platform, or on each person's device."""
-
-    bounds: tuple[float, float] = (0.0, 1.0)
-    """The public range of the data."""
-
-    variance: float | Sequence[float] | FloatArray | None = None
-    """Of the data around the mean; in the central setting also one per person. None means the worst case for the bounds
-    (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on it."""
-
-    buyer_weight: float = 1.0
-    """What one unit of squared error costs the platform."""
-
-    user_weight: float | Sequence[float] | FloatArray = 1.0
-    """What one unit of squared error costs a person: one number, or one per person."""
-
-    outside_option: OutsideOption = "own_data"
-    """What somebody who stays out has: her own datum, or the estimate made without her."""
-
-    max_privacy_loss: float | None = None
-    """A cap on everybody's privacy loss; the capped rule is still truthful, though no longer optimal."""
-
-    tolerance: float = 1e-6
-    """How far a payment may be from the exact one, relative to the largest payment, where rounding allows it (about
-    1e-8 with smooth priors); `Outcome.incentive_error` says what was reached."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.prior, (Prior, Grouped)):
-            raise InputError(
-                f"prior must be a prior such as Uniform(1, 2), got {type(self.prior).__name__}.", field="prior"
-            )
-        if self.setting not in ("central", "local"):
-            raise InputError(f"setting must be 'central' or 'local', got {self.setting!r}.", field="setting")
-        if self.outside_option not in ("own_data", "estimate"):
-            raise InputError(
-                f"outside_option must be 'own_data' or 'estimate', got {self.outside_option!r}.", field="outside_option"
-            )
-        object.__setattr__(self, "bounds", as_bounds(self.bounds))
-        object.__setattr__(self, "buyer_weight", as_nonnegative(self.buyer_weight, "buyer_weight", per_person=False))
-        object.__setattr__(self, "user_weight", as_nonnegative(self.user_weight, "user_weight"))
-        if self.variance is not None:
-            object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
-        if isinstance(self.variance, np.ndarray) and self.setting == "local":
-            raise InputError(ONE_LOCAL_VARIANCE, field="variance")
-        if self.buyer_weight == 0.0 and not np.any(self.user_weight):
-            told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
-            raise InputError(told, field="buyer_weight")
-        if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
-            raise InputError(
-                "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay.",
-                field="variance",
-            )
-        if self.max_privacy_loss is not None:
-            object.__setattr__(self, "max_privacy_loss", as_number(self.max_privacy_loss, "max_privacy_loss"))
-            if not 0.0 < self.max_privacy_loss < math.inf:
-                raise InputError(
-                    f"max_privacy_loss must be positive and finite, got {self.max_privacy_loss}.",
-                    field="max_privacy_loss",
-                )
-            if self.max_privacy_loss < SMALLEST_LOSS:
-                raise InputError(
-                    f"max_privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.2g}, so that something can be"
-                    f" released, got {self.max_privacy_loss}.",
-                    field="max_privacy_loss",
-                )
-        object.__setattr__(self, "tolerance", as_number(self.tolerance, "tolerance"))
-        if not 0.0 < self.tolerance <= 0.1:
-            raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.", field="tolerance")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Market):
-            return NotImplemented
-        return all(np.array_equal(mine, theirs) for mine, theirs in zip(self._values(), other._values(), strict=True))
-
-    def __hash__(self) -> int:
-        return hash(tuple(_plain(value) if np.ndim(value) == 0 else tuple(_plain(value)) for value in self._values()))
-
-    def _values(self) -> list[Any]:
-        return [getattr(self, name) for name in self.__slots__]
-
-    @property
-    def width(self) -> float:
-        """The width of the public range."""
-        return self.bounds[1] - self.bounds[0]
-
-    @property
-    def stated_variance(self) -> float | FloatArray:
-        """The variance in data units, with the worst case filled in."""
-        spread = self.variance
-        if spread is None:
-            return self.width**2 / 4.0
-        return spread if isinstance(spread, np.ndarray) else float(spread)  # type: ignore[arg-type]
-
-    @property
-    def identity_decides(self) -> bool:
-        """Whether some of several people with equal virtual costs may be bought from and others not."""
-        return SETTINGS[self.setting].identity_decides(self.stated_variance)
-
-    def error_weight(self, n: int) -> float:
-        """``A``: what one unit of squared error costs everybody together, for ``n`` people."""
-        return total_weight(self.buyer_weight, self.user_weight, n)  # type: ignore[arg-type]
-
-    def for_people(self, n: int) -> Population:
-        """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
-        people = as_count(n, "n", least=1)
-        for name in ("variance", "user_weight"):
-            value = getattr(self, name)
-            if isinstance(value, np.ndarray) and value.shape != (people,):
-                raise InputError(
-                    f"{name} must have one entry per person ({people} people), got {value.size}.", field=name
-                )
-        return self._population(people, groups_of(self.prior, people))
-
-    def for_count(self, n: int) -> Population:
-        """The market for ``n`` people who are counted, but not listed: groups have priors, and no rows."""
-        return self._population(n, groups_of(self.prior, None))
-
-    def _population(self, people: int, groups: tuple[Group, ...]) -> Population:
-        if self.outside_option == "estimate" and people == 1:
-            raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
-        return Population(
-            people=people,
-            setting=SETTINGS[self.setting],
-            groups=groups,
-            grouped=isinstance(self.prior, Grouped),
-            width=self.width,
-            variance=self.stated_variance / self.width**2,
-            cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,
-            buyer_weight=self.buyer_weight,
-            user_weight=self.user_weight,  # type: ignore[arg-type]
-            own_error=self.stated_variance,
-            outside_option=self.outside_option,
-            tolerance=self.tolerance,
-        )
 
     def acquire(self, reports: ArrayLike, *, tie_key: TieKey = None) -> "Outcome":
         """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid.
@@ -231,12 +95,7 @@ class Market:
         """
         drawn_from = None
         if true_prior is not None and true_prior != self.prior:
-            if not isinstance(true_prior, (Prior, Grouped)):
-                raise InputError(
-                    f"true_prior must be a prior such as Uniform(1, 2), got {type(true_prior).__name__}.",
-                    field="true_prior",
-                )
-            drawn_from = replace(self, prior=true_prior).for_people(n)
+            drawn_from = replace(self, prior=as_prior(true_prior, "true_prior")).for_people(n)
         return simulate(self.for_people(n), repetitions, rng=rng, drawn_from=drawn_from, progress=progress)
 
     def plan(
@@ -256,7 +115,7 @@ class Market:
         the number of trials made and the most there can be.
         """
         for name in ("variance", "user_weight", "prior"):
-            if n is None and isinstance(getattr(self, name), (np.ndarray, Grouped)):
+            if n is None and (isinstance(getattr(self, name), np.ndarray) or (name == "prior" and self.grouped)):
                 raise InputError(f"n must be given for a market with one {name} per person.", field="n")
         found = plan(
             self.for_people,
@@ -269,32 +128,6 @@ class Market:
         )
         market = replace(self, buyer_weight=found.buyer_weight)
         return Plan(market=market, **{name: getattr(found, name) for name in Planned.__slots__})
-
-    def to_dict(self) -> dict[str, Any]:
-        """The market as plain values that `from_dict` reads back."""
-        return {
-            "prior": self.prior.to_dict(),
-            "setting": self.setting,
-            "bounds": list(self.bounds),
-            "variance": _plain(self.variance),
-            "buyer_weight": self.buyer_weight,
-            "user_weight": _plain(self.user_weight),
-            "outside_option": self.outside_option,
-            "max_privacy_loss": self.max_privacy_loss,
-            "tolerance": self.tolerance,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Market":
-        """The inverse of `to_dict`."""
-        if not isinstance(values, Mapping):
-            raise InputError(f"a market must be a mapping of its fields, got {type(values).__name__}.")
-        known = {name: values[name] for name in cls.__slots__ if name in values}
-        unknown = sorted(set(values) - set(known))
-        if unknown or "prior" not in known:
-            raise InputError(f"a market has the fields {', '.join(cls.__slots__)}, got {', '.join(map(str, values))}.")
-        prior = known.pop("prior")
-        return cls(prior=_prior(prior), **known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -326,11 +159,7 @@ class Outcome(Decision):
     @property
     def cap_cost(self) -> float:
         """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
-        cap = self.market.max_privacy_loss
-        if cap is None or not (self.privacy_loss >= cap).any():
-            return 0.0
-        optimum = self.allocation
-        return 0.0 if optimum is None else max(self.objective - optimum.objective, 0.0)
+        return 0.0 if self.market.max_privacy_loss is None else cap_cost(self.population, self, self.allocation)
 
     @property
     def lower_bound(self) -> float:
@@ -340,19 +169,7 @@ class Outcome(Decision):
 
     def figures(self) -> Figures:
         """What the decision comes to for everybody together, with its certificate."""
-        return Figures(
-            setting=self.market.setting,
-            people=self.reports.size,
-            active=self.active,
-            mse=self.mse,
-            objective=self.objective,
-            lower_bound=self.lower_bound,
-            cap_cost=self.cap_cost,
-            largest_privacy_loss=float(self.privacy_loss.max()),
-            total_privacy_loss=math.fsum(self.privacy_loss),
-            squared_weights=math.fsum(self.weights**2),
-            incentive_error=self.incentive_error,
-        )
+        return Figures.of(self.population, self, self.allocation)
 
     def schedule(self, user: int | None = None) -> Schedule:
         """One curve c ↦ (privacy loss, payment): that prices everybody, or the one that person ``user`` faces."""
@@ -417,12 +234,64 @@ class Plan(Planned):
     """The market, with the buyer weight of the plan."""
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
+# -- from an outcome and data to the one estimate ----------------------------------------------------------------------
 
 
-def _prior(values: Any) -> Prior | Grouped:
-    if isinstance(values, (Prior, Grouped)):
-        return values
-    found: Prior | Grouped = prior_from_dict(values)
-    return found
+def release(
+    outcome: Outcome,
+    data: object,
+    *,
+    question: str = "",
+    wave: int = 1,
+    ids: Iterable[object] | None = None,
+    claims: str | Path | None = None,
+    accept_infinite_loss: bool = False,
+) -> Release:
+    """Release the estimate an outcome paid for: once, with exactly the promised privacy.
+
+    ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent.
+    ``question`` says what is asked, and ``ids``, one per person, of whom, none missing or repeated; without ids people
+    are known by their data.
+    The same question to the same people has one answer, whatever else changes; ``wave=2`` asks them again, later.
+
+    With ``claims``, a folder, asking again with the same promises and data returns the stored release, also after a
+    crash; data that came too late are not used, and those people stay among ``dropped_out``. Without it this process
+    remembers, and nothing else does: asking again raises.
+    """
+    return release_once(
+        plan_of(outcome),
+        data,
+        question=question,
+        wave=wave,
+        ids=ids,
+        claims=claims,
+        accept_infinite_loss=accept_infinite_loss,
+    ).release
+
+
+def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> FloatArray:
+    """Estimates from so many independent draws of the same noise, on made-up data only: two of them are not private."""
+    return simulate_plan(plan_of(outcome), data, repetitions)
+
+
+def plan_of(outcome: Outcome, *, from_engine: bool = False) -> ReleasePlan:
+    """The promises of an outcome, without reports and payments."""
+    if outcome.active == 0:
+        raise NothingDelivered("Nothing was bought, so there is nothing to release.")
+    return ReleasePlan.of(
+        outcome.privacy_loss,
+        setting=outcome.market.setting,
+        bounds=outcome.market.bounds,
+        variance=outcome.market.stated_variance,
+        key=outcome_key(outcome),
+        from_engine=from_engine,
+    )
+
+
+def outcome_key(outcome: Outcome) -> str:
+    """The content hash of an outcome, by which a record says that its release belongs to it."""
+    head = {"outcome": 1, "market": outcome.market.to_dict(), "people": int(outcome.reports.size)}
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True, allow_nan=False).encode())
+    for column in outcome.columns().values():
+        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+    return digest.hexdigest()

@@ -23,6 +23,7 @@ from hushbid.errors import DivergentPayment, InputError, MarketError
 from hushbid.estimation import best_weights
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
+from hushbid.priors.inputs import to_reports
 
 OutsideOption = Literal["own_data", "estimate"]
 TieKey = Sequence[Any] | NDArray[Any] | None
@@ -123,8 +124,13 @@ class Population:
     @property
     def alike(self) -> bool:
         """Whether people differ by nothing but their reports."""
+        return not self.grouped and self.alike_in_groups
+
+    @property
+    def alike_in_groups(self) -> bool:
+        """Whether people of one group differ by nothing but their reports."""
         lists = (value for value in (self.own_error, self.user_weight) if isinstance(value, np.ndarray))
-        return not self.grouped and not any(np.unique(value).size > 1 for value in lists)
+        return not any(np.unique(value).size > 1 for value in lists)
 
     @property
     def identity_decides(self) -> bool:
@@ -163,9 +169,10 @@ class Population:
         """What everybody's own datum is worth, in squared data units."""
         return np.broadcast_to(np.asarray(self.own_error, dtype=float), (self.people,))
 
-    def some(self, rows: IndexArray) -> "Population":
-        """These people alone, in ascending order of their rows; the buyer's weight is as before."""
-        kept = ((group, np.flatnonzero(np.isin(rows, group.rows))) for group in self.groups)
+    def take(self, rows: IndexArray) -> "Population":
+        """These people alone, each as often as she is named; the buyer's weight is as before."""
+        whole = np.arange(rows.size) if len(self.groups) == 1 else None
+        kept = ((group, np.flatnonzero(np.isin(rows, group.rows)) if whole is None else whole) for group in self.groups)
         return replace(
             self,
             people=rows.size,
@@ -178,7 +185,10 @@ class Population:
     # -- priors, row by row --------------------------------------------------------------------------------------------
 
     def virtual_costs(self, reports: FloatArray) -> FloatArray:
-        """What one unit of each person's privacy loss costs the platform."""
+        """What one unit of each person's privacy loss costs the platform; a report below the support is refused."""
+        if len(self.groups) > 1:  # a group's own prior would count its rows only
+            lowest = self.per_person(lambda prior: prior.smallest_report)
+            reports = to_reports(reports, lowest, lambda row: self.prior_of(row).support)
         return self._by_group(lambda prior, part: np.asarray(prior.virtual_cost(part)), reports)
 
     def quantile(self, levels: FloatArray) -> FloatArray:

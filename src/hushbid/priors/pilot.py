@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hushbid.codec import header_problem
 from hushbid.errors import InputError, PriorError
 from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
 
-FORMAT, VERSION = "hushbid prior", 1
+_HEADER = {"format": "hushbid prior", "version": 1}
 _DIGEST_BYTES = 16
 
 
@@ -150,8 +151,9 @@ def read_prior(path: Path) -> PriorSource:
         raise PriorError(f"{path} cannot be read: {problem.strerror}.") from problem
     except (ValueError, RecursionError):
         raise PriorError(f"{path} is not a prior file: it is not JSON, or nested too deeply.") from None
-    if not isinstance(form, dict) or form.get("format") != FORMAT or form.get("version") != VERSION:
-        raise PriorError(f"{path} must have format {FORMAT!r} and version {VERSION}: write it with hushbid fit-prior.")
+    other = header_problem(form if isinstance(form, dict) else {}, "prior file", _HEADER)
+    if other is not None:
+        raise PriorError(f"{path}: {other} Write it with hushbid fit-prior.")
     try:
         prior, pilot = prior_from_dict(form["prior"]), form["pilot"]
         hashes = None if pilot["ids"] is None else frozenset(pilot["ids"])
@@ -171,8 +173,7 @@ def prior_file_text(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> str:
     hashes = None if pilot.hashes is None else sorted(pilot.hashes)
     return json.dumps(
         {
-            "format": FORMAT,
-            "version": VERSION,
+            **_HEADER,
             "prior": prior.to_dict(),
             "fit": dict(fit),
             "pilot": {"people": pilot.people, "key": pilot.key, "ids": hashes},

@@ -23,7 +23,7 @@ from hushbid.engine import Priced
 from hushbid.engine import releasing as on_sums
 from hushbid.engine.payouts import Paid, checked, due
 from hushbid.errors import InputError, MissingExtra
-from hushbid.mechanism.publish import plan_of
+from hushbid.mechanism.market import plan_of
 from hushbid.money import rounded_up
 from hushbid.purchase.asking import MADE_UP_NOTICE, asked_notes, refuse_unsaid_late, stamps_of, store_beside
 from hushbid.purchase.campaign_file import Campaign, read_campaign
@@ -306,7 +306,8 @@ def _write_payments_on_engine(
 ) -> None:
     assert priced is not None
     assert campaign.data is not None
-    mse = answer.release.error.mse
+    # as in memory: without drop-outs the payments are those that were decided
+    mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
     frame = due(priced, campaign.data.value, campaign.currency, mse=mse, made_up=campaign.made_up)
     checked(files.make(path, lambda place: priced._engine.write(frame, str(place))), priced)
 

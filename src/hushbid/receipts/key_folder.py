@@ -57,7 +57,7 @@ class KeyFolder:
         except RecordError:
             listed = self.listed()  # somebody may have rotated between the two readings
             key = self._read_secret(listed.newest.number)
-        if key.public != listed.newest.public:
+        if key.public != listed.newest.public_key:
             raise RecordError(f"{self._secret(listed.newest.number)} does not hold the key that {LIST} names.")
         return key
 

@@ -17,20 +17,20 @@ new fingerprint must reach people by another way.
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
-from hushbid.documents import bytes_of, canonical, fields_of, integer_of, time_of, time_text
+from hushbid.codec import SIGNED, TIME, Codec, Through, Whole, hexadecimal
+from hushbid.documents import LARGEST_INTEGER, bytes_of, canonical, time_text
 from hushbid.errors import MissingExtra, RecordError
 
 FORMAT, VERSION = "hushbid-keys", 1
 KEY_BYTES, SIGNATURE_BYTES = 32, 64
 _ENDORSEMENT, _LIST = "hushbid-key-endorsement v1", "hushbid-keys v1"
-_FIELDS = frozenset({"format", "version", "keys", "signature"})
-_KEY_FIELDS = frozenset({"number", "public_key", "fingerprint", "created_at", "endorsement", "withdrawn"})
+SIGNATURE = hexadecimal(SIGNATURE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,10 @@ class PublicKey:
         except (InvalidSignature, ValueError):
             return False
         return True
+
+
+PUBLIC_KEY = Through(lambda key: key.hex, PublicKey.from_hex)
+"""How a key is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,49 +121,31 @@ class SigningKey:
 class ListedKey:
     """One key of a list."""
 
-    number: int
+    number: Annotated[int, Whole(1, LARGEST_INTEGER - 1)]
     """Its place, from 1."""
 
-    public: PublicKey
+    public_key: Annotated[PublicKey, PUBLIC_KEY]
     """The key."""
 
-    created_at: str
+    created_at: Annotated[str, TIME]
     """When it was made, in UTC."""
 
-    endorsement: bytes | None
+    fingerprint: str
+    """The key's."""
+
+    endorsement: Annotated[bytes, SIGNATURE] | None
     """Signature of the key before; None for the first key, and after a key that was withdrawn."""
 
     withdrawn: bool
     """Whether it may have leaked, so that nothing it signed can be relied on for that reason alone."""
 
+    def __post_init__(self) -> None:
+        if self.fingerprint != self.public_key.fingerprint:
+            raise RecordError("fingerprint must be the SHA-256 of public_key.", field="fingerprint")
+
     def statement(self) -> dict[str, Any]:
         """What an endorsement signs."""
-        return {"number": self.number, "public_key": self.public.hex, "created_at": self.created_at}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The key as plain values."""
-        endorsement = None if self.endorsement is None else self.endorsement.hex()
-        more = {"fingerprint": self.public.fingerprint, "endorsement": endorsement, "withdrawn": self.withdrawn}
-        return {**self.statement(), **more}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "ListedKey":
-        """The inverse of `to_dict`."""
-        found = fields_of(values, "A key", _KEY_FIELDS)
-        public = PublicKey.from_hex(found["public_key"])
-        if found["fingerprint"] != public.fingerprint:
-            raise RecordError("fingerprint must be the SHA-256 of public_key.", field="fingerprint")
-        if not isinstance(found["withdrawn"], bool):
-            raise RecordError("withdrawn must be true or false.", field="withdrawn")
-        time_of(found["created_at"], "created_at")
-        endorsement = found["endorsement"]
-        return cls(
-            number=integer_of(found["number"], "number", low=1),
-            public=public,
-            created_at=found["created_at"],
-            endorsement=None if endorsement is None else bytes_of(endorsement, "endorsement", SIGNATURE_BYTES),
-            withdrawn=found["withdrawn"],
-        )
+        return {"number": self.number, "public_key": self.public_key.hex, "created_at": self.created_at}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +155,7 @@ class KeyList:
     keys: tuple[ListedKey, ...]
     """The keys; there is at least one."""
 
-    signature: bytes
+    signature: Annotated[bytes, SIGNATURE]
     """The newest key's, over all of it."""
 
     @property
@@ -179,46 +165,46 @@ class KeyList:
 
     def to_dict(self) -> dict[str, Any]:
         """The list as plain values."""
-        return {**_listing(self.keys), "signature": self.signature.hex()}
+        return _LISTED.write(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "KeyList":
         """The inverse of `to_dict`; a list that its newest key did not sign is refused."""
-        if not isinstance(values, Mapping) or values.get("format") != FORMAT or values.get("version") != VERSION:
-            raise RecordError(f"A list of keys must have format {FORMAT!r} and version {VERSION}.")
-        found = fields_of(values, "A list of keys", _FIELDS)
-        integer_of(found["version"], "version")
-        if not isinstance(found["keys"], list) or not found["keys"]:
+        listed = _LISTED.read(values)
+        keys = listed.keys
+        if not keys:
             raise RecordError("keys must be a list of at least one key.", field="keys")
-        keys = tuple(ListedKey.from_dict(key) for key in found["keys"])
         if [key.number for key in keys] != list(range(1, len(keys) + 1)):
             raise RecordError("keys must be numbered 1, 2, 3, ... in their order.", field="keys")
-        signature = bytes_of(found["signature"], "signature", SIGNATURE_BYTES)
-        if not keys[-1].public.signed(_LIST, _listing(keys), signature):
+        if not listed.newest.public_key.signed(_LIST, listed.content(), listed.signature):
             raise RecordError("The list of keys is not signed by its newest key.")
-        return cls(keys=keys, signature=signature)
+        return listed
+
+    def content(self) -> dict[str, Any]:
+        """What is signed: all of it but the signature."""
+        return {name: value for name, value in self.to_dict().items() if name != "signature"}
 
     def trusted_from(self, fingerprint: str) -> frozenset[str]:
         """The fingerprints to trust for somebody who trusts this one; none if it is not listed or was withdrawn."""
-        place = next((row for row, key in enumerate(self.keys) if key.public.fingerprint == fingerprint), None)
+        place = next((row for row, key in enumerate(self.keys) if key.fingerprint == fingerprint), None)
         if place is None or self.keys[place].withdrawn:
             return frozenset()
         trusted = {fingerprint}
         # along endorsements, each by the key before
         for before, key in zip(self.keys[place:], self.keys[place + 1 :], strict=False):
-            endorsed = key.endorsement is not None and before.public.signed(
+            endorsed = key.endorsement is not None and before.public_key.signed(
                 _ENDORSEMENT, key.statement(), key.endorsement
             )
             if not endorsed or key.withdrawn:
                 return frozenset(trusted)
-            trusted.add(key.public.fingerprint)
+            trusted.add(key.fingerprint)
         # the newest key is reached: it signed the list, and vouches for all in it
-        return frozenset(key.public.fingerprint for key in self.keys if not key.withdrawn)
+        return frozenset(key.fingerprint for key in self.keys if not key.withdrawn)
 
 
 def first_list(key: SigningKey, *, at: datetime) -> KeyList:
     """The list of a server that has one key."""
-    entry = ListedKey(number=1, public=key.public, created_at=time_text(at), endorsement=None, withdrawn=False)
+    entry = _entry(1, key, at)
     return _signed((entry,), key)
 
 
@@ -228,23 +214,33 @@ def rotated(listed: KeyList, old: SigningKey | None, new: SigningKey, *, at: dat
     The old key endorses the new one, unless it leaked: then it is withdrawn, and is not needed here.
     """
     keys = listed.keys
-    entry = ListedKey(
-        number=len(keys) + 1, public=new.public, created_at=time_text(at), endorsement=None, withdrawn=False
-    )
+    entry = _entry(len(keys) + 1, new, at)
     # whoever stole the key could endorse too
     if leaked:
         return _signed((*keys[:-1], replace(keys[-1], withdrawn=True), entry), new)
-    if old is None or old.public != keys[-1].public:
+    if old is None or old.public != keys[-1].public_key:
         raise RecordError("A key is endorsed by the key in use, which is not the one that was given.")
     return _signed((*keys, replace(entry, endorsement=old.sign(_ENDORSEMENT, entry.statement()))), new)
 
 
+def _entry(number: int, key: SigningKey, at: datetime) -> ListedKey:
+    public = key.public
+    return ListedKey(
+        number=number,
+        public_key=public,
+        created_at=time_text(at),
+        fingerprint=public.fingerprint,
+        endorsement=None,
+        withdrawn=False,
+    )
+
+
 def _signed(keys: tuple[ListedKey, ...], newest: SigningKey) -> KeyList:
-    return KeyList(keys=keys, signature=newest.sign(_LIST, _listing(keys)))
+    unsigned = KeyList(keys=keys, signature=b"")
+    return replace(unsigned, signature=newest.sign(_LIST, unsigned.content()))
 
 
-def _listing(keys: Sequence[ListedKey]) -> dict[str, Any]:
-    return {"format": FORMAT, "version": VERSION, "keys": [key.to_dict() for key in keys]}
+_LISTED = Codec(KeyList, "key list", style=SIGNED, header={"format": FORMAT, "version": VERSION})
 
 
 def _message(purpose: str, content: Mapping[str, Any]) -> bytes:

@@ -25,27 +25,42 @@ import hmac
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+from hushbid.codec import SIGNED, TIME, Codec, Through, Whole
 from hushbid.documents import (
+    LARGEST_INTEGER,
     bytes_of,
     canonical,
     content_hash,
-    fields_of,
-    integer_of,
     number_text,
     parsed,
     require_plain,
     text_of,
-    time_of,
     time_text,
 )
 from hushbid.errors import RecordError
 
 FORMAT, VERSION = "hushbid-event", 1
 GENESIS = "0" * 64
+HASH_BYTES = 32
 SALT_BYTES = 32
-_FIELDS = frozenset({"format", "version", "campaign", "number", "at", "kind", "body", "previous", "hash"})
+
+
+def plain_body(body: Any, name: str) -> Mapping[str, Any]:
+    """The body of an event, if it is one: plain values that have one form only."""
+    if not isinstance(body, Mapping):
+        raise RecordError(f"{name} must be an object, got {type(body).__name__}.", field="body")
+    require_plain(body, name)
+    return body
+
+
+def hash_text(text: object, name: str) -> str:
+    """A hash in hexadecimal, as it stands, if it is one."""
+    return bytes_of(text, name, HASH_BYTES).hex()
+
+
+HASH = Through(str, hash_text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +91,22 @@ class Event:
     campaign: str
     """Whose log it is."""
 
-    number: int
+    number: Annotated[int, Whole(1, LARGEST_INTEGER - 1)]
     """Its place, from 1."""
 
-    at: str
+    at: Annotated[str, TIME]
     """When it happened."""
 
     kind: str
     """What happened, in a word."""
 
-    body: Mapping[str, Any]
+    body: Annotated[Mapping[str, Any], Through(dict, plain_body)]
     """Details, as plain values without floating-point numbers."""
 
-    previous: str
+    previous: Annotated[str, HASH]
     """The hash of the event before."""
 
-    hash: str
+    hash: Annotated[str, HASH]
     """Of all the rest."""
 
     @property
@@ -101,7 +116,7 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values."""
-        return {**self._content(), "hash": self.hash}
+        return _EVENT.write(self)
 
     def to_line(self) -> bytes:
         """The event as a line of a log."""
@@ -110,42 +125,15 @@ class Event:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Event":
         """The inverse of `to_dict`: exactly the fields of version 1; the hash is read as it stands, not checked."""
-        if not isinstance(values, Mapping) or values.get("format") != FORMAT or values.get("version") != VERSION:
-            raise RecordError(f"An event must have format {FORMAT!r} and version {VERSION}.")
-        found = fields_of(values, "An event", _FIELDS)
-        integer_of(found["version"], "version")
-        require_plain(found["body"], "body")
-        if not isinstance(found["body"], Mapping):
-            raise RecordError("body must be an object.", field="body")
-        time_of(found["at"], "at")
-        for name in ("previous", "hash"):
-            bytes_of(found[name], name, 32)
-        return cls(
-            campaign=text_of(found["campaign"], "campaign"),
-            number=integer_of(found["number"], "number", low=1),
-            at=found["at"],
-            kind=text_of(found["kind"], "kind"),
-            body=found["body"],
-            previous=found["previous"],
-            hash=found["hash"],
-        )
+        return _EVENT.read(values)
 
     @property
     def expected_hash(self) -> str:
         """What the hash must be."""
-        return content_hash(self._content())
+        return content_hash({name: value for name, value in self.to_dict().items() if name != "hash"})
 
-    def _content(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "campaign": self.campaign,
-            "number": self.number,
-            "at": self.at,
-            "kind": self.kind,
-            "body": self.body,
-            "previous": self.previous,
-        }
+
+_EVENT = Codec(Event, "event", style=SIGNED, header={"format": FORMAT, "version": VERSION})
 
 
 def next_event(campaign: str, head: Head | None, *, at: datetime, kind: str, body: Mapping[str, Any]) -> Event:
@@ -153,9 +141,7 @@ def next_event(campaign: str, head: Head | None, *, at: datetime, kind: str, bod
 
     Every chain is made here, the server's too: a body of anything but plain values is refused before it is hashed.
     """
-    if not isinstance(body, Mapping):
-        raise RecordError(f"body must be an object, got {type(body).__name__}.", field="body")
-    require_plain(body, "body")
+    plain_body(body, "body")
     moment = time_text(at)
     event = Event(
         campaign=text_of(campaign, "campaign"),

@@ -18,12 +18,13 @@ auditor another. The signature shows who said so.
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from hushbid.documents import bytes_of, canonical, fields_of, integer_of, number_of, number_text, text_of, time_of
+from hushbid.codec import SIGNED, TIME, Codec, Whole, hexadecimal
+from hushbid.documents import LARGEST_INTEGER, canonical
 from hushbid.errors import RecordError
-from hushbid.receipts.keys import SIGNATURE_BYTES, PublicKey, SigningKey
-from hushbid.receipts.log import SALT_BYTES, Head
+from hushbid.receipts.keys import PUBLIC_KEY, SIGNATURE, PublicKey, SigningKey
+from hushbid.receipts.log import HASH, SALT_BYTES, Head
 from hushbid.receipts.merkle import HASH_BYTES, Tree, proves
 
 FORMAT, VERSION = "hushbid-receipt", 1
@@ -31,18 +32,8 @@ PURPOSE = "hushbid-receipt v1"
 TIMES = {"renewed": "link-renewed", "own_links": "own-link-made", "own_links_used": "own-link-used"}
 """Lists of times that a body has if they are not empty, and the events of the log that they are of."""
 
-_BODY_FIELDS = frozenset(
-    {
-        *("campaign", "participant", "state", "report", "promised", "delivered"),
-        *("payment", "fee", "currency", "decimals", "salt"),
-    }
-)
-_FIELDS = frozenset(
-    {
-        *("format", "version", "body", "index", "proof", "root", "tree_size", "event"),
-        *("public_key", "fingerprint", "signature"),
-    }
-)
+_PLACE = Whole(1, LARGEST_INTEGER - 1)
+_HASH = hexadecimal(HASH_BYTES)
 
 
 def new_salt() -> bytes:
@@ -72,7 +63,7 @@ class Body:
     delivered: float | None
     """The privacy loss the release cost her; None if nothing was released."""
 
-    payment: int
+    payment: Annotated[int, Whole(1 - LARGEST_INTEGER, LARGEST_INTEGER - 1)]
     """What she is paid for her data, in minor units; negative if she pays."""
 
     fee: int
@@ -84,16 +75,16 @@ class Body:
     decimals: int
     """One unit of the currency is ``10**decimals`` minor units."""
 
-    salt: bytes
+    salt: Annotated[bytes, hexadecimal(SALT_BYTES)]
     """32 random bytes, hers alone."""
 
-    renewed: tuple[str, ...] = ()
+    renewed: tuple[Annotated[str, TIME], ...] = ()
     """When the analyst made a new link for her, while the campaign was not over."""
 
-    own_links: tuple[str, ...] = ()
+    own_links: tuple[Annotated[str, TIME], ...] = ()
     """Likewise: when a link for another device was made on one on which her part was open."""
 
-    own_links_used: tuple[str, ...] = ()
+    own_links_used: tuple[Annotated[str, TIME], ...] = ()
     """Likewise: when such a link was used."""
 
     def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
@@ -103,52 +94,38 @@ class Body:
         """The body as an entry of the tree: its canonical form."""
         return canonical(self.to_dict())
 
+    def __post_init__(self) -> None:
+        code = self.currency
+        if not (len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()):
+            raise RecordError("currency must be three capital letters such as EUR.", field="currency")
+        if any(number is not None and number < 0 for number in (self.report, self.promised, self.delivered)):
+            raise RecordError("report, promised and delivered must not be negative.")
+        for name in TIMES:
+            if list(getattr(self, name)) != sorted(getattr(self, name)):
+                raise RecordError(f"{name} must list times in order.", field=name)
+
     def to_dict(self) -> dict[str, Any]:
-        """The body as plain values."""
-        numbers = {name: getattr(self, name) for name in ("report", "promised", "delivered")}
-        return {
-            "campaign": self.campaign,
-            "participant": self.participant,
-            "state": self.state,
-            **{name: None if number is None else number_text(number) for name, number in numbers.items()},
-            "payment": self.payment,
-            "fee": self.fee,
-            "currency": self.currency,
-            "decimals": self.decimals,
-            "salt": self.salt.hex(),
-            **{name: list(times) for name in TIMES if (times := getattr(self, name))},
-        }
+        """The body as plain values; lists of times only where they are not empty."""
+        return _BODY.write(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Body":
-        """The inverse of `to_dict`; exactly the fields of version 1, and those of `TIMES` that are not empty."""
-        named = [name for name in TIMES if isinstance(values, Mapping) and name in values]
-        found = fields_of(values, "body", _BODY_FIELDS | set(named))
-        currency = text_of(found["currency"], "currency")
-        if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
-            raise RecordError("currency must be three capital letters such as EUR.", field="currency")
-        numbers = {
-            name: None if found[name] is None else number_of(found[name], name)
-            for name in ("report", "promised", "delivered")
-        }
-        if any(number is not None and number < 0 for number in numbers.values()):
-            raise RecordError("report, promised and delivered must not be negative.")
-        return cls(
-            campaign=text_of(found["campaign"], "campaign"),
-            participant=text_of(found["participant"], "participant"),
-            state=text_of(found["state"], "state"),
-            report=numbers["report"],
-            promised=numbers["promised"],
-            delivered=numbers["delivered"],
-            payment=integer_of(found["payment"], "payment", low=-(2**53) + 1),  # may be negative
-            fee=integer_of(found["fee"], "fee"),
-            currency=currency,
-            decimals=integer_of(found["decimals"], "decimals"),
-            salt=bytes_of(found["salt"], "salt", SALT_BYTES),
-            renewed=_times(found, "renewed"),
-            own_links=_times(found, "own_links"),
-            own_links_used=_times(found, "own_links_used"),
-        )
+        """The inverse of `to_dict`, strictly."""
+        return _BODY.read(values)
+
+
+_BODY = Codec(Body, "body", style=SIGNED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedEvent:
+    """An event of a log, by its number and its hash."""
+
+    number: Annotated[int, _PLACE]
+    """Its place in the log."""
+
+    hash: Annotated[str, HASH]
+    """Its hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -161,26 +138,30 @@ class Receipt:
     index: int
     """Her place in the tree, from 0."""
 
-    proof: tuple[bytes, ...]
+    proof: tuple[Annotated[bytes, _HASH], ...]
     """The hashes beside the path from her leaf to the root."""
 
-    root: bytes
+    root: Annotated[bytes, _HASH]
     """The campaign's root."""
 
-    tree_size: int
+    tree_size: Annotated[int, _PLACE]
     """The number of participants in the tree."""
 
-    event_number: int
-    """Of the event in the campaign's log that names the root."""
+    event: NamedEvent
+    """The one in the campaign's log that names the root."""
 
-    event_hash: str
-    """Its hash."""
-
-    key: PublicKey
+    public_key: Annotated[PublicKey, PUBLIC_KEY]
     """The server's key."""
 
-    signature: bytes
+    fingerprint: str
+    """The key's."""
+
+    signature: Annotated[bytes, SIGNATURE]
     """Over all the rest."""
+
+    def __post_init__(self) -> None:
+        if self.fingerprint != self.public_key.fingerprint:
+            raise RecordError("fingerprint must be the SHA-256 of public_key.", field="fingerprint")
 
     def __repr__(self) -> str:
         return f"Receipt({self.body!r}, root={self.root.hex()[:12]!r})"
@@ -193,11 +174,11 @@ class Receipt:
     @property
     def signed(self) -> bool:
         """Whether the signature is that of the key in the receipt; whose key that is must be found out otherwise."""
-        return self.key.signed(PURPOSE, self._content(), self.signature)
+        return self.public_key.signed(PURPOSE, self.content(), self.signature)
 
     def to_dict(self) -> dict[str, Any]:
         """The receipt as plain values."""
-        return {**self._content(), "signature": self.signature.hex()}
+        return _RECEIPT.write(self)
 
     def to_json(self) -> bytes:
         """The receipt as a file."""
@@ -206,55 +187,14 @@ class Receipt:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Receipt":
         """The inverse of `to_dict`: strict about every field, but neither proof nor signature is checked."""
-        if not isinstance(values, Mapping) or values.get("format") != FORMAT or values.get("version") != VERSION:
-            raise RecordError(f"A receipt must have format {FORMAT!r} and version {VERSION}.")
-        found = fields_of(values, "A receipt", _FIELDS)
-        integer_of(found["version"], "version")
-        event = fields_of(found["event"], "event", frozenset({"number", "hash"}))
-        bytes_of(event["hash"], "event.hash", HASH_BYTES)
-        if not isinstance(found["proof"], list):
-            raise RecordError("proof must be a list of hashes.", field="proof")
-        key = PublicKey.from_hex(found["public_key"])
-        if found["fingerprint"] != key.fingerprint:
-            raise RecordError("fingerprint must be the SHA-256 of public_key.", field="fingerprint")
-        return cls(
-            body=Body.from_dict(found["body"]),
-            index=integer_of(found["index"], "index"),
-            proof=tuple(bytes_of(one, "proof", HASH_BYTES) for one in found["proof"]),
-            root=bytes_of(found["root"], "root", HASH_BYTES),
-            tree_size=integer_of(found["tree_size"], "tree_size", low=1),
-            event_number=integer_of(event["number"], "event.number", low=1),
-            event_hash=event["hash"],
-            key=key,
-            signature=bytes_of(found["signature"], "signature", SIGNATURE_BYTES),
-        )
+        return _RECEIPT.read(values)
 
-    def _content(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "body": self.body.to_dict(),
-            "index": self.index,
-            "proof": [one.hex() for one in self.proof],
-            "root": self.root.hex(),
-            "tree_size": self.tree_size,
-            "event": {"number": self.event_number, "hash": self.event_hash},
-            "public_key": self.key.hex,
-            "fingerprint": self.key.fingerprint,
-        }
+    def content(self) -> dict[str, Any]:
+        """What is signed: all of it but the signature."""
+        return {name: value for name, value in self.to_dict().items() if name != "signature"}
 
 
-def _times(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    if name not in found:
-        return ()
-    values = found[name]
-    if not isinstance(values, list) or not values:
-        raise RecordError(f"{name} must be a list of at least one time, or left out.", field=name)
-    for value in values:
-        time_of(value, name)
-    if values != sorted(values):
-        raise RecordError(f"{name} must list times in order.", field=name)
-    return tuple(values)
+_RECEIPT = Codec(Receipt, "receipt", style=SIGNED, header={"format": FORMAT, "version": VERSION})
 
 
 def tree_of(bodies: Sequence[Body]) -> Tree:
@@ -289,19 +229,19 @@ def issue(body: Body, *, tree: Tree, index: int, event: Head, key: SigningKey) -
     >>> receipt.signed, receipt.included, Receipt.from_dict(receipt.to_dict()) == receipt
     (True, True, True)
     """
+    public = key.public
     unsigned = Receipt(
         body=Body.from_dict(body.to_dict()),  # as it will be read again
         index=index,
         proof=tree.proof(index),
         root=tree.root,
         tree_size=tree.size,
-        event_number=event.number,
-        event_hash=event.hash,
-        key=key.public,
+        event=NamedEvent(number=event.number, hash=event.hash),
+        public_key=public,
+        fingerprint=public.fingerprint,
         signature=b"",
     )
     if not unsigned.included:
         raise RecordError(f"The body is not the entry at index {index} of the tree.")
-    content = unsigned.to_dict()
-    del content["signature"]
+    content = unsigned.content()
     return Receipt.from_dict({**content, "signature": key.sign(PURPOSE, content).hex()})

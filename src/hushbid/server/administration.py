@@ -3,7 +3,6 @@
 A database that has no tables yet, or older ones, is brought up to date first, for which no server may run.
 """
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -15,7 +14,7 @@ from hushbid.server.service.forecast import Effort
 from hushbid.server.service.use_case import Change, Desk, Operation, Read, Steps
 from hushbid.server.store import backup
 from hushbid.server.store.backup import Backup
-from hushbid.server.store.database import Database, Transaction
+from hushbid.server.store.database import Database, Transaction, utc_now
 from hushbid.server.store.migrate import bind_installation, is_current, migrate
 from hushbid.server.store.schema import stamp
 
@@ -38,7 +37,7 @@ class Administration:
         self._installation = Installation.of(home)
         self.desk = Desk(
             installation=self._installation,
-            clock=_now,
+            clock=utc_now,
             effort=Effort(),
             write=self._write,
             read=database.reading,
@@ -76,7 +75,7 @@ class Administration:
         with self._database.reading() as connection:
             write_file(
                 path,
-                lambda file: made.append(backup.dump(connection, file, at=stamp(_now()))),
+                lambda file: made.append(backup.dump(connection, file, at=stamp(utc_now()))),
                 force=force,
                 private=True,
             )
@@ -98,14 +97,10 @@ class Administration:
 
     def _write(self, name: str, operation: Operation[T]) -> T:
         with self._database.writer.begin():
-            return operation(Transaction(self._database.writer, _now(), self._installation))
+            return operation(Transaction(self._database.writer, utc_now(), self._installation))
 
 
 def _opened(home: Home, database: str | None, *, exclusive: bool) -> Database:
     if database is None:
         return Database.sqlite(home.database, exclusive=exclusive)
     return Database(database, exclusive=exclusive)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

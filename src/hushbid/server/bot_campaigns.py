@@ -269,7 +269,7 @@ def _audit(analyst: AnalystClient, campaign: str, tally: Tally) -> list[str]:
     """What the whole campaign must show: one root on all receipts, the published one, and a log that holds."""
     problems = []
     root = analyst.public(campaign).get("root")
-    fingerprints = {key.public.fingerprint for key in analyst.keys().keys}
+    fingerprints = {key.fingerprint for key in analyst.keys().keys}
     for found, fingerprint in tally.roots:
         if found != root:
             problems.append("A receipt's root is not the one that was published")

@@ -161,7 +161,7 @@ class Bot:
         if self.person.strategy == "late" and not self.person.early and offer is not None and offer.wanted:
             await self._tally.refused("late", self._send(offer))
         self.receipt = await self._client.receipt()
-        self._tally.roots[self.receipt.root.hex(), self.receipt.key.fingerprint] += 1
+        self._tally.roots[self.receipt.root.hex(), self.receipt.fingerprint] += 1
         self._tally.problems += [f"A {self.person.strategy} bot's {wrong}" for wrong in self._wrong(self.receipt)]
 
     @property

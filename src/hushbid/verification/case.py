@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.mechanism import Market, Outcome
-from hushbid.priors import Grouped, Prior
-from hushbid.record import Record, unit_variance
+from hushbid.mechanism import Market, Outcome, Population
+from hushbid.mechanism.setting import CENTRAL
+from hushbid.priors import Prior
+from hushbid.record import Record
 from hushbid.verification.central_by_exclusion import CentralRule
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.quadrature import Rule
@@ -21,6 +22,9 @@ class Facts:
     record: Record
     outcome: Outcome
     market: Market
+    population: Population
+    """The market for those who reported, on a range of width 1."""
+
     costs: FloatArray
     losses: FloatArray
     weights: FloatArray
@@ -39,18 +43,19 @@ class Facts:
     def of(cls, record: Record) -> "Facts":
         """Everything that the checks use."""
         outcome = record.outcome
-        market, n = outcome.market, outcome.reports.size
+        population, n = outcome.population, outcome.reports.size
         return cls(
             record,
             outcome,
-            market,
+            outcome.market,
+            population,
             outcome.virtual_costs,
             outcome.privacy_loss,
             outcome.weights,
-            np.array(np.broadcast_to(np.asarray(unit_variance(market), dtype=float), (n,))),
-            np.array(np.broadcast_to(np.asarray(market.user_weight, dtype=float), (n,))),
-            market.error_weight(n) * market.width**2,
-            math.inf if market.max_privacy_loss is None else float(market.max_privacy_loss),
+            np.array(np.broadcast_to(np.asarray(population.variance, dtype=float), (n,))),
+            np.array(population.user_weights()),
+            population.error_weight,
+            population.cap,
             np.arange(n) if outcome.tie_order is None else outcome.tie_order,
         )
 
@@ -62,7 +67,7 @@ class Facts:
     @property
     def central(self) -> bool:
         """Whether noise is added once, by the platform."""
-        return self.market.setting == "central"
+        return self.population.setting is CENTRAL
 
     @property
     def bought(self) -> BoolArray:
@@ -72,10 +77,7 @@ class Facts:
     @property
     def groups(self) -> list[tuple[Prior, IndexArray]]:
         """Priors, and whose each is."""
-        prior = self.market.prior
-        if isinstance(prior, Grouped):
-            return [(one, rows) for _, one, rows in prior.groups]
-        return [(prior, np.arange(self.people))]
+        return [(group.prior, group.rows) for group in self.population.groups]
 
     def rule(self, error_weight: float | None = None) -> Rule:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""

@@ -23,7 +23,6 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray, rows_text
 from hushbid.priors import Empirical, Prior
-from hushbid.record import lower_bound
 from hushbid.verification.case import Facts, best_weights
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.local_by_count import LocalRule
@@ -125,12 +124,12 @@ def error_of(facts: Facts) -> float:
 
 
 def _error_and_objective(facts: Facts) -> Check:
-    outcome, width = facts.outcome, facts.market.width
-    mse = error_of(facts) * width**2
+    outcome, unit = facts.outcome, facts.population.unit
+    mse = error_of(facts) * unit
     # an infinite loss that costs nothing adds nothing
     used = facts.bought & (facts.costs > 0.0)
     with np.errstate(all="ignore"):
-        objective = facts.error_weight * (mse / width**2) + float(facts.costs[used] @ facts.losses[used])
+        objective = facts.error_weight * (mse / unit) + float(facts.costs[used] @ facts.losses[used])
     gaps = {"error": float(distance(outcome.mse, mse)), "objective": float(distance(outcome.objective, objective))}
     problems = [f"The {name} does not follow from the decisions" for name, gap in gaps.items() if not gap <= CLOSE]
     return judged(
@@ -143,7 +142,7 @@ def _error_and_objective(facts: Facts) -> Check:
 
 
 def _certificate(facts: Facts) -> Check:
-    bound = lower_bound(facts.market, facts.costs)
+    bound = facts.population.lower_bound(facts.costs)
     objective = facts.outcome.objective
     problems = []
     if not distance(facts.record.lower_bound, bound) <= CLOSE:

@@ -118,7 +118,7 @@ def _outside(facts: Facts, people: int) -> Check:
     """The error that each person would live with outside."""
     name, outside = "outside option", facts.outcome.outside_error
     if facts.market.outside_option == "own_data":
-        expected = np.broadcast_to(np.asarray(facts.market.stated_variance, dtype=float), (facts.people,))
+        expected = facts.population.own_errors()
         problems = [] if np.array_equal(outside, expected) else ["The error outside is not the variance of one's datum"]
         return judged(name, problems, "Whoever stays out has her own datum, with the declared variance")
     # one population without her per user weight, as that changes the error weight
@@ -148,24 +148,24 @@ def _outside(facts: Facts, people: int) -> Check:
 
 def _wrong_outside(facts: Facts, rows: IndexArray, weight: float, share: float) -> tuple[IndexArray, int]:
     """Those of ``rows``, who have this user weight, whose error outside is wrong; and how many were compared."""
-    width, outside = facts.market.width, facts.outcome.outside_error
+    unit, outside = facts.population.unit, facts.outcome.outside_error
     # without her nobody weighs the error for her
-    rule = facts.rule(facts.error_weight - weight * width**2)
+    rule = facts.rule(facts.error_weight - weight * unit)
     cheapest = int(np.argmin(facts.costs))
     losses, mse, _ = rule.everybody(cheapest, float(facts.costs[cheapest]))
     if facts.cap < math.inf:
         mse = best_weights(facts, np.minimum(losses, facts.cap))[1]
     # whoever is not bought from leaves the estimate as it is
     idle = rows[losses[rows] == 0.0]
-    wrong = [idle[distance(outside[idle], mse * width**2) > CLOSE]]
+    wrong = [idle[distance(outside[idle], mse * unit) > CLOSE]]
     most = int(share * (PAIRS / effort_of(rule) if facts.cap == math.inf else _CELLS / facts.people))
 
     def without(some: IndexArray) -> Integrals:
         if facts.cap == math.inf:
-            errors = rule.at(some, np.full(some.size, math.inf)).mse * width**2
+            errors = rule.at(some, np.full(some.size, math.inf)).mse * unit
         else:
             left = [np.minimum(rule.everybody(row, math.inf)[0], facts.cap) for row in some.tolist()]
-            errors = np.array([best_weights(facts, one)[1] for one in left]) * width**2
+            errors = np.array([best_weights(facts, one)[1] for one in left]) * unit
         return Integrals(errors, CLOSE * errors)
 
     # the others lie on a curve over the report, per variance

@@ -235,12 +235,12 @@ def _scales(facts: Facts, weights: FloatArray, rows: BoolArray) -> FloatArray:
 
 def _error_numbers(facts: Facts, weights: FloatArray, noise: FloatArray, rounding: float) -> dict[str, float]:
     """The fields of an error model, from weights and scales of Laplace noise, in data units."""
-    width = facts.market.width
+    width, unit = facts.population.width, facts.population.unit
     squares = math.fsum(weights**2)
     scales = sorted(noise.tolist())
     return {
-        "sampling_variance": math.fsum(facts.variance * weights**2) * width**2,
-        "squared_steps": width**2 * squares,
+        "sampling_variance": math.fsum(facts.variance * weights**2) * unit,
+        "squared_steps": unit * squares,
         "largest_step": width * float(weights.max()),
         "largest_noise": scales[-1],
         "next_noise": scales[-2] if len(scales) > 1 else 0.0,

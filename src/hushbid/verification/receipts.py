@@ -72,8 +72,8 @@ def _signature(receipt: Receipt) -> Check:
 
 
 def _key(receipt: Receipt, fingerprint: str | None, keys: KeyList | None) -> Check:
-    signer = receipt.key.fingerprint
-    listed = {} if keys is None else {key.public.fingerprint: key for key in keys.keys}
+    signer = receipt.fingerprint
+    listed = {} if keys is None else {key.fingerprint: key for key in keys.keys}
     if keys is not None and signer not in listed:
         return judged("key", [f"The key {signer} is not in the list of keys"], "")
     # a withdrawn key vouches for nothing, whoever trusts it
@@ -122,13 +122,13 @@ def _in_log(receipt: Receipt, log: Sequence[Event] | None) -> Check:
     if any(event.campaign != body.campaign for event in log):
         return judged("log", ["The log is another campaign's"], "")
     problems = [check.sentence.rstrip(".") for check in _chain(log) if check.status == "failed"]
-    named = next((event for event in log if event.number == receipt.event_number), None)
+    named = next((event for event in log if event.number == receipt.event.number), None)
     if named is None:
-        problems.append(f"The log ends before event {receipt.event_number}, which the receipt names")
-    elif named.hash != receipt.event_hash:
-        problems.append(f"Event {receipt.event_number} is not the one that the receipt names")
+        problems.append(f"The log ends before event {receipt.event.number}, which the receipt names")
+    elif named.hash != receipt.event.hash:
+        problems.append(f"Event {receipt.event.number} is not the one that the receipt names")
     elif (named.body.get("root"), named.body.get("tree_size")) != (receipt.root.hex(), receipt.tree_size):
-        problems.append(f"Event {receipt.event_number} names another root")
+        problems.append(f"Event {receipt.event.number} names another root")
     problems += _report_problems(body, log)
     problems += _link_problems(receipt, log)
     return judged("log", problems, "The log has the event that the receipt names, and the report it was told")
@@ -151,7 +151,7 @@ def _report_problems(body: Body, log: Sequence[Event]) -> list[str]:
 def _link_problems(receipt: Receipt, log: Sequence[Event]) -> list[str]:
     """New links in the log must be on the receipt, and no others; renewals without ``reads_only`` are older."""
     body = receipt.body
-    hers = [e for e in log if e.body.get("participant") == body.participant and e.number < receipt.event_number]
+    hers = [e for e in log if e.body.get("participant") == body.participant and e.number < receipt.event.number]
     for name, kind in TIMES.items():
         made = [event for event in hers if event.kind == kind]
         needed = {event.at for event in made if kind != "link-renewed" or "reads_only" in event.body}

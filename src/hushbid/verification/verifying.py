@@ -6,7 +6,7 @@ import numpy as np
 
 from hushbid.documents import content_hash
 from hushbid.errors import HushbidError, RecordError
-from hushbid.mechanism.publish import outcome_key
+from hushbid.mechanism.market import outcome_key
 from hushbid.record import Record, totals
 from hushbid.verification.case import Facts
 from hushbid.verification.check_decision import decision_checks

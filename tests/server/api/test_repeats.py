@@ -23,6 +23,17 @@ def test_a_repeated_draft_is_one_campaign(both: Live) -> None:
         assert len(client.get("/campaigns").json()["items"]) == 1
 
 
+def test_a_repeated_copy_is_one_campaign(both: Live) -> None:
+    play = opened(both.service)
+    with both.client(both.analyst, **KEY) as client:
+        answers = [client.post(f"/campaigns/{play.id}/copy", json={"title": "Again"}) for _ in range(2)]
+        assert [one.status_code for one in answers] == [201] * 2
+        assert answers[0].json() == answers[1].json()
+        assert answers[0].json()["settings"]["title"] == "Again"
+        assert client.post(f"/campaigns/{play.id}/copy", json={"title": "Again", "people": 3}).status_code == 422
+        assert len(client.get("/campaigns").json()["items"]) == 2
+
+
 def test_without_a_key_each_request_counts(both: Live) -> None:
     with both.client(both.analyst) as client:
         assert len({client.post("/campaigns", json=SETTINGS).json()["id"] for _ in range(3)}) == 3

@@ -34,6 +34,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("GET", "/ledger"): (STAFF, None),
     ("POST", "/campaigns"): (ANALYST, SETTINGS),
     ("POST", "/preview"): (ANALYST, {"settings": SETTINGS, "people": 3}),
+    ("POST", "/campaigns/{campaign}/copy"): (ANALYST, {"title": "Again"}),
     ("PUT", "/campaigns/{campaign}"): (ANALYST, SETTINGS),
     ("DELETE", "/campaigns/{campaign}"): (ANALYST, None),
     ("POST", "/campaigns/{campaign}/preview"): (ANALYST, {"people": 3}),

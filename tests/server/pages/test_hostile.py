@@ -222,6 +222,7 @@ def test_an_analysts_forms_need_their_token(ann: Visitor, either: Live) -> None:
     forms: dict[str, dict[str, Any]] = {
         "/campaigns/new": DRAFT,
         f"/campaigns/{play.id}/edit": {**DRAFT, "title": "Forged"},
+        f"/campaigns/{play.id}/copy": {"title": "Forged", "once": "k" * 24},
         f"/campaigns/{play.id}/participants": {"count": "3", "once": "k" * 24},
         f"/campaigns/{play.id}/steps/open": {},
         f"/campaigns/{play.id}/steps/discard": {},
@@ -254,6 +255,17 @@ def test_an_auditor_can_send_nothing(either: Live) -> None:
 
 
 # -- forms that come twice ---------------------------------------------------------------------------------------------
+
+
+def test_the_same_copy_sent_twice_is_made_once(ann: Visitor, either: Live) -> None:
+    play = opened(either.service, 3)
+    assert f'href="/campaigns/{play.id}/copy"' in ann.get(f"/campaigns/{play.id}").text
+    path, fields = f"/campaigns/{play.id}/copy", {"title": "Once more", "once": "k" * 24}
+    twice = [ann.send(path, path, **fields) for _ in range(2)]
+    [made] = {answer.headers["location"] for answer in twice}
+    assert "Once more" in ann.get(made).text
+    refused = ann.send(path, path, title="", once="j" * 24)
+    assert (refused.status_code, "title must have" in refused.text) == (409, True)
 
 
 def test_the_same_draft_sent_twice_is_stored_once(ann: Visitor, either: Live) -> None:

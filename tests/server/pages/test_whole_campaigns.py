@@ -202,7 +202,7 @@ def after_the_end(analyst: Analyst, site: Live, browser: Browser, links: dict[st
         with ann.page.expect_download() as saving:
             ann.page.get_by_role("link", name="Download my receipt").click()
         receipt = Receipt.from_dict(json.loads(saving.value.path().read_text()))
-        fingerprint = site.service.keys().newest.public.fingerprint
+        fingerprint = site.service.keys().newest.fingerprint
         assert verify_receipt(receipt, fingerprint=fingerprint, root=site.service.public(analyst.campaign).root).ok
         assert receipt.body.report == 1.2
         ann.page.get_by_role("link", name="What I have given up over all campaigns").click()

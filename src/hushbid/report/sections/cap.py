@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.estimation import best_weights
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency, currency_words, money
 from hushbid.report.material import Material
@@ -75,27 +74,24 @@ def facts_of(material: Material) -> CapFacts:
 
 def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     """(cap, standard error, objective), caps ascending to the largest loss without one; empty for too few people."""
-    market, allocation = outcome.market, outcome.allocation
+    population, allocation = outcome.population, outcome.allocation
     if allocation is None:
         return ()
     used = np.flatnonzero(allocation.privacy_loss > 0.0)
     losses = allocation.privacy_loss[used]
     if not enough_for_chart(used.size) or not np.isfinite(losses).all():
         return ()
-    costs, unit = outcome.virtual_costs[used], market.width**2
-    spread = np.asarray(market.stated_variance) / unit
-    variance = spread[used] if spread.ndim else float(spread)
-    weight = market.error_weight(outcome.reports.size) * unit
+    costs, buyers = outcome.virtual_costs[used], population.take(used)
     largest = float(losses.max())
     points: list[tuple[float, float, float]] = []
     # from no cap downwards, until it costs too much to be of interest
     for part in np.linspace(1.0, 0.0, _POINTS, endpoint=False).tolist():
         clipped = np.minimum(losses, part * largest)
-        mse = float(best_weights(clipped, setting=market.setting, variance=variance).mse)
-        objective = weight * mse + float(costs @ clipped)
+        mse = buyers.best_estimate(clipped)[1]
+        objective = population.error_weight * mse + float(costs @ clipped)
         if points and objective > (1.0 + _DEAREST) * points[0][2]:
             break
-        points.append((part * largest, math.sqrt(mse * unit), objective))
+        points.append((part * largest, math.sqrt(mse * population.unit), objective))
     return tuple(reversed(points))
 
 

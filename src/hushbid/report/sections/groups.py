@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from hushbid.priors import Grouped
 from hushbid.report.material import Material
 from hushbid.report.suppression import GroupRow, as_labels, group_rows
 from hushbid.report.svg import (
@@ -26,8 +25,7 @@ ANCHOR, TITLE = "people", "Who was bought from"
 def facts_of(material: Material) -> tuple[GroupRow, ...] | None:
     """One row per group, by default of the prior's; None if there are no groups, () if they are all too small."""
     outcome, groups = material.outcome, material.groups
-    if groups is None and isinstance(outcome.market.prior, Grouped):
-        groups = outcome.market.prior.labels
+    groups = outcome.population.labels if groups is None else groups
     return None if groups is None else group_rows(outcome, as_labels(groups, outcome.reports.size))
 
 

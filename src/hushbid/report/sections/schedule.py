@@ -13,9 +13,8 @@ from typing import Literal
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
-from hushbid.mechanism import Menu, Outcome
+from hushbid.mechanism import Group, Menu, Outcome
 from hushbid.money import Currency, currency_words
-from hushbid.priors import Grouped, Prior
 from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, round_step
 from hushbid.report.svg import (
     NARROW,
@@ -72,23 +71,15 @@ class Curve:
 
 def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
     """The schedule of an outcome; from ``menu``, which is nobody's, where too few people are behind it."""
-    market = outcome.market
-    alike = all(np.unique(np.asarray(value)).size == 1 for value in (market.stated_variance, market.user_weight))
+    population = outcome.population
     curves = []
-    for name, prior, rows in _groups(outcome):
-        if _enough(outcome, rows):
-            curves.append(_exact(outcome, name, prior, rows) if alike else _averages(outcome, name, rows))
+    for group in sorted(population.groups, key=lambda group: -group.rows.size):
+        if _enough(outcome, group.rows):
+            curves.append(_exact(outcome, group) if population.alike_in_groups else _averages(outcome, group))
     curves = [curve for curve in curves if len(curve.reports) > 1]  # all reports equal: one point is no curve
     if not curves and menu is not None and _finite(menu.privacy_loss, menu.payment):
         return (_expected(menu),)
     return tuple(curves[:_MOST_CURVES])
-
-
-def _groups(outcome: Outcome) -> list[tuple[str, Prior, IndexArray]]:
-    prior = outcome.market.prior
-    if isinstance(prior, Grouped):
-        return sorted(prior.groups, key=lambda group: -group[2].size)
-    return [("", prior, np.arange(outcome.reports.size))]
 
 
 def _enough(outcome: Outcome, rows: IndexArray) -> bool:
@@ -102,11 +93,12 @@ def _finite(*arrays: FloatArray) -> bool:
     return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
-def _exact(outcome: Outcome, name: str, prior: Prior, rows: IndexArray) -> Curve:
+def _exact(outcome: Outcome, group: Group) -> Curve:
     """Straight lines through everybody's decision, read off at round reports and ending beyond the last purchase."""
+    rows = group.rows
     everybody, bought = outcome.reports[rows], outcome.privacy_loss[rows] > 0.0
     low, last = float(everybody.min()), float(everybody[bought].max())
-    end = min(float(everybody.max()), prior.support[1], last + 0.25 * (last - low))
+    end = min(float(everybody.max()), group.prior.support[1], last + 0.25 * (last - low))
     rows = rows[everybody <= end]
     reports, first = np.unique(outcome.reports[rows], return_index=True)
     rows = rows[first]
@@ -116,15 +108,15 @@ def _exact(outcome: Outcome, name: str, prior: Prior, rows: IndexArray) -> Curve
     )
     loss, rent = (np.interp(grid, reports, column[rows]) for column in (outcome.privacy_loss, outcome.information_rent))
     rest = outcome.payments[rows] - reports * outcome.privacy_loss[rows] - outcome.information_rent[rows]
-    return _curve(name, grid, loss, rent, np.interp(grid, reports, rest), "exact")
+    return _curve(group.name, grid, loss, rent, np.interp(grid, reports, rest), "exact")
 
 
-def _averages(outcome: Outcome, name: str, rows: IndexArray) -> Curve:
-    order = rows[np.argsort(outcome.reports[rows], kind="stable")]
+def _averages(outcome: Outcome, group: Group) -> Curve:
+    order = group.rows[np.argsort(outcome.reports[group.rows], kind="stable")]
     parts = np.array_split(order, max(2, min(_AVERAGES, order.size // max(SMALLEST_CELL, 1))))
     columns = (outcome.reports, outcome.privacy_loss, outcome.information_rent, outcome.payments)
     reports, loss, rent, payment = (np.array([column[part].mean() for part in parts]) for column in columns)
-    return _curve(name, reports, loss, rent, payment - reports * loss - rent, "average")
+    return _curve(group.name, reports, loss, rent, payment - reports * loss - rent, "average")
 
 
 def _expected(menu: Menu) -> Curve:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import Field
 
 from hushbid.errors import InputError, NotFound
 from hushbid.server.api import exports
@@ -15,6 +16,7 @@ from hushbid.server.api.schemas import (
     Closing,
     Cursor,
     Event,
+    Form,
     Invitations,
     Invite,
     Limit,
@@ -29,7 +31,7 @@ from hushbid.server.api.schemas import (
     problems,
     received,
 )
-from hushbid.server.api.state import PREFIX, shell_of
+from hushbid.server.api.state import PREFIX, app_of
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import (
     CampaignView,
@@ -55,8 +57,28 @@ _HUNDRED = 100
 @router.post("/campaigns", status_code=201, response_model=CampaignView, responses=_CHANGE, summary="Draft a campaign")
 async def draft(request: Request, caller: Analyst, given: CampaignSettings, key: Key = None) -> Response:
     """Begin a campaign that only analysts and auditors know of."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given), status=201)
+
+
+class Copy(Form):
+    """What is new about a copy."""
+
+    title: str = Field(min_length=1, max_length=200)
+    """What people call it."""
+
+
+@router.post(
+    "/campaigns/{campaign}/copy",
+    status_code=201,
+    response_model=CampaignView,
+    responses=_CHANGE,
+    summary="Copy a campaign",
+)
+async def copy(request: Request, caller: Analyst, campaign: CampaignId, given: Copy, key: Key = None) -> Response:
+    """Begin a draft with the settings of another campaign, in whatever state that is; it has no people yet."""
+    service, who, title = app_of(request).service, caller.who, given.title
+    return await once(request, who.id, key, lambda repeat: service.copy.once(repeat, who, campaign, title), status=201)
 
 
 @router.put("/campaigns/{campaign}", response_model=CampaignView, responses=_CHANGE, summary="Change a draft")
@@ -68,23 +90,23 @@ async def change(request: Request, caller: Analyst, campaign: CampaignId, given:
 @router.delete("/campaigns/{campaign}", status_code=204, responses=_CHANGE, summary="Discard a draft")
 async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Throw a draft away, with everybody who was invited."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     return await once(request, who.id, key, lambda repeat: service.discard.once(repeat, who, campaign), status=204)
 
 
 @router.post("/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead without storing anything")
 async def preview_settings(request: Request, caller: Analyst, given: PreviewOf) -> Response:
     """What a campaign with these settings may cost and how precise it would be. Takes some seconds."""
-    shell = shell_of(request)
-    return answer(await shell.compute(lambda: shell.service.preview(given.settings, given.people)))
+    app = app_of(request)
+    return answer(await app.compute(app.service.preview, given.settings, given.people))
 
 
 @router.post("/campaigns/{campaign}/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead")
 async def preview(request: Request, caller: Analyst, campaign: CampaignId, given: People | None = None) -> Response:
     """What a campaign may cost and how precise it would be. Changes nothing; takes some seconds."""
-    shell = shell_of(request)
+    app = app_of(request)
     people = None if given is None else given.people
-    return answer(await shell.compute(lambda: shell.service.preview_campaign(caller.who, campaign, people)))
+    return answer(await app.compute(app.service.preview_campaign, caller.who, campaign, people))
 
 
 @router.post(
@@ -99,7 +121,7 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
     """Make personal links, shown this once. Takes up to 32 MiB, read only once it is clear who sends them."""
     given = await received(request, Invite)
     people = None if given.people is None else [(one.id, one.group) for one in given.people]
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     return await once(
         request,
         who.id,
@@ -116,7 +138,7 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
 @router.post("/campaigns/{campaign}/open", response_model=CampaignView, responses=_CHANGE, summary="Open for reports")
 async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     return await once(request, who.id, key, lambda repeat: service.open.once(repeat, who, campaign), slow=True)
 
 
@@ -129,7 +151,7 @@ async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId,
 )
 async def close_reporting(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Take no more reports, and decide in the background."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     return await once(
         request,
         who.id,
@@ -150,7 +172,7 @@ async def release(
     request: Request, caller: Analyst, campaign: CampaignId, given: Releasing | None = None, key: Key = None
 ) -> Response:
     """Take no more data, and draw the estimate, once and for ever, in the background."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     nobody = given is not None and given.accept_nobody
     return await once(
         request,
@@ -166,7 +188,7 @@ async def mark_paid(
     request: Request, caller: Analyst, campaign: CampaignId, given: Payees | None = None, key: Key = None
 ) -> Response:
     """Say that people were paid what was due to them: these, or everybody."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     labels = None if given is None else given.labels
     return await once(
         request,
@@ -184,7 +206,7 @@ async def renew_link(
     request: Request, caller: Analyst, campaign: CampaignId, given: Renewal, key: Key = None
 ) -> Response:
     """A new link for somebody who lost hers; the old one is worth nothing from now on."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     return await once(
         request,
         who.id,
@@ -199,7 +221,7 @@ async def close(
     request: Request, caller: Analyst, campaign: CampaignId, given: Closing | None = None, key: Key = None
 ) -> Response:
     """End a campaign whose estimate is out; whoever is unpaid must be accepted by name."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     unpaid = given is not None and given.accept_unpaid
     return await once(
         request,
@@ -216,7 +238,7 @@ async def cancel(
     request: Request, caller: Analyst, campaign: CampaignId, given: Cancelling | None = None, key: Key = None
 ) -> Response:
     """Give a campaign up before people have been told what is bought from them."""
-    service, who = shell_of(request).service, caller.who
+    service, who = app_of(request).service, caller.who
     reason = (given or Cancelling()).reason
     return await once(request, who.id, key, lambda repeat: service.cancel.once(repeat, who, campaign, reason))
 
@@ -273,8 +295,8 @@ async def list_events(
 )
 async def download_events(request: Request, caller: Staff, campaign: CampaignId) -> Response:
     """The whole log as `hushbid verify` reads it, one event per line."""
-    shell = shell_of(request)
-    lines = await shell.run(lambda: exports.log_lines(shell.service, caller.who, campaign))
+    app = app_of(request)
+    lines = await app.run(exports.log_lines, app.service, caller.who, campaign)
     return exports.JsonLines(lines, headers=exports.download(f"{campaign}-log.jsonl"))
 
 
@@ -289,8 +311,8 @@ async def download_events(request: Request, caller: Staff, campaign: CampaignId)
 )
 async def record(request: Request, caller: Staff, campaign: CampaignId) -> Response:
     """Everybody's report, privacy loss and payment by pseudonym, as `hushbid verify` reads it; once it is decided."""
-    shell = shell_of(request)
-    content = await shell.run(lambda: shell.service.record(caller.who, campaign))
+    app = app_of(request)
+    content = await app.run(app.service.record, caller.who, campaign)
     return Response(content, media_type="application/json", headers=exports.download(f"{campaign}-record.json"))
 
 
@@ -323,8 +345,8 @@ async def estimate(request: Request, caller: Staff, campaign: CampaignId) -> Res
 )
 async def download_report(request: Request, caller: Staff, campaign: CampaignId) -> Response:
     """One page about the campaign for people, which loads nothing; once it is decided."""
-    shell = shell_of(request)
-    found = await shell.compute(lambda: exports.report_page(shell.service, caller.who, campaign))
+    app = app_of(request)
+    found = await app.compute(exports.report_page, app.service, caller.who, campaign)
     headers = exports.download(f"{campaign}-report.html")
     return exports.ReportPage(found, headers={**headers, "Content-Security-Policy": exports.REPORT_POLICY})
 
@@ -337,8 +359,8 @@ async def download_report(request: Request, caller: Staff, campaign: CampaignId)
 )
 async def payments(request: Request, caller: Analyst, campaign: CampaignId) -> Response:
     """Who is or was owed what, by name; auditors find amounts by pseudonym among participants and in the record."""
-    shell = shell_of(request)
-    rows = await shell.run(lambda: shell.service.payments(caller.who, campaign))
+    app = app_of(request)
+    rows = await app.run(app.service.payments, caller.who, campaign)
     return exports.Csv(exports.payments_csv(rows), headers=exports.download(f"{campaign}-payments.csv"))
 
 
@@ -349,8 +371,8 @@ async def read_ledger(request: Request, caller: Staff, limit: Limit = _HUNDRED, 
 
 
 async def _tell(request: Request, ask: Callable[[Service], Any]) -> Response:
-    shell = shell_of(request)
-    return answer(await shell.run(lambda: ask(shell.service)))
+    app = app_of(request)
+    return answer(await app.run(ask, app.service))
 
 
 def _jobs(service: Service, who: Principal, campaign: str, *, cursor: str | None, limit: int) -> Page[JobView]:

@@ -15,7 +15,7 @@ from hushbid.server.api.participant import router as participant
 from hushbid.server.api.problems import handle_problems, log_fault
 from hushbid.server.api.public import router as public
 from hushbid.server.api.schemas import document
-from hushbid.server.api.state import PREFIX, Shell
+from hushbid.server.api.state import PREFIX, AppState
 from hushbid.server.service import Service
 
 _TICK_SECONDS = 2.0
@@ -30,14 +30,14 @@ def create_app(
     ``https`` says how people reach it: without, session cookies travel unprotected, so it is for a loopback address
     only. Links begin with ``address`` if it is given, whatever host a request names.
     """
-    shell = Shell(service=service, https=https, address=None if address is None else address.rstrip("/"))
+    state = AppState(service=service, https=https, address=None if address is None else address.rstrip("/"))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        ticking = asyncio.create_task(_tick(shell))
+        ticking = asyncio.create_task(_tick(state))
         yield
         ticking.cancel()
-        shell.close()
+        state.close()
 
     app = FastAPI(
         lifespan=lifespan,
@@ -49,7 +49,7 @@ def create_app(
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
-    app.state.shell = shell
+    app.state.hushbid = state
     handle_problems(app)
     for part in (participant, public, session, analyst):  # the busiest first
         app.include_router(part)
@@ -58,11 +58,11 @@ def create_app(
     return app
 
 
-async def _tick(shell: Shell) -> None:
+async def _tick(state: AppState) -> None:
     """Let deadlines pass and keys end, as long as the application runs."""
     while True:
         try:
-            await shell.run(shell.service.tick)
+            await state.run(state.service.tick)
         except Exception as error:  # noqa: BLE001 - the next tick may succeed; nobody waits for this one
             log_fault(error, "tick")
         await asyncio.sleep(_TICK_SECONDS)

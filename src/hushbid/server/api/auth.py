@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from hushbid.errors import NotAllowed
 from hushbid.server.api.schemas import LoggedIn, LogIn, answer, problems
-from hushbid.server.api.state import COOKIE, PREFIX, Shell, shell_of
+from hushbid.server.api.state import COOKIE, PREFIX, AppState, app_of
 from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX
 from hushbid.server.domain.views import Principal, Session
 
@@ -60,10 +60,10 @@ async def staff(
     cookie: Annotated[str | None, Security(_cookie)],
 ) -> Caller:
     """An analyst or an auditor."""
-    shell = shell_of(request)
+    app = app_of(request)
     token = token_of(bearer)
     if token is not None:
-        caller = Caller(who=await _principal(shell, token), secret=token)
+        caller = Caller(who=await _principal(app, token), secret=token)
     else:
         # a cookie is sent by any page, so a change needs the CSRF token too
         found = await cookie_session(request)
@@ -89,7 +89,7 @@ async def secret_of(request: Request) -> str:
     if token.startswith(LINK_PREFIXES):
         raise not_logged_in("This is a link: exchange it for a secret first, with PUT /participation/secret.")
     if not token.startswith(SECRET_PREFIX):
-        await _principal(shell_of(request), token)
+        await _principal(app_of(request), token)
         raise NotAllowed("This is for participants only.")
     return token
 
@@ -100,7 +100,7 @@ async def link_of(request: Request) -> str:
     if token.startswith(SECRET_PREFIX):
         raise not_logged_in("This is a secret already: there is nothing to exchange.")
     if not token.startswith(LINK_PREFIXES):
-        await _principal(shell_of(request), token)
+        await _principal(app_of(request), token)
         raise NotAllowed("This is for participants only.")
     return token
 
@@ -118,12 +118,12 @@ Analyst = Annotated[Caller, Depends(analyst)]
 
 async def cookie_session(request: Request) -> Session | None:
     """The session of a request's cookie, if it has one that lasts."""
-    shell = shell_of(request)
-    token = request.cookies.get(shell.cookie)
+    app = app_of(request)
+    token = request.cookies.get(app.cookie)
     if token is None or len(token) > _LONGEST_TOKEN:
         return None
     try:
-        return await shell.run(lambda: shell.service.session_of(token))
+        return await app.run(app.service.session_of, token)
     except NotAllowed:
         return None
 
@@ -163,9 +163,9 @@ def _checked(token: str) -> str:
     return token
 
 
-async def _principal(shell: Shell, token: str) -> Principal:
+async def _principal(app: AppState, token: str) -> Principal:
     try:
-        return await shell.run(lambda: shell.service.principal_of(token))
+        return await app.run(app.service.principal_of, token)
     except NotAllowed as refused:
         raise not_logged_in(str(refused)) from None
 
@@ -176,17 +176,17 @@ async def _principal(shell: Shell, token: str) -> Principal:
 @router.post("", response_model=LoggedIn, responses=problems(401, 422, 429), summary="Log in")
 async def log_in(request: Request, given: LogIn) -> Response:
     """Begin a session. Its token comes in a cookie; further attempts after failures must wait ever longer."""
-    shell = shell_of(request)
+    app = app_of(request)
     address = address_of(request)
     try:
-        begun = await shell.run(lambda: shell.service.log_in(given.name, given.password, address))
+        begun = await app.run(app.service.log_in, given.name, given.password, address)
     except NotAllowed as refused:
         raise not_logged_in(str(refused)) from None
     response = answer(_shown(begun))
-    lasts = int((begun.expires_at - shell.service.clock()).total_seconds())
+    lasts = int((begun.expires_at - app.service.clock()).total_seconds())
     # unreadable for scripts, unsent from other sites
     response.set_cookie(
-        shell.cookie, begun.token, max_age=lasts, path="/", secure=shell.https, httponly=True, samesite="strict"
+        app.cookie, begun.token, max_age=lasts, path="/", secure=app.https, httponly=True, samesite="strict"
     )
     return response
 
@@ -203,14 +203,14 @@ async def session(request: Request, caller: Staff) -> Response:
 @router.delete("", status_code=204, responses=problems(403), summary="Log out")
 async def log_out(request: Request) -> Response:
     """End the session of the cookie; harmless if there is none."""
-    shell = shell_of(request)
+    app = app_of(request)
     found = await cookie_session(request)
     if found is not None:
         require_unforged(request, found)
         token = found.token
-        await shell.run(lambda: shell.service.log_out(token))
+        await app.run(app.service.log_out, token)
     response = Response(status_code=204)
-    response.delete_cookie(shell.cookie, path="/", secure=shell.https, httponly=True, samesite="strict")
+    response.delete_cookie(app.cookie, path="/", secure=app.https, httponly=True, samesite="strict")
     return response
 
 

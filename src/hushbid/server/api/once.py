@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import Header, Request, Response
 
 from hushbid.server.api.schemas import encoded
-from hushbid.server.api.state import shell_of
+from hushbid.server.api.state import app_of
 from hushbid.server.service.idempotency import Repeatable
 
 Key = Annotated[
@@ -42,17 +42,17 @@ async def once(
 
     ``do`` hands on what it is given, as in ``lambda repeat: service.discard.once(repeat, who, campaign)``.
     """
-    shell = shell_of(request)
-    run = shell.compute if slow else shell.run
+    app = app_of(request)
+    run = app.compute if slow else app.run
 
     def encode(found: Any) -> bytes:
         return b"" if found is None else encoded(shape(found))
 
     if key is None:
-        return _response(encode(await run(lambda: do(None))), status)
+        return _response(encode(await run(do, None)), status)
     # another request under the same key is refused, so what is asked is stored too
     repeatable = Repeatable(who=who, key=key, asked=await _fingerprint(request), encode=encode)
-    content, repeated = await run(lambda: shell.service.once(repeatable, do))
+    content, repeated = await run(app.service.once, repeatable, do)
     return _response(content, status, {"Idempotency-Replayed": "true"} if repeated else None)
 
 

@@ -12,7 +12,7 @@ from hushbid.server.api import exports
 from hushbid.server.api.auth import link_of, not_logged_in, secret_of
 from hushbid.server.api.once import Key, once
 from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, problems, received
-from hushbid.server.api.state import PREFIX, shell_of
+from hushbid.server.api.state import PREFIX, app_of
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.views import DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
 from hushbid.server.service import Service
@@ -34,9 +34,9 @@ _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 async def report(request: Request) -> Response:
     """Say what one unit of privacy loss costs; may be said anew until reporting closes, and the last one counts."""
     secret = await secret_of(request)
-    shell = shell_of(request)
+    app = app_of(request)
     given = await received(request, Report)
-    promise = shell.service.report.soon(secret, given.sensitivity)
+    promise = app.service.report.soon(secret, given.sensitivity)
     return answer(await _known(asyncio.wrap_future(promise)))
 
 
@@ -50,9 +50,9 @@ async def report(request: Request) -> Response:
 async def deliver(request: Request) -> Response:
     """Deliver what is bought. The first delivery counts: again with its nonce changes nothing, another is refused."""
     secret = await secret_of(request)
-    shell = shell_of(request)
+    app = app_of(request)
     given = await received(request, Delivery)
-    promise = shell.service.deliver.soon(secret, given.content, nonce=given.nonce)
+    promise = app.service.deliver.soon(secret, given.content, nonce=given.nonce)
     return answer(await _known(asyncio.wrap_future(promise)))
 
 
@@ -67,9 +67,9 @@ async def enter(request: Request) -> Response:
     """Exchange a link, sent as the bearer token, for a secret that the device drew. The link opens nothing from then
     on; the same exchange again, because its answer got lost, gets the same answer."""
     link = await link_of(request)
-    shell = shell_of(request)
+    app = app_of(request)
     given = await received(request, Exchange)
-    promise = shell.service.enter.soon(link, given.secret)
+    promise = app.service.enter.soon(link, given.secret)
     return answer(await _known(asyncio.wrap_future(promise)))
 
 
@@ -161,14 +161,14 @@ async def ledger(request: Request) -> Response:
 
 
 async def _ask(request: Request, ask: Callable[[Service], T]) -> T:
-    shell = shell_of(request)
-    return await _known(shell.run(lambda: ask(shell.service)))
+    app = app_of(request)
+    return await _known(app.run(ask, app.service))
 
 
 async def _once(request: Request, key: str | None, do: Callable[[Service, Repeatable | None, str], object]) -> Response:
     """Carry a request out once; a secret that has ended gets nothing, also no answer that it got before."""
     secret = await secret_of(request)
-    service = shell_of(request).service
+    service = app_of(request).service
     if key is not None:
         await _ask(request, lambda service: service.require_open(secret))
     return await _known(once(request, _holder(secret), key, lambda repeat: do(service, repeat, secret)))

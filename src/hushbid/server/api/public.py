@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid import __version__
 from hushbid.server.api.schemas import CampaignId, Health, answer, problems
-from hushbid.server.api.state import PREFIX, shell_of
+from hushbid.server.api.state import PREFIX, app_of
 from hushbid.server.domain.views import PublicView
 
 router = APIRouter(prefix=PREFIX, tags=["public"])
@@ -27,8 +27,8 @@ async def health() -> Response:
 )
 async def keys(request: Request) -> Response:
     """All keys there have been, as `hushbid verify --keys` reads them."""
-    shell = shell_of(request)
-    return answer((await shell.run(shell.service.keys)).to_dict())
+    app = app_of(request)
+    return answer((await app.run(app.service.keys)).to_dict())
 
 
 @router.get(
@@ -39,5 +39,5 @@ async def keys(request: Request) -> Response:
 )
 async def public(request: Request, campaign: CampaignId) -> Response:
     """A campaign that has opened: title, state, the receipts' root, and the estimate if it is public."""
-    shell = shell_of(request)
-    return answer(await shell.run(lambda: shell.service.public(campaign)))
+    app = app_of(request)
+    return answer(await app.run(app.service.public, campaign))

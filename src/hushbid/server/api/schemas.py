@@ -35,14 +35,16 @@ Cursor = Annotated[
 Label = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
-class _Body(BaseModel):
+class Form(BaseModel):
+    """Something with exactly these fields; one that only one endpoint knows stands beside it."""
+
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
 # -- received ----------------------------------------------------------------------------------------------------------
 
 
-class LogIn(_Body):
+class LogIn(Form):
     """Who wants to come in."""
 
     name: str = Field(min_length=1, max_length=200)
@@ -52,14 +54,14 @@ class LogIn(_Body):
     """The user's password."""
 
 
-class People(_Body):
+class People(Form):
     """How many people to look ahead for."""
 
     people: Whole | None = Field(default=None, ge=1, le=MOST_PEOPLE)
     """How many people would take part; those who are invited if left out."""
 
 
-class PreviewOf(_Body):
+class PreviewOf(Form):
     """A campaign that is not stored."""
 
     settings: CampaignSettings
@@ -69,7 +71,7 @@ class PreviewOf(_Body):
     """How many people would take part."""
 
 
-class Invitee(_Body):
+class Invitee(Form):
     """Somebody to be invited."""
 
     id: str = Field(min_length=1, max_length=200)
@@ -79,7 +81,7 @@ class Invitee(_Body):
     """Her group, if the prior has groups."""
 
 
-class Invite(_Body):
+class Invite(Form):
     """Whom to invite: so many people without a name, or these."""
 
     count: Whole | None = Field(default=None, ge=1, le=MOST_PEOPLE)
@@ -95,42 +97,42 @@ class Invite(_Body):
         return self
 
 
-class Renewal(_Body):
+class Renewal(Form):
     """Who lost her link."""
 
     label: Label
     """How the analyst calls her."""
 
 
-class Payees(_Body):
+class Payees(Form):
     """Who was paid."""
 
     labels: list[Label] | None = Field(default=None, max_length=MOST_PEOPLE)
     """Their labels; everybody to whom something is due if left out."""
 
 
-class Closing(_Body):
+class Closing(Form):
     """How a campaign ends."""
 
     accept_unpaid: Flag = False
     """Whether it may end although people are still to be paid."""
 
 
-class Releasing(_Body):
+class Releasing(Form):
     """How an estimate is released."""
 
     accept_nobody: Flag = False
     """Whether it may end without an estimate, if nobody has delivered although everybody still could."""
 
 
-class Cancelling(_Body):
+class Cancelling(Form):
     """Why a campaign is given up."""
 
     reason: str = Field(default="The analyst cancelled it.", min_length=1, max_length=500)
     """In a sentence that every participant may read."""
 
 
-class Exchange(_Body):
+class Exchange(Form):
     """A link's exchange for a secret."""
 
     secret: str = Field(
@@ -142,14 +144,14 @@ class Exchange(_Body):
     bearer token of everything that follows. The server keeps a hash."""
 
 
-class Report(_Body):
+class Report(Form):
     """A participant's report."""
 
     sensitivity: Number
     """What one unit of privacy loss costs her, in units of the currency."""
 
 
-class Delivery(_Body):
+class Delivery(Form):
     """A participant's datum: as it is in the central setting, with noise already added in the local one."""
 
     value: Number | None = None
@@ -178,7 +180,7 @@ class Delivery(_Body):
 # -- sent --------------------------------------------------------------------------------------------------------------
 
 
-class Health(_Body):
+class Health(Form):
     """That the server is there."""
 
     status: Literal["ok"]
@@ -186,7 +188,7 @@ class Health(_Body):
     """Of Hushbid."""
 
 
-class LoggedIn(_Body):
+class LoggedIn(Form):
     """A session; its token is in the cookie only."""
 
     name: str
@@ -197,21 +199,21 @@ class LoggedIn(_Body):
     expires_at: datetime
 
 
-class Invitations(_Body):
+class Invitations(Form):
     """Personal links, shown this once and used once; the server keeps only their hashes."""
 
     invitations: list[views.Invitation]
     """The link is the server's address followed by /p# and the token."""
 
 
-class Paid(_Body):
+class Paid(Form):
     """Who was marked as paid."""
 
     paid: list[views.PaymentRow]
     """With what was due before."""
 
 
-class Event(_Body):
+class Event(Form):
     """One line of a campaign's log; each holds the hash of the one before."""
 
     format: str

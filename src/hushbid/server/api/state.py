@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from fastapi import Request
 
 from hushbid.server.service import Service
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _THREADS = 12  # fewer than the connections that read
 _COMPUTATIONS = 2
@@ -19,7 +21,7 @@ PREFIX = "/api/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shell:
+class AppState:
     """One application's surroundings."""
 
     service: Service
@@ -39,13 +41,13 @@ class Shell:
         """The session cookie's name; a browser guarantees that one with the prefix came from this host by https."""
         return f"__Host-{COOKIE}" if self.https else COOKIE
 
-    async def run(self, do: Callable[[], T]) -> T:
+    async def run(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call something that waits for the database, without making others wait."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, do)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(do, *args, **kwargs))
 
-    async def compute(self, do: Callable[[], T]) -> T:
+    async def compute(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call something that computes for seconds, a few at a time."""
-        return await asyncio.get_running_loop().run_in_executor(self._computations, do)
+        return await asyncio.get_running_loop().run_in_executor(self._computations, partial(do, *args, **kwargs))
 
     def close(self) -> None:
         """Let the threads go when what they do is done."""
@@ -53,8 +55,8 @@ class Shell:
         self._computations.shutdown()
 
 
-def shell_of(request: Request) -> Shell:
+def app_of(request: Request) -> AppState:
     """The surroundings of the application that a request came to."""
-    found = request.app.state.shell
-    assert isinstance(found, Shell)
+    found = request.app.state.hushbid
+    assert isinstance(found, AppState)
     return found

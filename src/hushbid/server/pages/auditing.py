@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hushbid.documents import parsed
 from hushbid.receipts.log import Event
 from hushbid.record import Record
-from hushbid.server.api.state import Shell
+from hushbid.server.api.state import AppState
 from hushbid.server.domain.views import CampaignView, Principal
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_logged_record
@@ -83,7 +83,7 @@ class Attacks:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], asyncio.Task[tuple[Attack, ...]]] = {}
 
-    def begin(self, shell: Shell, who: Principal, view: CampaignView) -> None:
+    def begin(self, app: AppState, who: Principal, view: CampaignView) -> None:
         """Attack a campaign, unless that is happening already."""
         key = (view.id, view.state.value)
         task = self._known.get(key)
@@ -91,7 +91,7 @@ class Attacks:
             return
         while len(self._known) >= _MOST_KEPT:
             self._known.pop(next(iter(self._known)))
-        self._known[key] = asyncio.create_task(shell.compute(lambda: attacked(shell.service, who, view)))
+        self._known[key] = asyncio.create_task(app.compute(attacked, app.service, who, view))
 
     def found(self, view: CampaignView) -> tuple[bool, tuple[Attack, ...] | None]:
         """Whether an attack is under way, and what came of it if it is over."""

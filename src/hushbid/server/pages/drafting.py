@@ -44,8 +44,8 @@ async def new(request: Request) -> Response:
 async def edit(request: Request, campaign: str) -> Response:
     """The form with a draft's settings."""
     visit = await analyst(request)
-    service, found = visit.shell.service, require_id(campaign)
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    service, found = visit.app.service, require_id(campaign)
+    view = await visit.app.run(service.campaign, visit.who, found)
     if view.state.value != "draft":
         return visit.go(f"/campaigns/{found}")
     typed = as_typed(view.settings, visit.write)
@@ -63,8 +63,8 @@ async def create(request: Request) -> Response:
 async def change(request: Request, campaign: str) -> Response:
     """Store a draft's settings, or show what they would lead to."""
     visit = await analyst(request)
-    service, found = visit.shell.service, require_id(campaign)
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    service, found = visit.app.service, require_id(campaign)
+    view = await visit.app.run(service.campaign, visit.who, found)
     return await _sent(visit, view)
 
 
@@ -93,17 +93,17 @@ async def _sent(visit: Visit, view: CampaignView | None) -> Response:
     given = filled(typed, visit.write)
     if given.settings is None:
         return _form_page(visit, view, typed, given=given, status=422)
-    settings, service, who = given.settings, visit.shell.service, visit.who
+    settings, service, who = given.settings, visit.app.service, visit.who
     try:
         if form.text("action") == "preview":
             found = await _looked_ahead(visit, given)
-            menu = await visit.shell.compute(lambda: quick_menu(settings, given.people))
+            menu = await visit.app.compute(quick_menu, settings, given.people)
             return _form_page(visit, view, typed, given=given, preview=found, menu=menu)
         if view is not None:
-            campaign = (await visit.shell.run(lambda: service.change(who, view.id, settings))).id
+            campaign = (await visit.app.run(service.change, who, view.id, settings)).id
         else:
             key = form.text("once")
-            campaign = await visit.shell.run(lambda: _once(service, who, key, settings))
+            campaign = await visit.app.run(_once, service, who, key, settings)
     except ServerFailed:
         raise
     except HushbidError as refused:
@@ -156,12 +156,12 @@ def _form_page(
 
 async def _looked_ahead(visit: Visit, given: Filled, *, wanted: Callable[[], bool] = lambda: True) -> Preview | None:
     """Look ahead, unless nobody wants to know any more when it is its turn: she has typed on."""
-    settings, people, service = given.settings, given.people, visit.shell.service
+    settings, people, service = given.settings, given.people, visit.app.service
     assert settings is not None
     groups: int | Sequence[str | None] = people
     if settings.groups:
         groups = [settings.groups[k % len(settings.groups)] for k in range(people)]
-    return await visit.shell.compute(lambda: service.preview(settings, groups) if wanted() else None)
+    return await visit.app.compute(lambda: service.preview(settings, groups) if wanted() else None)
 
 
 def quick_menu(settings: CampaignSettings, people: int) -> MenuView | None:
@@ -208,8 +208,8 @@ def preview_texts(visit: Visit, settings: CampaignSettings, found: Preview) -> d
 async def invite_page(request: Request, campaign: str) -> Response:
     """Ask whom to invite."""
     visit = await analyst(request)
-    service, found = visit.shell.service, require_id(campaign)
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    service, found = visit.app.service, require_id(campaign)
+    view = await visit.app.run(service.campaign, visit.who, found)
     return _invite_page(visit, view) if view.state.value == "draft" else visit.go(f"/campaigns/{found}")
 
 
@@ -218,13 +218,13 @@ async def invite(request: Request, campaign: str) -> Response:
     """Make links, and show or download them: again under the same key, within a day."""
     visit = await analyst(request)
     form = await visit.form()
-    service, found = visit.shell.service, require_id(campaign)
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    service, found = visit.app.service, require_id(campaign)
+    view = await visit.app.run(service.campaign, visit.who, found)
     typed = {name: form.text(name) for name in ("count", "people")}
     try:
         people = _invited(form)
         key = form.text("once")
-        links = await visit.shell.run(lambda: _links(service, visit.who, found, key, form.text("digest"), people))
+        links = await visit.app.run(_links, service, visit.who, found, key, form.text("digest"), people)
     except ServerFailed:
         raise
     except Unreadable as refused:

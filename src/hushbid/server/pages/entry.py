@@ -36,7 +36,7 @@ async def enter(request: Request) -> Response:
         return entry_page(visit, problem="enter.unreadable", status=422)
     secret = visit.secret_for(token)
     try:
-        await visit.shell.run(lambda: visit.shell.service.enter(token, secret))
+        await visit.app.run(visit.app.service.enter, token, secret)
     except NoEntry as refused:
         return refused_page(visit, refused)
     response = visit.go("/p")
@@ -54,7 +54,7 @@ async def leave(request: Request) -> Response:
     else:
         await visit.form()
         with suppress(NoEntry):
-            await visit.shell.run(lambda: visit.shell.service.leave(visit.token))
+            await visit.app.run(visit.app.service.leave, visit.token)
     response = visit.go("/p/left")
     visit.forget(response, bits=True)
     return response
@@ -79,9 +79,9 @@ async def log_in(request: Request) -> Response:
     visit = await anybody(request)
     form = await visit.form()
     name, password, onwards = form.text("name"), form.text("password"), _local(form.text("next"))
-    service, address = visit.shell.service, address_of(request)
+    service, address = visit.app.service, address_of(request)
     try:
-        begun = await visit.shell.run(lambda: service.log_in(name, password, address))
+        begun = await visit.app.run(service.log_in, name, password, address)
     except Throttled as refused:
         problem = visit.texts("login.throttled", seconds=f"{refused.retry_after:g}")
         return visit.page("staff/login.html", status=429, problem=problem, name=name, next=onwards)
@@ -91,11 +91,11 @@ async def log_in(request: Request) -> Response:
     response = visit.go(onwards or _HOME)
     lasts = int((begun.expires_at - service.clock()).total_seconds())
     response.set_cookie(
-        visit.shell.cookie,
+        visit.app.cookie,
         begun.token,
         max_age=lasts,
         path="/",
-        secure=visit.shell.https,
+        secure=visit.app.https,
         httponly=True,
         samesite="strict",
     )
@@ -110,9 +110,9 @@ async def log_out(request: Request) -> Response:
     if found is not None:
         await visit.form()
         token = found.token
-        await visit.shell.run(lambda: visit.shell.service.log_out(token))
+        await visit.app.run(visit.app.service.log_out, token)
     response = visit.go("/")
-    response.delete_cookie(visit.shell.cookie, path="/", secure=visit.shell.https, httponly=True, samesite="strict")
+    response.delete_cookie(visit.app.cookie, path="/", secure=visit.app.https, httponly=True, samesite="strict")
     return response
 
 

@@ -72,7 +72,7 @@ async def home(request: Request) -> Response:
 
 async def _standing(visit: Visit, *, notice: str | None = None, status: int = 200, **more: Any) -> Response:
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    stage = stage_of(view, visit.shell.service.clock())
+    stage = stage_of(view, visit.app.service.clock())
     values: dict[str, Any] = {
         "view": view,
         "ways": await _ask(visit, lambda service: service.devices(visit.token)),
@@ -124,7 +124,7 @@ async def choose(request: Request) -> Response:
     """Ask for her price."""
     visit = await participant(request)
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    if stage_of(view, visit.shell.service.clock()) not in ("invited", "reported"):
+    if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
         return visit.go("/p")
     agreed = request.query_params.get("agreed") == "yes" or view.report is not None
     if not agreed:
@@ -139,7 +139,7 @@ async def show_choice(request: Request) -> Response:
     visit = await participant(request)
     form = await visit.form()
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    if stage_of(view, visit.shell.service.clock()) not in ("invited", "reported"):
+    if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
         return await _standing(visit, notice="refused.moved_on", status=409)
     given = _answer(visit, view, form.text("price"), agreed=form.ticked("agreed"))
     return await _choice_page(visit, view, given, status=422 if given.problem else 200)
@@ -156,11 +156,11 @@ async def report(request: Request) -> Response:
         return await _standing(visit, notice="consent.tick", status=422)
     sensitivity = given.report
     if given.problem is not None or sensitivity is None:
-        if stage_of(view, visit.shell.service.clock()) not in ("invited", "reported"):
+        if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
             return await _standing(visit, notice="refused.moved_on", status=409)
         return await _choice_page(visit, view, given, status=422)
     try:
-        await asyncio.wrap_future(visit.shell.service.report.soon(visit.token, sensitivity))
+        await asyncio.wrap_future(visit.app.service.report.soon(visit.token, sensitivity))
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
     return visit.go("/p")
@@ -239,7 +239,7 @@ async def withdraw(request: Request) -> Response:
 async def _asking(request: Request, what: str, stages: set[str] | None) -> Response:
     visit = await participant(request)
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    stage = stage_of(view, visit.shell.service.clock())
+    stage = stage_of(view, visit.app.service.clock())
     if stages is not None and stage not in stages:
         return visit.go("/p")
     return visit.page("participant/really.html", what=what, view=view, stage=stage)
@@ -268,12 +268,12 @@ async def deliver_value(request: Request) -> Response:
         raise NotAllowed("In this campaign noise is added in the browser: the value itself must not be sent.")
     typed = form.text("value")[:100]
     low, high = view.bounds
-    awaited = stage_of(view, visit.shell.service.clock()) == "offer"
+    awaited = stage_of(view, visit.app.service.clock()) == "offer"
     try:
         value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
         if value is not None and not form.ticked("sure"):
             return visit.page("participant/sure.html", here="/p", view=view, value=value, nonce=form.text("nonce"))
-        promise = visit.shell.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
+        promise = visit.app.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
     except Unreadable as refused:
         problem = visit.texts(str(refused), low=visit.write.number(low, 12), high=visit.write.number(high, 12))
@@ -299,7 +299,7 @@ async def deliver_message(request: Request) -> Response:
     given = await received(request, Delivery)
     if given.message is None:
         raise InputError("message must be one made by privatize: the value itself must not be sent.", field="message")
-    await asyncio.wrap_future(visit.shell.service.deliver.soon(visit.token, given.message, nonce=given.nonce))
+    await asyncio.wrap_future(visit.app.service.deliver.soon(visit.token, given.message, nonce=given.nonce))
     return answer({"delivered": True})
 
 
@@ -384,6 +384,6 @@ async def given_up(request: Request) -> Response:
 async def _ask(visit: Visit, ask: Callable[[Service], T]) -> T:
     """Ask the service; a secret that opens nothing any more leads back to the entrance."""
     try:
-        return await visit.shell.run(lambda: ask(visit.shell.service))
+        return await visit.app.run(ask, visit.app.service)
     except NoEntry as refused:
         raise OpenLinkFirst(refused) from None

@@ -19,7 +19,7 @@ async def campaigns(request: Request) -> Response:
     """All campaigns, newest first."""
     visit = await staff(request)
     cursor = request.query_params.get("cursor")
-    page = await visit.shell.run(lambda: visit.shell.service.campaigns(visit.who, cursor=cursor, limit=_PAGE))
+    page = await visit.app.run(visit.app.service.campaigns, visit.who, cursor=cursor, limit=_PAGE)
     estimates = {
         one.id: estimate_value(visit.write, one.release, one.settings.bounds, one.settings.unit)
         for one in page.items
@@ -33,9 +33,9 @@ async def people(request: Request, campaign: str) -> Response:
     """Everybody's state, in the order of invitation."""
     visit = await staff(request)
     found, cursor = require_id(campaign), request.query_params.get("cursor")
-    service = visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
-    page = await visit.shell.run(lambda: service.participants(visit.who, found, cursor=cursor, limit=_PAGE))
+    service = visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, found)
+    page = await visit.app.run(service.participants, visit.who, found, cursor=cursor, limit=_PAGE)
     return visit.page(
         "staff/people.html",
         view=view,
@@ -51,9 +51,9 @@ async def log(request: Request, campaign: str) -> Response:
     """What happened, each line chained to the one before."""
     visit = await staff(request)
     found, after = require_id(campaign), _whole(request.query_params.get("after"))
-    service = visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
-    events = await visit.shell.run(lambda: service.events(visit.who, found, after=after, limit=_PAGE + 1))
+    service = visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, found)
+    events = await visit.app.run(service.events, visit.who, found, after=after, limit=_PAGE + 1)
     more = events[_PAGE - 1].number if len(events) > _PAGE else None
     return visit.page("staff/log.html", view=view, events=events[:_PAGE], more=more, after=after, tab="log")
 
@@ -62,10 +62,10 @@ async def log(request: Request, campaign: str) -> Response:
 async def audit(request: Request, campaign: str) -> Response:
     """Whether what the server says holds: record, log and root; and what came of attacks on the claims themselves."""
     visit = await staff(request)
-    found, service = require_id(campaign), visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    found, service = require_id(campaign), visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, found)
     try:
-        checks = await visit.shell.compute(lambda: verified(service, visit.who, view))
+        checks = await visit.app.compute(verified, service, visit.who, view)
     except NotFound:
         checks = ()
     decided = bool(checks)
@@ -86,10 +86,10 @@ async def attack(request: Request, campaign: str) -> Response:
     """Attack the claims themselves, in the background."""
     visit = await staff(request)
     await visit.form()
-    found, service = require_id(campaign), visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    found, service = require_id(campaign), visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, found)
     if view.total_payment is not None:
-        _attacks(request).begin(visit.shell, visit.who, view)
+        _attacks(request).begin(visit.app, visit.who, view)
     return visit.go(f"/campaigns/{found}/audit#attack")
 
 
@@ -107,7 +107,7 @@ async def report(request: Request, campaign: str) -> Response:
     """The report for buyers and regulators: a page of its own, which loads and runs nothing."""
     visit = await staff(request)
     found = require_id(campaign)
-    shown = await visit.shell.compute(lambda: exports.report_page(visit.shell.service, visit.who, found))
+    shown = await visit.app.compute(exports.report_page, visit.app.service, visit.who, found)
     return exports.ReportPage(shown, headers={"Content-Security-Policy": exports.REPORT_POLICY})
 
 
@@ -116,7 +116,7 @@ async def ledger(request: Request) -> Response:
     """What each person has given up in each campaign, by pseudonym."""
     visit = await staff(request)
     cursor = request.query_params.get("cursor")
-    page = await visit.shell.run(lambda: visit.shell.service.ledger(visit.who, cursor=cursor, limit=_PAGE))
+    page = await visit.app.run(visit.app.service.ledger, visit.who, cursor=cursor, limit=_PAGE)
     return visit.page("staff/ledger.html", page=page, tab="ledger")
 
 
@@ -125,10 +125,10 @@ async def public(request: Request, campaign: str) -> Response:
     """What everybody may see of a campaign."""
     visit = await anybody(request)
     found = require_id(campaign)
-    view = await visit.shell.run(lambda: visit.shell.service.public(found))
-    keys = await visit.shell.run(visit.shell.service.keys)
+    view = await visit.app.run(visit.app.service.public, found)
+    keys = await visit.app.run(visit.app.service.keys)
     estimate = shown_estimate(visit.texts, visit.write, view.release, view.bounds, view.unit)
-    return visit.page("public.html", view=view, fingerprint=keys.newest.public.fingerprint, estimate=estimate)
+    return visit.page("public.html", view=view, fingerprint=keys.newest.fingerprint, estimate=estimate)
 
 
 def _whole(text: str | None) -> int:

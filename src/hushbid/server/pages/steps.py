@@ -1,8 +1,10 @@
 """One campaign's page, and each step of its life: offered there, asked about on a page of its own, then done.
 
-Auditors see it without buttons. What a step is, and when it is offered, stands in the two tables below.
+Auditors see it without buttons. What a step is, and when it is offered, stands in the two tables below. A campaign
+can be copied whatever its state.
 """
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ from hushbid.server.pages.estimates import shown_estimate
 from hushbid.server.pages.settings_form import prior_typed
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id, staff
 from hushbid.server.service import Service
+from hushbid.server.service.idempotency import Repeatable
 
 router = APIRouter(include_in_schema=False)
 Do = Callable[[Service, Principal, str, Form], Any]
@@ -90,7 +93,7 @@ async def campaign(request: Request, campaign: str) -> Response:
 
 async def campaign_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
     """One campaign, with a sentence about what was refused, if anything was."""
-    view, jobs = await visit.shell.run(lambda: _campaign(visit.shell.service, visit, campaign))
+    view, jobs = await visit.app.run(_campaign, visit.app.service, visit, campaign)
     here = f"/campaigns/{view.id}"
     values = {**_monitored(visit, view, jobs), "problem": problem, "here": here, "tab": "overview"}
     return visit.page("staff/campaign.html", status=status, **values)
@@ -101,7 +104,7 @@ async def pulse(request: Request, campaign: str) -> Response:
     """What changes while one watches, for the page's script."""
     visit = await staff(request)
     found = require_id(campaign)
-    view, jobs = await visit.shell.run(lambda: _campaign(visit.shell.service, visit, found))
+    view, jobs = await visit.app.run(_campaign, visit.app.service, visit, found)
     job, money = jobs[0] if jobs else None, visit.money_of(view.settings)
     return answer(
         {
@@ -168,13 +171,58 @@ def _progress(visit: Visit, job: JobView | None) -> str:
 # -- a step: asked about, then done ------------------------------------------------------------------------------------
 
 
+@router.get("/campaigns/{campaign}/copy")
+async def ask_to_copy(request: Request, campaign: str) -> Response:
+    """Ask what the copy of a campaign shall be called."""
+    return await _copy_page(await analyst(request), require_id(campaign))
+
+
+@router.post("/campaigns/{campaign}/copy")
+async def copy(request: Request, campaign: str) -> Response:
+    """Copy a campaign's settings into a new draft."""
+    visit = await analyst(request)
+    form, found = await visit.form(), require_id(campaign)
+    title, key = form.text("title"), form.text("once")
+    try:
+        made = await visit.app.run(_copied, visit.app.service, visit.who, found, title, key)
+    except ServerFailed:
+        raise
+    except HushbidError as refused:
+        return await _copy_page(visit, found, title=title, problem=str(refused), status=409)
+    return visit.go(f"/campaigns/{made}")
+
+
+def _copied(service: Service, who: Principal, campaign: str, title: str, key: str) -> str:
+    """Make one copy, however often the same form arrives."""
+    asked = f"page copy\n{campaign}\n{title}".encode()
+    repeatable = Repeatable(who=who.id, key=key, asked=asked, encode=lambda view: str(view.id).encode())
+    made, _ = service.once(repeatable, lambda repeat: service.copy.once(repeat, who, campaign, title))
+    return made.decode()
+
+
+async def _copy_page(
+    visit: Visit, campaign: str, *, title: str = "", problem: str | None = None, status: int = 200
+) -> Response:
+    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
+    return visit.page(
+        "staff/copy.html",
+        status=status,
+        here=f"/campaigns/{campaign}/copy",
+        view=view,
+        title=title,
+        problem=problem,
+        once=secrets.token_urlsafe(24),
+        tab="overview",
+    )
+
+
 @router.get("/campaigns/{campaign}/steps/{step}")
 async def ask(request: Request, campaign: str, step: str) -> Response:
     """Say what a step means, and ask."""
     visit = await analyst(request)
     if step not in STEPS or not STEPS[step].states:
         raise HTTPException(404)
-    view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, require_id(campaign)))
+    view = await visit.app.run(visit.app.service.campaign, visit.who, require_id(campaign))
     if view.state not in STEPS[step].states:
         return visit.go(f"/campaigns/{view.id}")
     return await _asking(visit, view, step)
@@ -188,10 +236,10 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     found = require_id(campaign)
     if step not in STEPS:
         raise HTTPException(404)
-    service, who = visit.shell.service, visit.who
+    service, who = visit.app.service, visit.who
     if step == "pay" and not form.ticked(SURE):
         return await _asking_to_pay(visit, found, _labels(form))
-    run = visit.shell.compute if STEPS[step].slow else visit.shell.run
+    run = visit.app.compute if STEPS[step].slow else visit.app.run
     try:
         await run(lambda: STEPS[step].do(service, who, found, form))
     except ServerFailed:
@@ -207,7 +255,7 @@ async def _refused(visit: Visit, campaign: str, step: str, sentence: str) -> Res
     """Show the refusal where the step was asked for, if it still makes sense there."""
     if step == "pay":
         return await _payments_page(visit, campaign, problem=sentence, status=409)
-    view = await visit.shell.run(lambda: visit.shell.service.campaign(visit.who, campaign))
+    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
     if view.state in STEPS[step].states:
         return await _asking(visit, view, step, problem=sentence, status=409)
     return await campaign_page(visit, campaign, problem=sentence, status=409)
@@ -216,11 +264,11 @@ async def _refused(visit: Visit, campaign: str, step: str, sentence: str) -> Res
 async def _asking(
     visit: Visit, view: CampaignView, step: str, *, problem: str | None = None, status: int = 200
 ) -> Response:
-    service, preview, sentence = visit.shell.service, None, problem
+    service, preview, sentence = visit.app.service, None, problem
     if step == "open":
         try:
             if view.people:
-                preview = await visit.shell.compute(lambda: service.preview_campaign(visit.who, view.id))
+                preview = await visit.app.compute(service.preview_campaign, visit.who, view.id)
         except HushbidError as refused:
             sentence = sentence or str(refused)
     return visit.page(
@@ -247,9 +295,9 @@ async def payments(request: Request, campaign: str) -> Response:
 
 
 async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
-    service = visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
-    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
+    service = visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, campaign)
+    rows = await visit.app.run(service.payments, visit.who, campaign)
     return visit.page(
         "staff/payments.html",
         status=status,
@@ -264,9 +312,9 @@ async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = N
 
 async def _asking_to_pay(visit: Visit, campaign: str, labels: list[str] | None) -> Response:
     """Say who would be marked as paid, and how much that is."""
-    service = visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, campaign))
-    rows = await visit.shell.run(lambda: service.payments(visit.who, campaign))
+    service = visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, campaign)
+    rows = await visit.app.run(service.payments, visit.who, campaign)
     wanted = None if labels is None else set(labels)
     owed = [row for row in rows if row.due and (wanted is None or row.label in wanted)]
     if not owed:
@@ -296,12 +344,12 @@ async def renew(request: Request, campaign: str) -> Response:
     """A new link for somebody who lost hers: asked about, then shown this once."""
     visit = await analyst(request)
     form = await visit.form()
-    found, service = require_id(campaign), visit.shell.service
-    view = await visit.shell.run(lambda: service.campaign(visit.who, found))
+    found, service = require_id(campaign), visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, found)
     label = form.text("label")[:200]
     if not form.ticked(SURE):
         return visit.page("staff/renew.html", here=f"/campaigns/{found}/people", view=view, label=label, tab="people")
-    one = await visit.shell.run(lambda: service.renew_link(visit.who, found, label))
+    one = await visit.app.run(service.renew_link, visit.who, found, label)
     return visit.page(
         "staff/renewed.html",
         here=f"/campaigns/{found}/people",

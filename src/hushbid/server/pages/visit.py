@@ -28,7 +28,7 @@ from starlette.exceptions import HTTPException
 from hushbid.errors import NotAllowed
 from hushbid.report.rendering import environment
 from hushbid.server.api.auth import cookie_session
-from hushbid.server.api.state import Shell, shell_of
+from hushbid.server.api.state import AppState, app_of
 from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX, NoEntry
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import Principal, Session
@@ -71,7 +71,7 @@ class Visit:
     """One request for a page."""
 
     request: Request
-    shell: Shell
+    app: AppState
     texts: Texts
     form_token: str
     session: Session | None = None
@@ -132,24 +132,24 @@ class Visit:
         if chosen in languages():
             self._cookie(response, LANGUAGE_COOKIE, chosen, max_age=_YEAR)
         if self.new_browser:
-            self._cookie(response, cookie_name(self.shell, BROWSER_COOKIE), self.browser, max_age=_YEAR)
+            self._cookie(response, cookie_name(self.app, BROWSER_COOKIE), self.browser, max_age=_YEAR)
         return response
 
     def secret_for(self, link: str) -> str:
         """The secret that this browser, and no other, exchanges a link for."""
-        key = _form_key(self.shell.service)
+        key = _form_key(self.app.service)
         made = hmac.new(key, f"secret {self.browser} {link}".encode(), hashlib.sha256).digest()
         return SECRET_PREFIX + base64.urlsafe_b64encode(made).decode("ascii").rstrip("=")
 
     def remember(self, response: Response, secret: str) -> None:
         """Let the browser keep a participant's secret, and the bits that it was made of, also when it is closed."""
-        self._cookie(response, cookie_name(self.shell, SECRET_COOKIE), secret, max_age=_YEAR)
-        self._cookie(response, cookie_name(self.shell, BROWSER_COOKIE), self.browser, max_age=_YEAR)
+        self._cookie(response, cookie_name(self.app, SECRET_COOKIE), secret, max_age=_YEAR)
+        self._cookie(response, cookie_name(self.app, BROWSER_COOKIE), self.browser, max_age=_YEAR)
 
     def forget(self, response: Response, *, bits: bool = False) -> None:
         """Let the browser forget the secret; with the bits it was made of, no used link opens anything here again."""
         for name in (SECRET_COOKIE, BROWSER_COOKIE) if bits else (SECRET_COOKIE,):
-            response.delete_cookie(cookie_name(self.shell, name), path="/", secure=self.shell.https, httponly=True)
+            response.delete_cookie(cookie_name(self.app, name), path="/", secure=self.app.https, httponly=True)
 
     async def form(self) -> "Form":
         """What was sent with a form that is ours; read only now that it is clear who sends it."""
@@ -168,7 +168,7 @@ class Visit:
 
     def _cookie(self, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:
         response.set_cookie(
-            name, value, max_age=max_age, path="/", secure=self.shell.https, httponly=True, samesite="strict"
+            name, value, max_age=max_age, path="/", secure=self.app.https, httponly=True, samesite="strict"
         )
 
 
@@ -207,16 +207,16 @@ async def anybody(request: Request) -> Visit:
 
 def stranger(request: Request) -> Visit:
     """Somebody who has not said who she is; forms then belong to her browser."""
-    shell = shell_of(request)
-    kept = request.cookies.get(cookie_name(shell, BROWSER_COOKIE), "")
+    app = app_of(request)
+    kept = request.cookies.get(cookie_name(app, BROWSER_COOKIE), "")
     known = 20 <= len(kept) <= _LONGEST_TOKEN
     # before anybody has logged in a form is tied to a random cookie, against forged log-ins
     browser = kept if known else secrets.token_urlsafe(32)
     return Visit(
         request=request,
-        shell=shell,
+        app=app,
         texts=_texts(request),
-        form_token=_made_of(shell, "stranger", browser),
+        form_token=_made_of(app, "stranger", browser),
         browser=browser,
         new_browser=not known,
     )
@@ -227,7 +227,7 @@ async def staff(request: Request) -> Visit:
     found = await cookie_session(request)
     if found is None:
         raise LogInFirst
-    return Visit(request=request, shell=shell_of(request), texts=_texts(request), form_token=found.csrf, session=found)
+    return Visit(request=request, app=app_of(request), texts=_texts(request), form_token=found.csrf, session=found)
 
 
 async def analyst(request: Request) -> Visit:
@@ -240,15 +240,15 @@ async def analyst(request: Request) -> Visit:
 
 async def participant(request: Request) -> Visit:
     """Somebody with a secret; whether it is valid turns out when it is used."""
-    shell = shell_of(request)
-    secret = request.cookies.get(cookie_name(shell, SECRET_COOKIE), "")
+    app = app_of(request)
+    secret = request.cookies.get(cookie_name(app, SECRET_COOKIE), "")
     if not _may_be(SECRET_PREFIX, secret):
         raise OpenLinkFirst
     return Visit(
         request=request,
-        shell=shell,
+        app=app,
         texts=_texts(request),
-        form_token=_made_of(shell, "participant", secret),
+        form_token=_made_of(app, "participant", secret),
         secret=secret,
     )
 
@@ -262,16 +262,16 @@ def _may_be(prefix: str | tuple[str, ...], token: str) -> bool:
     return token.startswith(prefix) and len(token) <= _LONGEST_TOKEN and token.isascii() and token.isprintable()
 
 
-def cookie_name(shell: Shell, name: str) -> str:
+def cookie_name(app: AppState, name: str) -> str:
     """A browser guarantees of a cookie with the prefix that it came from this host by https."""
-    return f"__Host-{name}" if shell.https else name
+    return f"__Host-{name}" if app.https else name
 
 
 def base_address(visit: Visit) -> str:
     """How people reach this server: as it was told, or else as the visitor does. Links for participants begin so."""
-    if visit.shell.address is not None:
-        return visit.shell.address
-    scheme = "https" if visit.shell.https else visit.request.url.scheme
+    if visit.app.address is not None:
+        return visit.app.address
+    scheme = "https" if visit.app.https else visit.request.url.scheme
     return f"{scheme}://{visit.request.url.netloc}"
 
 
@@ -295,9 +295,9 @@ def _texts(request: Request) -> Texts:
     return negotiated(request.headers.get("accept-language", ""), chosen=chosen)
 
 
-def _made_of(shell: Shell, purpose: str, secret: str) -> str:
+def _made_of(app: AppState, purpose: str, secret: str) -> str:
     """A token that only this server can make, and only for whoever holds the secret."""
-    return hmac.new(_form_key(shell.service), f"{purpose} {secret}".encode(), hashlib.sha256).hexdigest()
+    return hmac.new(_form_key(app.service), f"{purpose} {secret}".encode(), hashlib.sha256).hexdigest()
 
 
 @lru_cache(maxsize=16)

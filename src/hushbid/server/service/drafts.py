@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +32,17 @@ _NUMBERED = re.compile(r"P-\d+", flags=re.IGNORECASE)
 def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> CampaignView:
     """Create a campaign that has not opened; nobody but analysts and auditors knows of it."""
     rules.require_analyst(who)
+    return _store(tx, who, settings, {})
+
+
+def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> CampaignView:
+    """Draft a campaign with the settings of another, under a title of its own; people and results are not copied."""
+    rules.require_analyst(who)
+    settings = replace(campaigns.get(tx.connection, campaign_id).settings, title=title)
+    return _store(tx, who, settings, {"copy_of": campaign_id})
+
+
+def _store(tx: Transaction, who: Principal, settings: CampaignSettings, origin: Mapping[str, str]) -> CampaignView:
     settings.require_people(tx.installation.least_people)
     campaign_id = new_id("c")
     campaigns.add(
@@ -41,7 +53,7 @@ def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> Campai
         created_at=tx.at,
         created_by=who.id,
     )
-    events.append(tx, campaign_id, "drafted", {"by": who.name})
+    events.append(tx, campaign_id, "drafted", {"by": who.name, **origin})
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
-from hushbid.mechanism import Market
+from hushbid.mechanism import Population, decide
+from hushbid.mechanism.schedule import expected_menu, own_schedule
 from hushbid.mechanism.worst_case import worst_payment
-from hushbid.priors import Grouped
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import MenuView, Preview, Spending
 from hushbid.server.store.schema import plain_text
@@ -40,7 +40,7 @@ class Effort:
 
 def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> Preview:
     """What a campaign with these people may cost, and how good its estimate would be."""
-    market = settings.market_for(list(groups))
+    population = settings.market_for(list(groups)).for_people(len(groups))
     rng = _generator(settings, groups)
     paid: list[float] = []
     errors: list[float] = []
@@ -48,13 +48,13 @@ def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Ef
     end = time.monotonic() + effort.seconds
     # as many campaigns as the time allows, but never too few
     while len(paid) < effort.most and (len(paid) < effort.least or time.monotonic() < end):
-        outcome = market.acquire(market.prior.sample(len(groups), rng=rng))
-        paid.append(outcome.total_payment)
-        errors.append(outcome.mse)
-        bought.append(outcome.active / len(groups))
+        decided = decide(population, population.sample(rng))
+        paid.append(decided.total_payment)
+        errors.append(decided.mse)
+        bought.append(decided.active / len(groups))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError("prior and buyer_weight lead to payments that are no amounts of money: choose others.")
-    worst = worst_payment(market.for_people(len(groups)), above_support=True)
+    worst = worst_payment(population, above_support=True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
     error = float(np.mean(errors))
     ceiling = settings.spending_ceiling
@@ -69,14 +69,14 @@ def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Ef
 def menus(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> dict[str, MenuView]:
     """What a person of each group can expect as a function of her report; one menu, named "", without groups."""
     present = sorted({group or "" for group in groups})
-    market = settings.market_for(list(groups))
+    population = settings.market_for(list(groups)).for_people(len(groups))
     share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(present))
     rng = _generator(settings, groups)
-    return {name: _menu(market, settings, groups, name, share, rng) for name in present}
+    return {name: _menu(population, settings, groups, name, share, rng) for name in present}
 
 
 def _menu(
-    market: Market,
+    population: Population,
     settings: CampaignSettings,
     groups: Sequence[str | None],
     group: str,
@@ -93,12 +93,13 @@ def _menu(
     end = time.monotonic() + effort.seconds
     while done < effort.most and (done < effort.least or time.monotonic() < end):
         # one person's curve in each campaign; without groups a menu does several at once
-        if isinstance(market.prior, Grouped):
-            loss, payment = market.acquire(market.prior.sample(rng=rng)).schedule(row).at(reports)
+        if population.grouped:
+            decided = decide(population, population.sample(rng))
+            loss, payment = own_schedule(population, decided, row).at(reports)
             found.append((loss, payment, (loss > 0.0).astype(float)))
             done += 1
         else:
-            some = market.menu(len(groups), rng=rng, repetitions=_AT_ONCE, points=_POINTS)
+            some = expected_menu(population, rng=rng, repetitions=_AT_ONCE, points=_POINTS)
             found.append((some.privacy_loss, some.payment, some.chance))
             done += _AT_ONCE
     losses, payments, chances = np.mean(np.array(found), axis=0)

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
@@ -40,16 +40,11 @@ from hushbid.server.service.use_case import Background, Change, Desk, Prepared, 
 from hushbid.server.service.writer import Writer
 from hushbid.server.store import campaigns as stored_campaigns
 from hushbid.server.store import jobs as stored_jobs
-from hushbid.server.store.database import Clock, Database, Transaction, lock_file
+from hushbid.server.store.database import Clock, Database, Transaction, lock_file, utc_now
 from hushbid.server.store.migrate import bind_installation, migrate
 
 T = TypeVar("T")
 _MOST_CAP = 1e6
-
-
-def utc_now() -> datetime:
-    """The time."""
-    return datetime.now(UTC)
 
 
 class Service:
@@ -73,6 +68,7 @@ class Service:
 
     # the analyst, before a campaign opens
     draft = Change("draft", drafts.draft)
+    copy = Change("copy", drafts.copy)
     change = Change("change", drafts.change)
     discard = Change("discard", drafts.discard)
     preview = Steps(drafts.look_ahead)

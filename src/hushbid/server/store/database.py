@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -32,6 +32,11 @@ Clock = Callable[[], datetime]
 _ADVISORY_LOCK = 0x68757368626964  # "hushbid"
 _BUSY_SECONDS = 30
 _TAKEN = "Another server is running on this database: stop it first, or give this one a database of its own."
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)
 
 
 class Database:
