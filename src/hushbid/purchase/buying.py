@@ -299,7 +299,8 @@ def _write_payments_on_engine(
 ) -> None:
     assert priced is not None
     assert campaign.data is not None
-    mse = answer.release.error.mse
+    # as in memory: without drop-outs the payments are those that were decided
+    mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
     frame = due(priced, campaign.data.value, campaign.currency, mse=mse, made_up=campaign.made_up)
     checked(files.make(path, lambda place: priced._engine.write(frame, str(place))), priced)
 
