@@ -45,6 +45,7 @@ FORMAT, VERSION = "hushbid record", 1
 class Record:
     """A campaign's decisions and its release, with a hash over all of it.
 
+    >>> from hushbid.mechanism import Market
     >>> from hushbid.priors import Uniform
     >>> outcome = Market(prior=Uniform(1, 2), variance=0.25).acquire([1.1, 1.2, 1.9])
     >>> record = Record.of(outcome, ids=["ann", "bob", "cy"], currency="EUR", decimals=2)

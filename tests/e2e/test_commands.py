@@ -123,7 +123,7 @@ def test_losing_all_privacy_must_be_accepted_by_name(home: Path) -> None:
     (home / "data.csv").write_text("id,value\n" + "".join(f"{name},{7 + k % 2}\n" for k, name in enumerate(carefree)))
     change(home / "sleep.toml", '"uniform:1,3"', '"uniform:0,3"')
     change(home / "sleep.toml", "buyer_weight = 500", "buyer_weight = 5")
-    assert "privacy loss is infinite for rows 0, 1, 2 and 37 more" in refused("run", "sleep.toml", cwd=home)
+    assert "privacy loss is infinite for rows 0, 1, 2, 3, 4 and 35 more" in refused("run", "sleep.toml", cwd=home)
     assert not (home / "sleep" / "decisions.csv").exists()
     change(home / "sleep.toml", "variance = 2", "variance = 2\naccept_infinite_loss = true")
     told = succeeds("run", "sleep.toml", "--no-audit", cwd=home)
@@ -327,7 +327,7 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
     ),
     "price: a group without a prior": (
         ["price", "reports.csv", "--prior", "day=uniform:1,3", "--group-column", "shift"],
-        "reports.csv: labels must be among 'day', but row 0",
+        "reports.csv: labels must be among 'day', but rows 0, 2, 4",
     ),
     "release: no record": (["release", "none.json", "data.csv"], "none.json cannot be read"),
     "release: no data": (["release", "sleep.toml", "data.csv"], "must be JSON"),

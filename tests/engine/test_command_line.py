@@ -283,6 +283,14 @@ def test_data_that_are_texts_where_numbers_belong_are_refused_by_column(engine: 
     assert "olumn 'id' must hold numbers" in refused("run", "sleep.toml", "--engine", engine, cwd=home)
 
 
+def test_if_everybody_delivers_an_engine_pays_what_was_decided_to_the_last_minor_unit(home: Path) -> None:
+    fine = CAMPAIGN.replace("buyer_weight = 500", "buyer_weight = 500\nuser_weight = 1000\npeople_may_owe_money = true")
+    (home / "sleep.toml").write_text(fine.replace('currency = "EUR"', 'currency = "XYZ"\ndecimals = 6'))
+    succeeds("run", "sleep.toml", "--engine", "polars", cwd=home)
+    decided, due = (pq.read_table(home / f"sleep/{name}.parquet") for name in ("decisions", "payments"))
+    assert due["payment_minor"].to_pylist() == decided["payment_minor"].to_pylist()
+
+
 def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> None:
     whole = people()
     succeeds("run", "sleep.toml", "--no-audit", cwd=home)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushbid.cli import COMMANDS, DEBUG
-from hushbid.documents import plain
 from hushbid.wording import printable
 
 if TYPE_CHECKING:
@@ -84,6 +83,8 @@ def read_record(path: Path) -> "Record":
 def tell(result: Mapping[str, Any], text: str, *, as_json: bool, err: bool = False) -> None:
     """Print a result: one JSON object for programs, or the text for people (``err``: standard output is taken)."""
     if as_json:
+        from hushbid.documents import plain
+
         click.echo(json.dumps(plain(result), indent=2, allow_nan=False))
     else:
         click.echo(printable(text), err=err)

@@ -20,7 +20,7 @@ from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, first_bracket, solve
-from hushbid.engine.solve_few import MOST, Few, cheapest_few, price_cheapest, price_nobody
+from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.population import groups_of
@@ -65,8 +65,6 @@ class Priced:
     _engine: Engine
     _kernel: Decider
     _drop: bool
-    _few: Few | None
-    """Those who were priced one by one; None if nobody was."""
 
     def total_payment(self) -> float:
         """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
@@ -184,7 +182,7 @@ def price(
         _refuse_repeated_ids(run, census)
     gather = max(gather, census.people) if census.people <= one_by_one else gather
     # solving; the writing pass comes when the frame is read
-    kernel, summary, few = _decide(run, counted, census, gather)
+    kernel, summary = _decide(run, counted, census, gather)
     frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
         frame=frame,
@@ -193,14 +191,13 @@ def price(
         _engine=opened,
         _kernel=kernel,
         _drop=census.bad > 0,
-        _few=few,
     )
 
 
-def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary, Few | None]:
+def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     if census.histogram.people == 0:
-        return price_nobody(run, population), _summary_of_nobody(population, census), None
+        return price_nobody(run, population), _summary_of_nobody(population, census)
     if population.setting is LOCAL:  # the cheapest few √n
         cut, most = cheapest_few(population, census)
         return _gathered(run, population, census, cut, most)
@@ -235,11 +232,11 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
                 method="summed",
                 passes=run.passes,
             )
-            return solved.kernel, summary, None
+            return solved.kernel, summary
     return _one_by_one(run, population, census, found.high)
 
 
-def _one_by_one(run: Run, population: Population, census: Census, cut: float) -> tuple[LookupKernel, Summary, Few]:
+def _one_by_one(run: Run, population: Population, census: Census, cut: float) -> tuple[LookupKernel, Summary]:
     """Everybody up to the cut, if the driver takes so many."""
     histogram = census.histogram
     below = int(histogram.count[histogram._edges(0) <= cut].sum())  # whole buckets, so at least as many as there are
@@ -251,16 +248,14 @@ def _one_by_one(run: Run, population: Population, census: Census, cut: float) ->
     return _gathered(run, population, census, cut, MOST)
 
 
-def _gathered(
-    run: Run, population: Population, census: Census, cut: float, most: int
-) -> tuple[LookupKernel, Summary, Few]:
+def _gathered(run: Run, population: Population, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
     priced = price_cheapest(run, population, census, cut, most=most)
     few, made = priced.population, priced.decision
     best = few.allocation(made.virtual_costs, made.tie_order) if made.active else None
     # the few stand for everybody: only their number is not the population's
     found = {**asdict(Figures.of(few, made, best)), "people": census.people}
     summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
-    return priced.kernel, summary, priced
+    return priced.kernel, summary
 
 
 def _summary_of_nobody(population: Population, census: Census) -> Summary:

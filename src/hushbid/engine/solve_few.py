@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.allocation.local import WORTHWHILE
 from hushbid.allocation.problem import normal_scale
-from hushbid.arrays import HashArray, IndexArray
+from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.passes import Census, Gathered, GatherKernel
 from hushbid.engine.people import Run, lookup_keys
@@ -32,8 +32,6 @@ class Few:
     population: Population
     decision: Decision
     kernel: LookupKernel
-    order: IndexArray
-    """Where those whom the kernel finds stand in the decision."""
 
 
 def price_cheapest(run: Run, population: Population, census: Census, cut: float, *, most: int = MOST) -> Few:
@@ -69,7 +67,6 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: float,
             weight=made.weights[order],
             payment=made.payments[order],
         ),
-        order=order,
     )
 
 

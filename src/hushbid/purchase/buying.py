@@ -27,8 +27,8 @@ from hushbid.mechanism.market import plan_of
 from hushbid.money import rounded_up
 from hushbid.purchase.asking import MADE_UP_NOTICE, asked_notes, refuse_unsaid_late, stamps_of, store_beside
 from hushbid.purchase.campaign_file import Campaign, read_campaign
-from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide, record_of, record_writer
-from hushbid.purchase.on_engine import PASSES, decide_on_engine, with_everybody, write_decisions
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide, record_of, record_writer
+from hushbid.purchase.on_engine import PASSES, Here, decide_on_engine, taken_here, write_decisions
 from hushbid.purchase.people import AT_ONCE, Delivered, Reading, read_data, rows_of
 from hushbid.purchase.results import Purchase, campaign_estimate, summary
 from hushbid.record import Record
@@ -137,7 +137,7 @@ class _Bought:
 
 
 def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: "_Names", step: Step) -> _Bought:
-    """Decisions of an engine are written by it, and counted; then everybody is taken here, if so many fit."""
+    """On an engine everybody is taken here, if so many fit; else it writes its decisions itself."""
     source = campaign.reports
     wanted = Wanted(
         reports=source.file,
@@ -153,13 +153,20 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
     if names.summary is None:
         return _Bought(decided=decide(wanted, reading, step), delivered=None, priced=None)
 
+    here: Here | None = None
+
     def write(priced: Priced) -> Paid:
-        return write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
+        nonlocal here
+        if priced.summary.people > LARGEST_RECORD:
+            return write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
+        step("taking everybody to one place")
+        here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.value)
+        return here.paid
 
     priced, decided = decide_on_engine(wanted, reading, write, step)
-    data = None if campaign.data is None else campaign.data.value
-    decided, delivered = with_everybody(priced, decided, wanted, data)
-    return _Bought(decided=decided, delivered=delivered, priced=priced)
+    if here is None:
+        return _Bought(decided=decided, delivered=None, priced=priced)
+    return _Bought(decided=replace(decided, everybody=here.everybody), delivered=here.delivered, priced=priced)
 
 
 def _refuse_other_table(campaign: Campaign) -> None:
@@ -265,12 +272,12 @@ def _write(
     record: Record | None,
     audits: tuple[AuditLine, ...],
 ) -> list[Path]:
-    """Stage every file, the last of them last; an engine's decisions are staged already."""
+    """Stage every file, the last of them last; decisions that an engine wrote are staged already."""
     paths, everybody = [names.decisions], bought.decided.everybody
     made_up: dict[str, Column] = {}
     if everybody is not None and campaign.made_up:
         made_up = {"made_up": ["yes"] * len(everybody.people)}
-    if names.summary is None and everybody is not None:
+    if everybody is not None:
         files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **made_up}))
     if answer is not None:
         paths += [names.payments, names.estimate]
@@ -299,7 +306,8 @@ def _write_payments_on_engine(
 ) -> None:
     assert priced is not None
     assert campaign.data is not None
-    mse = answer.release.error.mse
+    # as in memory: without drop-outs the payments are those that were decided
+    mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
     frame = due(priced, campaign.data.value, campaign.currency, mse=mse, made_up=campaign.made_up)
     checked(files.make(path, lambda place: priced._engine.write(frame, str(place))), priced)
 

@@ -79,13 +79,18 @@ class Everybody:
     """Everybody's payment in whole minor units, rounded in her favour, and what a misreport can gain."""
 
     from_engine: bool = False
-    """Whether an engine decided."""
+    """Whether an engine read the people."""
 
     @classmethod
     def of(cls, people: People, outcome: Outcome, currency: Currency, *, from_engine: bool = False) -> "Everybody":
         """Round an outcome's payments."""
         money = Money.of(outcome.payments, outcome.incentive_error, currency=currency.code, decimals=currency.decimals)
         return cls(people=people, outcome=outcome, money=money, from_engine=from_engine)
+
+    @property
+    def paying(self) -> int:
+        """How many people owe money."""
+        return int((self.money.payments < 0).sum())
 
     def columns(self) -> dict[str, Column]:
         """The table of decisions, one row per person in the order of the reports."""
@@ -162,24 +167,29 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
     )
     origin = wanted.prior.origin(people.ids, accepted=wanted.accept_pilot_overlap)
     step("deciding")
-    with rows_of(people.source):
-        market = wanted.market(people.groups)
-        outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
-    everybody = Everybody.of(people, outcome, wanted.currency)
+    market, everybody = decide_about(people, wanted)
     refuse_above_ceiling(
         everybody.money.total, wanted.currency, wanted.ceiling, lambda: forecast(market, len(people), wanted.currency)
     )
     return Decided(
         market=market,
-        figures=outcome.figures(),
+        figures=everybody.outcome.figures(),
         dropped=people.dropped,
         currency=wanted.currency,
         total_minor=everybody.money.total,
-        paying=int((everybody.money.payments < 0).sum()),
+        paying=everybody.paying,
         incentive_error=everybody.money.incentive_error,
         origin=origin,
         everybody=everybody,
     )
+
+
+def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
+    """Run the market on reports, and round its payments."""
+    with rows_of(people.source):
+        market = wanted.market(people.groups)
+        outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
+    return market, Everybody.of(people, outcome, wanted.currency, from_engine=from_engine)
 
 
 def record_of(

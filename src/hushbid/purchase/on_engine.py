@@ -1,12 +1,12 @@
 """Decisions about people in tables that need not fit in memory, made and written by an engine.
 
 An engine reads Parquet, files or folders, frames and clusters, and writes Parquet. What is written is counted and
-checked under a temporary name, and only then takes its own. Of up to `LARGEST_RECORD` people everybody is priced one by
-one and taken to one place, where the same code as for memory makes payments, record and report.
+checked under a temporary name, and only then takes its own. Up to `LARGEST_RECORD` people are priced one by one and can
+be taken here, where the same code as for memory decides about each and makes tables, record and report.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hushbid.arrays import id_texts
@@ -19,7 +19,7 @@ from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
 from hushbid.money import with_rounding
 from hushbid.priors.pilot import PriorSource
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide_about
 from hushbid.purchase.people import Delivered, People, Reading
 from hushbid.purchase.spending import refuse_above_ceiling
 from hushbid.tables import ROWS_NOTE
@@ -60,25 +60,38 @@ def decide_on_engine(
     return priced, decided
 
 
-def with_everybody(
-    priced: Priced, decided: Decided, wanted: Wanted, data: str | None = None
-) -> tuple[Decided, Delivered | None]:
-    """What was decided about each person, and a column of data beside it; above `LARGEST_RECORD` people neither."""
-    if decided.figures.people > LARGEST_RECORD:
-        return decided, None
-    found = everybody(priced, wanted.market, group=wanted.group, data=data)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Here:
+    """Everybody of a table, taken here and decided about as in memory."""
+
+    everybody: Everybody
+    delivered: Delivered | None
+    """A column of data, if one was named."""
+
+    @property
+    def paid(self) -> Paid:
+        """What the decisions come to."""
+        money, outcome = self.everybody.money, self.everybody.outcome
+        rows = money.payments.size
+        return Paid(rows=rows, total_minor=money.total, paying=self.everybody.paying, bought=outcome.active)
+
+
+def taken_here(priced: Priced, wanted: Wanted, data: str | None = None) -> Here:
+    """Take everybody of a table here, with a column of data, and decide about each; refused above the ceiling."""
+    found = everybody(priced, group=wanted.group, data=data)
     people = People(
         source=wanted.source,
         ids=id_texts(found.ids.to_pylist()),
         id_column=found.ids,
-        reports=found.outcome.reports,
+        reports=found.reports,
         groups=found.labels,
-        dropped=decided.dropped,
+        dropped=priced.summary.dropped,
         id_name=wanted.id,
     )
-    each = Everybody.of(people, found.outcome, wanted.currency, from_engine=True)
-    delivered = None if data is None else Delivered(data=found.data, strangers=0)
-    return replace(decided, everybody=each), delivered
+    _, each = decide_about(people, wanted, from_engine=True)
+    here = Here(everybody=each, delivered=None if data is None else Delivered(data=found.data, strangers=0))
+    _refuse_above_ceiling(here.paid, wanted)
+    return here
 
 
 def _priced(wanted: Wanted, market: Market, reading: Reading, step: Step) -> Priced:
@@ -135,6 +148,10 @@ def write_to_address(priced: Priced, url: str, wanted: Wanted, step: Step, *, fo
 def _counted(place: str | Path, priced: Priced, wanted: Wanted, step: Step) -> Paid:
     step("checking what was written")
     paid = checked(place, priced)
+    _refuse_above_ceiling(paid, wanted)
+    return paid
+
+
+def _refuse_above_ceiling(paid: Paid, wanted: Wanted) -> None:
     usual = "What such a campaign costs is told by hushbid plan."
     refuse_above_ceiling(paid.total_minor, wanted.currency, wanted.ceiling, lambda: usual)
-    return paid

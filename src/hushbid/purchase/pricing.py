@@ -1,5 +1,6 @@
 """Decisions alone: without a campaign file and without an estimate."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from hushbid.durable import STREAM, Staging
@@ -8,7 +9,7 @@ from hushbid.engine.opening import is_url, refuse_existing_address
 from hushbid.engine.payouts import Paid
 from hushbid.errors import InputError
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of, record_writer
-from hushbid.purchase.on_engine import PASSES, decide_on_engine, with_everybody, write_decisions, write_to_address
+from hushbid.purchase.on_engine import PASSES, Here, decide_on_engine, taken_here, write_decisions, write_to_address
 from hushbid.purchase.people import Reading
 from hushbid.tables import table_writer
 
@@ -41,15 +42,22 @@ def _on_engine(
     if is_url(out) and not force:
         refuse_existing_address(out, reading.engine)
 
+    here: Here | None = None
+
     def write(priced: Priced) -> Paid:
+        nonlocal here
         if recorded and priced.summary.people > LARGEST_RECORD:
             raise InputError(
                 f"A record is written for at most {LARGEST_RECORD:,} people, and there are {priced.summary.people:,}:"
                 " leave it out, or read everybody into memory."
             )
+        here = taken_here(priced, wanted) if recorded else None
         if is_url(out):
             return write_to_address(priced, out, wanted, step, force=force)
-        return write_decisions(priced, files, Path(out), wanted, step)
+        if here is None:
+            return write_decisions(priced, files, Path(out), wanted, step)
+        files.add(out, table_writer(out, here.everybody.columns()))
+        return here.paid
 
-    priced, decided = decide_on_engine(wanted, reading, write, step)
-    return with_everybody(priced, decided, wanted)[0] if recorded else decided
+    _, decided = decide_on_engine(wanted, reading, write, step)
+    return decided if here is None else replace(decided, everybody=here.everybody)

@@ -1,0 +1,164 @@
+"""One way to buy: arrays, files and frames give the same decisions, estimate and record."""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import hushbid
+from hushbid.cli import main
+from hushbid.errors import AlreadyReleased, InputError
+from hushbid.purchase import Reading, buy, buying, pricing, results
+
+N = 200
+CAMPAIGN = """\
+name = "Sleep"
+quantity = "mean sleep"
+
+[market]
+setting = "central"
+prior = "uniform:1,3"
+bounds = [0, 12]
+variance = 2
+buyer_weight = 500
+
+[data]
+late = "unpaid"
+"""
+
+
+def columns(**changes: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    found = {"id": [f"p{k}" for k in range(N)], "sensitivity": rng.uniform(1, 3, N), "value": rng.uniform(0, 12, N)}
+    return {**found, **changes}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "sleep.toml"
+    path.write_text(CAMPAIGN)
+    return path
+
+
+def test_arrays_frames_and_files_are_bought_from_alike_and_drawn_from_once(file: Path, tmp_path: Path) -> None:
+    first = buy(file, reports=columns(), audit=False)
+    assert first.release is not None
+    assert first.record is not None
+    assert not first.on_engine
+    pq.write_table(pa.table(columns()), tmp_path / "people.parquet")
+    for people, engine in (
+        (pa.table(columns()), "auto"),
+        (pl.LazyFrame(columns()), "auto"),
+        (str(tmp_path / "people.parquet"), "duckdb"),
+        (str(tmp_path / "people.parquet"), "memory"),
+    ):
+        again = buy(file, reports=people, reading=Reading(engine=engine), audit=False, force=True)
+        assert again.answer is not None
+        assert again.record is not None
+        assert (again.answer.before, again.answer.release.estimate) == (True, first.release.estimate)
+        assert again.record.content["outcome"] == first.record.content["outcome"]
+        assert again.record.content["release"] == first.record.content["release"]
+        assert hushbid.verify(again.record).ok
+
+
+def test_what_an_engine_draws_is_recorded_verified_and_shown_in_memory(file: Path) -> None:
+    gone = columns(value=np.where(np.arange(N) % 9 == 0, np.nan, columns()["value"]))
+    drawn = buy(file, reports=pa.table(gone), audit=False)
+    assert drawn.record is not None
+    assert drawn.record.release is not None
+    assert drawn.record.release.absent > 0
+    assert hushbid.verify(drawn.record).ok
+    names = {path.name for path in drawn.files}
+    assert names == {
+        *("decisions.parquet", "payments.parquet", "estimate.json"),
+        "report.html",
+        "record.json",
+        "summary.json",
+    }
+    shown = buy(file, reports=gone, audit=False, force=True)
+    assert shown.record is not None
+    assert shown.record.content["release"] == drawn.record.content["release"]
+
+
+def test_late_data_are_told_from_changed_ones_on_an_engine_too(file: Path) -> None:
+    on_time = np.where(np.arange(N) % 9 == 0, np.nan, columns()["value"])
+    first = buy(file, reports=pa.table(columns(value=on_time)), audit=False)
+    late = buy(file, reports=pa.table(columns()), audit=False, force=True)
+    assert first.release is not None
+    assert late.release is not None
+    assert (late.release.estimate, late.late) == (first.release.estimate, first.release.absent)
+    words = pq.read_table(late.files[1])["delivered"].to_pylist()
+    assert words.count("late") == late.late > 0
+    with pytest.raises(AlreadyReleased, match="drawn from other data"):
+        buy(file, reports=pa.table(columns(value=columns()["value"] / 2)), audit=False, force=True)
+
+
+def test_above_the_stated_size_an_engine_leaves_record_and_report_out_and_says_so(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (buying, pricing, results):
+        monkeypatch.setattr(module, "LARGEST_RECORD", N - 1)
+    found = buy(file, reports=pa.table(columns()))
+    assert found.record is None
+    assert [path.name for path in found.files] == [
+        *("decisions.parquet", "payments.parquet", "estimate.json"),
+        "summary.json",
+    ]
+    assert f"No record and no report: an engine writes them for at most {N - 1} people." in found.text()
+    said = json.loads((tmp_path / "sleep" / "summary.json").read_text())["record"]
+    assert said == {"written": False, "most_people": N - 1}
+    pq.write_table(pa.table(columns()), tmp_path / "people.parquet")
+    call = ["price", "people.parquet", "--prior", "uniform:1,3", "--engine", "polars", "--out", "x.parquet"]
+    with contextlib.chdir(tmp_path):
+        done = CliRunner().invoke(main, [*call, "--record", "r.json"])
+    assert (done.exit_code, "at most 199 people" in done.stderr) == (2, True), done.output
+    assert not (tmp_path / "x.parquet").exists()
+
+
+def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as small:
+        for module in (buying, results):
+            small.setattr(module, "LARGEST_RECORD", N - 1)
+        drawn = buy(file, reports=pa.table(columns()))
+        again = buy(file, reports=pa.table(columns()), force=True)
+    assert drawn.release is not None
+    assert again.release is not None
+    assert drawn.release.summed is not None
+    assert again.release.to_dict() == drawn.release.to_dict()
+    with pytest.raises(AlreadyReleased, match="drawn by an engine"):  # its last digits are others
+        buy(file, reports=columns(), audit=False, force=True)
+
+
+def test_a_record_of_decisions_is_written_on_an_engine(tmp_path: Path) -> None:
+    pq.write_table(pa.table(columns()), tmp_path / "people.parquet")
+    hashes = []
+    for engine in ("memory", "polars"):
+        call = ["price", "people.parquet", "--prior", "uniform:1,3", "--engine", engine, "--out", f"{engine}.parquet"]
+        with contextlib.chdir(tmp_path):
+            done = CliRunner().invoke(main, [*call, "--record", f"{engine}.json"])
+        assert done.exit_code == 0, done.output
+        hashes.append(hushbid.record.read(tmp_path / f"{engine}.json").hash)
+    assert hashes[0] == hashes[1]
+
+
+@pytest.mark.parametrize(
+    ("people", "sentence"),
+    [
+        ({"sensitivity": [1.5]}, "must have one called 'id'"),
+        ({"id": ["a", "b"], "sensitivity": [1.5]}, "one entry per person"),
+    ],
+)
+def test_columns_that_are_missing_or_differ_in_length_are_refused(
+    people: dict[str, Any], sentence: str, file: Path
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        buy(file, reports=people)
