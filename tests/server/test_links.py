@@ -14,7 +14,7 @@ from hushbid.server.domain.states import ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store import campaigns
 from hushbid.server.store.migrate import _config
-from hushbid.server.store.schema import hashed, metadata, plain_text, plain_values
+from hushbid.server.store.schema import hashed, metadata, plain_text, plain_values, stored
 from hushbid.verification.receipts import verify_receipt
 from tests.server.support import NONCE, Installation, Play, decided, drafted, opened, released, secret_for
 from tests.server.test_store import opened_database
@@ -331,7 +331,7 @@ def as_it_was_before(installation: Installation, tokens: dict[str, str]) -> None
     try:
         with connection.begin():
             rows = {
-                table: [dict(row) for row in connection.execute(select(table)).mappings()]
+                table: [dict(row) for row in connection.execute(select(*stored(table))).mappings()]
                 for table in metadata.sorted_tables
                 if table.name != "links"
             }

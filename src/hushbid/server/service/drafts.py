@@ -20,7 +20,7 @@ from hushbid.server.service.use_case import Desk, Operation
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.store import campaigns, events, ledger, links, participants
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import new_id, new_token, plain_text
+from hushbid.server.store.schema import new_id, new_token
 
 Person = str | tuple[str, str | None]
 """An external id, or one with a group."""
@@ -49,7 +49,7 @@ def _store(tx: Transaction, who: Principal, settings: CampaignSettings, origin: 
         tx.connection,
         id=campaign_id,
         state=CampaignState.DRAFT.value,
-        settings=plain_text(settings.to_dict()),
+        settings=settings,
         created_at=tx.at,
         created_by=who.id,
     )
@@ -63,7 +63,7 @@ def change(tx: Transaction, who: Principal, campaign_id: str, settings: Campaign
     settings.require_people(tx.installation.least_people)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="change the settings")
-    campaigns.change(tx.connection, campaign_id, settings=plain_text(settings.to_dict()))
+    campaigns.change(tx.connection, campaign_id, settings=settings)
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 

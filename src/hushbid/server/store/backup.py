@@ -22,7 +22,7 @@ from typing import IO, Any
 from sqlalchemy import Connection, LargeBinary, Table, delete, insert, select, text
 
 from hushbid.errors import Conflict, RecordError
-from hushbid.server.store.schema import idempotency, login_failures, metadata, sessions
+from hushbid.server.store.schema import idempotency, login_failures, metadata, sessions, stored
 
 FORMAT, VERSION = "hushbid-backup", 1
 _LEFT_OUT = frozenset({sessions.name, login_failures.name, idempotency.name})
@@ -63,7 +63,7 @@ def dump(connection: Connection, file: IO[bytes], *, at: str) -> Backup:
 
         put(header)
         for table in _tables():
-            for row in connection.execution_options(yield_per=_AT_ONCE).execute(select(table)):
+            for row in connection.execution_options(yield_per=_AT_ONCE).execute(select(*stored(table))):
                 put({"table": table.name, "row": _plain(table, row._mapping)})
                 rows += 1
                 campaigns += table.name == "campaigns"

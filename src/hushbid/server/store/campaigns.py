@@ -14,13 +14,10 @@ from hushbid.server.domain.states import CampaignState
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import (
     campaigns,
-    moment,
     plain_text,
     plain_values,
     records,
     releases,
-    settings_of,
-    sure_moment,
 )
 
 _LEVEL = 4
@@ -147,22 +144,4 @@ def change_release(connection: Connection, campaign_id: str, shown: Mapping[str,
 
 
 def _campaign(row: Row[Any]) -> Campaign:
-    return Campaign(
-        id=row.id,
-        state=CampaignState(row.state),
-        settings=settings_of(row.settings),
-        created_at=sure_moment(row.created_at),
-        created_by=row.created_by,
-        opened_at=moment(row.opened_at),
-        allocated_at=moment(row.allocated_at),
-        released_at=moment(row.released_at),
-        closed_at=moment(row.closed_at),
-        key_destroyed_at=moment(row.key_destroyed_at),
-        spending=row.spending,
-        menus=row.menus,
-        total_payment=row.total_payment,
-        reason=row.reason,
-        root=row.root,
-        tree_size=row.tree_size,
-        root_event=row.root_event,
-    )
+    return Campaign(**row._mapping)

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from hushbid.errors import NotFound
 from hushbid.server.domain.views import JobView
-from hushbid.server.store.schema import idempotency, jobs, moment, sure_moment
+from hushbid.server.store.schema import idempotency, jobs
 
 
 def add(connection: Connection, **columns: Any) -> None:
@@ -65,6 +65,6 @@ def _job(row: Row[Any]) -> JobView:
         done=row.done,
         total=row.total,
         problem=row.problem,
-        started_at=sure_moment(row.started_at),
-        finished_at=moment(row.finished_at),
+        started_at=row.started_at,
+        finished_at=row.finished_at,
     )

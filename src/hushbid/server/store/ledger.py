@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from hushbid.server.domain.views import LedgerRow
-from hushbid.server.store.schema import ledger, new_id, people, sure_moment
+from hushbid.server.store.schema import ledger, new_id, people
 
 _AT_ONCE = 500
 
@@ -107,5 +107,5 @@ def _row(row: Row[Any]) -> LedgerRow:
         title=row.title,
         kind=row.kind,
         amount=row.amount,
-        at=sure_moment(row.at),
+        at=row.at,
     )

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, update
 
 from hushbid.server.domain.access import EndedBy, Link, NoEntry
-from hushbid.server.store.schema import hashed, links, moment, participants, sure_moment
+from hushbid.server.store.schema import hashed, links, participants
 
 _C = links.c
 
@@ -21,7 +21,7 @@ def row(token: str, participant_id: str, *, made_by: str, at: str, reads_only: b
         "token": hashed(token),
         "participant_id": participant_id,
         "made_by": made_by,
-        "reads_only": int(reads_only),
+        "reads_only": reads_only,
         "made_at": at,
     }
 
@@ -89,14 +89,4 @@ def remove_all(connection: Connection, campaign_id: str) -> None:
 
 def link_of(found: Row[Any]) -> Link:
     """A link, from a row that has its columns."""
-    return Link(
-        token=found.token,
-        participant_id=found.participant_id,
-        made_by=found.made_by,
-        reads_only=bool(found.reads_only),
-        made_at=sure_moment(found.made_at),
-        used_at=moment(found.used_at),
-        secret=found.secret,
-        ended_at=moment(found.ended_at),
-        ended_by=found.ended_by,
-    )
+    return Link(**found._mapping)

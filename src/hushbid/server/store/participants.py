@@ -26,9 +26,10 @@ from hushbid.server.domain.rules import COUNTED
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.store import links as stored_links
 from hushbid.server.store.database import Memory, Transaction
-from hushbid.server.store.schema import hashed, links, moment, participants
+from hushbid.server.store.schema import hashed, links, participants
 
 _C = participants.c
+_COLUMNS = tuple(participants.columns.keys())
 ONLY_READS = (
     "After a delivery only the device that delivered, and those it let in later, can change anything: this one only"
     " reads."
@@ -68,8 +69,8 @@ def holder(connection: Connection, secret: str) -> Holder:
     if row is None:
         raise NoEntry("unknown")
     if row.ended_at is not None:
-        raise NoEntry(why_ended(row.ended_by, used=True), moment(row.ended_at))
-    return Holder(participant=_participant(row), reads_only=bool(row.reads_only))
+        raise NoEntry(why_ended(row.ended_by, used=True), row.ended_at)
+    return Holder(participant=_participant(row), reads_only=row.reads_only)
 
 
 def by_secret(connection: Connection, secret: str) -> Participant:
@@ -120,7 +121,7 @@ def recall(connection: Connection, memory: Memory, secrets: Iterable[str]) -> No
         for row in connection.execute(_BY_SECRETS, {"secrets": wanted}):
             if row.ended_at is None:
                 memory.participants[row.id] = _participant(row)
-                memory.holders[row.secret] = row.id, bool(row.reads_only)
+                memory.holders[row.secret] = row.id, row.reads_only
 
 
 def reported(tx: Transaction, participant: Participant) -> None:
@@ -222,10 +223,7 @@ def totals(connection: Connection, campaign: Campaign) -> Mapping[ParticipantSta
         .where(_C.campaign_id == campaign.id)
         .group_by(_C.state)
     )
-    return {
-        ParticipantState(state): (int(people), int(owing), int(paid))
-        for state, people, owing, paid in connection.execute(query)
-    }
+    return {state: (int(people), int(owing), int(paid)) for state, people, owing, paid in connection.execute(query)}
 
 
 def _owed(campaign: Campaign) -> ColumnElement[int]:
@@ -246,27 +244,4 @@ def _owed(campaign: Campaign) -> ColumnElement[int]:
 
 
 def _participant(row: Row[Any]) -> Participant:
-    return Participant(
-        id=row.id,
-        campaign_id=row.campaign_id,
-        number=row.number,
-        label=row.label,
-        person_id=row.person_id,
-        group_name=row.group_name,
-        state=ParticipantState(row.state),
-        salt=bytes(row.salt),
-        report=row.report,
-        reported_at=moment(row.reported_at),
-        promised=row.promised,
-        payment=row.payment,
-        delivery=None if row.delivery is None else bytes(row.delivery),
-        delivery_nonce=row.delivery_nonce,
-        delivered_at=moment(row.delivered_at),
-        delivered_loss=row.delivered_loss,
-        paid=row.paid,
-        paid_at=moment(row.paid_at),
-        **{
-            name: tuple(times.split(",")) if (times := getattr(row, name)) else ()
-            for name in ("renewed", "own_links", "own_links_used")
-        },
-    )
+    return Participant(**{name: getattr(row, name) for name in _COLUMNS})

@@ -8,12 +8,15 @@ import hashlib
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
+    Dialect,
     Float,
     ForeignKey,
     Index,
@@ -22,11 +25,14 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
+    type_coerce,
 )
 
 from hushbid.documents import canonical, parsed
 from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.states import CampaignState, ParticipantState
 
 TOKEN_BYTES = 32
 metadata = MetaData(
@@ -37,6 +43,90 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+
+class Moment(TypeDecorator[datetime]):
+    """A time, stored as UTC text of fixed width, which sorts; given as a time or as such a text."""
+
+    impl, cache_ok = Text, True
+
+    def process_bind_param(self, value: datetime | str | None, dialect: Dialect) -> str | None:
+        """As it is stored."""
+        return stamp(value) if isinstance(value, datetime) else value
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+        """As it is used."""
+        return None if value is None else datetime.fromisoformat(value)
+
+
+class Times(TypeDecorator[tuple[str, ...]]):
+    """Times as the log writes them, stored with commas between them."""
+
+    impl, cache_ok = Text, True
+
+    def process_bind_param(self, value: tuple[str, ...] | str | None, dialect: Dialect) -> str | None:
+        """As it is stored."""
+        return ",".join(value) if isinstance(value, tuple) else value
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...]:
+        """As it is used."""
+        return tuple(value.split(",")) if value else ()
+
+
+class Settings(TypeDecorator[CampaignSettings]):
+    """A campaign's settings, stored in their canonical form; the same object while their text is the same."""
+
+    impl, cache_ok = Text, True
+
+    def process_bind_param(self, value: CampaignSettings | str | None, dialect: Dialect) -> str | None:
+        """As it is stored."""
+        return plain_text(value.to_dict()) if isinstance(value, CampaignSettings) else value
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> CampaignSettings | None:
+        """As it is used."""
+        return None if value is None else _settings_of(value)
+
+
+class Flag(TypeDecorator[bool]):
+    """Yes or no, stored as 1 or 0."""
+
+    impl, cache_ok = Integer, True
+
+    def process_bind_param(self, value: bool | int | None, dialect: Dialect) -> int | None:
+        """As it is stored."""
+        return None if value is None else int(value)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> bool | None:
+        """As it is used."""
+        return None if value is None else bool(value)
+
+
+class State(TypeDecorator[StrEnum]):
+    """A state, stored as its name."""
+
+    impl, cache_ok = Text, True
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """As it is stored."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:
+        """As it is used."""
+        return None if value is None else self.kind(value)
+
+
+def stored(table: Table) -> list[ColumnElement[Any]]:
+    """A table's columns as they are stored, for a copy of all rows."""
+    return [
+        type_coerce(column, column.type.impl_instance).label(column.name)
+        if isinstance(column.type, TypeDecorator)
+        else column
+        for column in table.columns
+    ]
 
 
 def _campaign(*, key: bool = False) -> Column[str]:
@@ -99,15 +189,15 @@ campaigns = Table(
     "campaigns",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("state", Text, nullable=False),
-    Column("settings", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
+    Column("state", State(CampaignState), nullable=False),
+    Column("settings", Settings, nullable=False),
+    Column("created_at", Moment, nullable=False),
     Column("created_by", Text, nullable=False),
-    Column("opened_at", Text),
-    Column("allocated_at", Text),
-    Column("released_at", Text),
-    Column("closed_at", Text),
-    Column("key_destroyed_at", Text),
+    Column("opened_at", Moment),
+    Column("allocated_at", Moment),
+    Column("released_at", Moment),
+    Column("closed_at", Moment),
+    Column("key_destroyed_at", Moment),
     Column("spending", Text),
     Column("menus", Text),
     Column("total_payment", BigInteger),
@@ -128,21 +218,21 @@ participants = Table(
     Column("label", Text, nullable=False),
     Column("person_id", Text, ForeignKey("people.id")),
     Column("group_name", Text),
-    Column("state", Text, nullable=False),
+    Column("state", State(ParticipantState), nullable=False),
     Column("salt", LargeBinary, nullable=False),
     Column("report", Float(53)),
-    Column("reported_at", Text),
+    Column("reported_at", Moment),
     Column("promised", Float(53)),
     Column("payment", BigInteger),
     Column("delivery", LargeBinary),
     Column("delivery_nonce", Text),
-    Column("delivered_at", Text),
+    Column("delivered_at", Moment),
     Column("delivered_loss", Float(53)),
     Column("paid", BigInteger, nullable=False),
-    Column("paid_at", Text),
-    Column("renewed", Text, nullable=False, server_default=""),
-    Column("own_links", Text, nullable=False, server_default=""),
-    Column("own_links_used", Text, nullable=False, server_default=""),
+    Column("paid_at", Moment),
+    Column("renewed", Times, nullable=False, server_default=""),
+    Column("own_links", Times, nullable=False, server_default=""),
+    Column("own_links_used", Times, nullable=False, server_default=""),
     UniqueConstraint("campaign_id", "number"),
     UniqueConstraint("campaign_id", "label"),
     UniqueConstraint("campaign_id", "person_id"),
@@ -154,11 +244,11 @@ links = Table(
     Column("token", Text, primary_key=True),
     Column("participant_id", Text, ForeignKey("participants.id"), nullable=False, index=True),
     Column("made_by", Text, nullable=False),
-    Column("reads_only", Integer, nullable=False),
-    Column("made_at", Text, nullable=False),
-    Column("used_at", Text),
+    Column("reads_only", Flag, nullable=False),
+    Column("made_at", Moment, nullable=False),
+    Column("used_at", Moment),
     Column("secret", Text, unique=True),
-    Column("ended_at", Text),
+    Column("ended_at", Moment),
     Column("ended_by", Text),
 )
 
@@ -170,7 +260,7 @@ ledger = Table(
     Column("title", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("amount", Float(53), nullable=False),
-    Column("at", Text, nullable=False),
+    Column("at", Moment, nullable=False),
 )
 
 events = Table(
@@ -198,7 +288,7 @@ releases = Table(
     metadata,
     _campaign(key=True),
     Column("public", Text, nullable=False),
-    Column("released_at", Text, nullable=False),
+    Column("released_at", Moment, nullable=False),
 )
 
 jobs = Table(
@@ -212,8 +302,8 @@ jobs = Table(
     Column("done", Integer, nullable=False),
     Column("total", Integer, nullable=False),
     Column("problem", Text),
-    Column("started_at", Text, nullable=False),
-    Column("finished_at", Text),
+    Column("started_at", Moment, nullable=False),
+    Column("finished_at", Moment),
     Index(None, "campaign_id", "started_at"),
 )
 
@@ -235,11 +325,6 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def moment(text: str | None) -> datetime | None:
-    """A stored time, if there is one."""
-    return None if text is None else datetime.fromisoformat(text)
-
-
 def sure_moment(text: str) -> datetime:
     """A stored time that is always there."""
     return datetime.fromisoformat(text)
@@ -255,12 +340,6 @@ def plain_values(text: str) -> dict[str, Any]:
     return parsed(text.encode("ascii"))
 
 
-@lru_cache(maxsize=256)
-def settings_of(text: str) -> CampaignSettings:
-    """Stored settings; they are the same object while their text is the same."""
-    return CampaignSettings.from_dict(plain_values(text))
-
-
 def new_id(kind: str) -> str:
     """A random identifier that starts with one letter for its kind."""
     return f"{kind}{secrets.token_hex(10)}"
@@ -274,3 +353,8 @@ def new_token(kind: str) -> str:
 def hashed(token: str) -> str:
     """What is stored of a token: it has 256 random bits, so a plain hash is as good as any."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _settings_of(text: str) -> CampaignSettings:
+    return CampaignSettings.from_dict(plain_values(text))
