@@ -10,7 +10,8 @@ In reading order:
 - `solve_central`, `solve_few`: the optimum from such sums, and from the few people who matter
 - `curves`: payments as curves in the report, with a verified error
 - `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
-- `releasing`, `asking`: exact sums of data for one estimate, and what is asked of whom
+- `everybody`: all people of a priced table on the driver, for a record of them
+- `releasing`: exact sums of data for one estimate, and of whom it is asked
 - `ids`, `overlaps`: how many different ids there are, and how many of them took part in a pilot
 """
 
