@@ -4,7 +4,6 @@ As processes of their own where that matters (streams, signals, what another pro
 """
 
 import contextlib
-import csv
 import json
 import os
 import pty
@@ -22,7 +21,6 @@ from click.testing import CliRunner
 
 from hushbid import durable
 from hushbid.cli import main
-from hushbid.disclosure import privatize
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 
@@ -258,37 +256,10 @@ def test_a_made_up_campaign_on_an_engine_is_drawn_again_and_says_so(engine: str,
     assert found[1]["stamps"][0].startswith("made up: nobody")
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
-def test_a_local_campaign_of_messages_runs_on_an_engine_and_pays_as_in_memory(engine: str, tmp_path: Path) -> None:
-    campaign = CAMPAIGN.replace('"central"', '"local"').replace('"people"', '"people.parquet"')
-    (tmp_path / "sleep.toml").write_text(campaign)
-    reports = np.linspace(1.1, 2.9, 40)
-    market = Market(prior=Uniform(1, 3), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0, setting="local")
-    losses = market.acquire(reports).privacy_loss
-    sent = [json.dumps(privatize(7.0, loss, (0, 12)).to_dict()) if loss else None for loss in losses.tolist()]
-    table = {"id": [f"p{k}" for k in range(40)], "sensitivity": reports, "message": pa.array([None, *sent[1:]])}
-    pq.write_table(pa.table(table), tmp_path / "people.parquet")
-    succeeds("run", "sleep.toml", "--engine", "memory", cwd=tmp_path)
-    succeeds("run", "sleep.toml", "--engine", engine, "--force", cwd=tmp_path)
-    with open(tmp_path / "sleep/payments.csv", newline="") as file:
-        expected = [(row["id"], int(row["payment_minor"]), row["delivered"]) for row in csv.DictReader(file)]
-    found = pq.read_table(tmp_path / "sleep/payments.parquet").to_pylist()
-    assert [(row["id"], row["payment_minor"], row["delivered"]) for row in found] == expected
-    assert {state for _, _, state in expected} == {"yes", "no", "not asked"}
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_data_that_are_texts_where_numbers_belong_are_refused_by_column(engine: str, home: Path) -> None:
     (home / "sleep.toml").write_text(CAMPAIGN + 'value = "id"\n')
     assert "olumn 'id' must hold numbers" in refused("run", "sleep.toml", "--engine", engine, cwd=home)
-
-
-def test_if_everybody_delivers_an_engine_pays_what_was_decided_to_the_last_minor_unit(home: Path) -> None:
-    fine = CAMPAIGN.replace("buyer_weight = 500", "buyer_weight = 500\nuser_weight = 1000\npeople_may_owe_money = true")
-    (home / "sleep.toml").write_text(fine.replace('currency = "EUR"', 'currency = "XYZ"\ndecimals = 6'))
-    succeeds("run", "sleep.toml", "--engine", "polars", cwd=home)
-    decided, due = (pq.read_table(home / f"sleep/{name}.parquet") for name in ("decisions", "payments"))
-    assert due["payment_minor"].to_pylist() == decided["payment_minor"].to_pylist()
 
 
 def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> None:

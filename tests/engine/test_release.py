@@ -17,9 +17,11 @@ from hushbid.disclosure.claims import _sealed
 from hushbid.disclosure.from_sums import Sums
 from hushbid.disclosure.releasing import number_forms
 from hushbid.engine import price, release
+from hushbid.engine.payouts import due
 from hushbid.engine.releasing import SumsKernel, asked_of, release_made_up, summed_plan
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.mechanism import Market
+from hushbid.money import Currency
 from hushbid.priors import LogNormal, Uniform
 from tests.engine.conftest import Kind
 
@@ -206,10 +208,16 @@ def test_in_the_local_setting_the_messages_of_the_few_who_matter_are_combined(ki
     for row in asked[1:].tolist():
         messages[row] = json.dumps(hushbid.privatize(DATA[row], float(losses[row]), (10, 30)).to_dict())
     sent = table.append_column("message", pa.array(messages, pa.string()))
-    found = release(price(kind.make(sent), market), "message", claims=tmp_path / "claims")
+    priced = price(kind.make(sent), market)
+    found = release(priced, "message", claims=tmp_path / "claims")
     kept = np.where(np.arange(500) == asked[0], 0.0, losses)
     plan = ReleasePlan.of(kept, setting="local", bounds=(10, 30), variance=20.0, label=kind.name)
     assert (found.delivered, found.absent) == (asked.size - 1, 1)
+    paid = kind.read(due(priced, "message", Currency.of("EUR"), mse=found.error.mse))
+    states = np.where(losses > 0.0, "yes", "not asked")
+    states[asked[0]] = "no"
+    assert paid["delivered"].to_pylist() == states.tolist()
+    assert np.array_equal(paid["payment_minor"].to_numpy() > 0, states == "yes")
     assert found.estimate == pytest.approx(release_plan(plan, messages, claims=tmp_path / "memory").estimate, abs=1e-9)
     nothing = price(table.append_column("message", pa.array([None] * 500, pa.string())), market)
     with pytest.raises(NothingDelivered, match="None of the"):

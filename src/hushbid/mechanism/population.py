@@ -334,7 +334,8 @@ class Population:
 def total_weight(buyer_weight: float, user_weight: float | FloatArray, people: int) -> float:
     """``A = α + Σ β_i``, which must be finite."""
     weight = np.asarray(user_weight, dtype=float)
-    total = float(buyer_weight + (weight.sum() if weight.ndim else people * weight))
+    with np.errstate(over="ignore"):  # refused below
+        total = float(buyer_weight + (weight.sum() if weight.ndim else people * weight))
     if not total < math.inf:
         raise InputError(f"buyer_weight and user_weight must have a finite sum, got {total}.", field="buyer_weight")
     return total
