@@ -244,4 +244,4 @@ def _owed(campaign: Campaign) -> ColumnElement[int]:
 
 
 def _participant(row: Row[Any]) -> Participant:
-    return Participant(**{name: getattr(row, name) for name in _COLUMNS})
+    return Participant(**dict(zip(_COLUMNS, row, strict=False)))  # her columns come first, perhaps others after them
