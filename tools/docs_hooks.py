@@ -16,6 +16,7 @@ from typing import Any
 PAGE, MARK = "reference/api.md", "<!-- api -->"
 
 MODULES = (
+    "hushbid.purchase",
     "hushbid.mechanism",
     "hushbid.priors",
     "hushbid.allocation",

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from hushbid import mechanism as mechanism
     from hushbid import payments as payments
     from hushbid import priors as priors
+    from hushbid import purchase as purchase
+    from hushbid import receipts as receipts
     from hushbid import record as record
     from hushbid import report as report
+    from hushbid import verification as verification
     from hushbid.allocation import Allocation as Allocation
     from hushbid.allocation import allocate as allocate
     from hushbid.disclosure import Release as Release
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors"),
-    *("record", "report"),
+    *("purchase", "receipts", "record", "report", "verification"),
 )
 _NAMES = {
     "hushbid.allocation": ("Allocation", "allocate"),

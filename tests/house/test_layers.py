@@ -13,7 +13,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "hushbid"
 
-# From the top down. Names on one line are siblings. docs/decisions/0002-layers.md says why.
+# From the top down. Names on one line are siblings. docs/decisions/0002-layers.md and 0015 say why.
 LAYERS = (
     ("__main__",),
     ("cli",),

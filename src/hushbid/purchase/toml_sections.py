@@ -147,7 +147,7 @@ class Section:
             if name in self._asked:
                 continue
             close = difflib.get_close_matches(name, self._asked, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else f"; there are {', '.join(self._asked)}"
+            hint = f" (did you mean {close[0]}?)" if close else f"; there are {', '.join(dict.fromkeys(self._asked))}"
             self.problems.add(self.field(name), f"is not a field of this file{hint}.")
 
 
