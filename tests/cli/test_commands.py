@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 
 import click
 import pytest
@@ -133,6 +135,21 @@ def test_a_plan_explains_the_target_if_the_error_is_about_it_whatever_its_senten
     told = CliRunner().invoke(main, arguments)
     assert told.exit_code == 2
     assert told.output == f"Error: no target_mse.{' (target_mse is --target-standard-error squared.)' * explained}\n"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_signal_says_how_a_command_ended_whatever_an_engine_made_of_it(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals, status: int
+) -> None:
+    """DuckDB calls every stop an interrupted query."""
+
+    def stopped(**_: object) -> None:
+        with suppress(SystemExit, KeyboardInterrupt):
+            signal.raise_signal(number)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(import_module("hushbid.cli.demo").command, "callback", stopped)
+    assert CliRunner().invoke(main, ["demo"]).exit_code == status
 
 
 def test_a_misspelt_command_is_answered_with_the_nearest_one() -> None:

@@ -115,6 +115,8 @@ class _LateGroup(click.Group):
             _leave_after(self._stopped())
             _end(ctx, problem)
         except KeyboardInterrupt:
+            # DuckDB tells of every signal in one way, so here too the signal counts.
+            _leave_after(self._stopped())
             _leave()
 
 
