@@ -22,7 +22,7 @@ bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
 	@$(BIN)/python -m benchmarks.run $(ONLY)
 
 soak: setup test-deps  ## kill the campaign server at hundreds of random moments, on both stores (fewer: KILLS=20)
-	@$(BIN)/python -m tests.campaign.soak --kills $(or $(KILLS),200)
+	@$(BIN)/python -m tests.server.soak --kills $(or $(KILLS),200)
 
 docs: setup  ## the documentation, in site/index.html; opens without a server or a network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "docs: open site/index.html"

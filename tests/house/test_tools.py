@@ -1,11 +1,13 @@
 """The scripts behind make: what they say when something is missing, and that they stay quiet when nothing is."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-TOOLS = Path(__file__).parents[2] / "tools"
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / "tools"
 BASH = "/bin/bash"
 
 
@@ -64,3 +66,10 @@ def test_system_deps_name_what_is_missing_and_go_on(machine: Path) -> None:
     done = run("system-deps.sh", path=machine)
     assert done.returncode == 0
     assert done.stderr.startswith("test-deps: not installed here: chromium fonts-liberation; tests that need them")
+
+
+def test_every_module_that_make_or_a_page_runs_is_there() -> None:
+    pages = [ROOT / "Makefile", *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"python -m ((?:tests|benchmarks)[\w.]*)", page.read_text())}
+    assert {"tests.server.soak", "tests.golden.make", "benchmarks.run"} <= named
+    assert [name for name in named if not (ROOT / f"{name.replace('.', '/')}.py").is_file()] == []
