@@ -265,7 +265,7 @@ def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
 
 def test_what_exists_is_replaced_only_with_force(tmp_path: Path) -> None:
     old = saved(tmp_path / "old", "old")
-    with pytest.raises(InputError, match="exists already: --force replaces"):
+    with pytest.raises(InputError, match="exists already: force=True replaces"):
         write_both(tmp_path / "new", old)
     assert old.read_text() == "old"
     assert os.listdir(tmp_path) == ["old"]

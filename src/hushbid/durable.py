@@ -264,7 +264,8 @@ def refuse_existing(paths: list[Path]) -> None:
     """Say which files are in the way, if any."""
     found = [str(path) for path in paths if str(path) != STREAM and os.path.lexists(path)]
     if found:
-        raise InputError(f"{', '.join(found)} {'exists' if len(found) == 1 else 'exist'} already: --force replaces.")
+        exist = "exists" if len(found) == 1 else "exist"
+        raise InputError(f"{', '.join(found)} {exist} already: force=True replaces.", field="force")
 
 
 def refuse_clashes(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:

@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 import hushbid
 from hushbid.cli import main
-from hushbid.errors import AlreadyReleased, InputError
+from hushbid.errors import AlreadyReleased, InputError, ReportError
 from hushbid.purchase import Reading, buy, buying, pricing, results
+from hushbid.purchase.releasing import release_recorded
 
 N = 200
 CAMPAIGN = """\
@@ -148,6 +149,54 @@ def test_a_record_of_decisions_is_written_on_an_engine(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         hashes.append(hushbid.record.read(tmp_path / f"{engine}.json").hash)
     assert hashes[0] == hashes[1]
+
+
+@pytest.mark.parametrize("engine", ["memory", "auto"])
+def test_a_report_that_cannot_be_priced_is_named_by_column_and_row_whoever_reads_it(engine: str, file: Path) -> None:
+    reports = columns()["sensitivity"].tolist()
+    reports[1] = None
+    people = columns(sensitivity=np.array(reports, dtype=float))
+    with pytest.raises(ReportError) as refused:
+        buy(file, reports=people if engine == "memory" else pa.table(people), audit=False)
+    assert (refused.value.field, refused.value.row) == ("sensitivity", 1)
+    assert "--" not in str(refused.value)
+
+
+def test_a_file_that_exists_is_replaced_by_force_in_python_and_by_an_option_on_the_command_line(file: Path) -> None:
+    buy(file, reports=columns(), audit=False)
+    with pytest.raises(InputError, match=r"record\.json exists already: force=True replaces\.") as refused:
+        buy(file, reports=columns(), audit=False)
+    assert refused.value.field == "force"
+    pq.write_table(pa.table(columns()), file.with_name("people.parquet"))
+    tables = '[reports]\nfile = "people.parquet"\n[data]\nfile = "people.parquet"'
+    file.write_text(CAMPAIGN.replace("[data]", tables))
+    told = CliRunner().invoke(main, ["run", str(file)])
+    assert "record.json exists already: --force replaces." in told.stderr
+
+
+@pytest.mark.parametrize("way", ["memory", "engine", "record"])
+def test_losing_all_privacy_is_stamped_wherever_it_was_accepted(way: str, file: Path) -> None:
+    text = CAMPAIGN.replace("uniform:1,3", "uniform:0,3").replace("= 500", "= 5\naccept_infinite_loss = true")
+    people = columns(sensitivity=np.where(np.arange(N) < 40, 0.0, 2.9))
+    file.write_text(text if way != "record" else text.partition("[data]")[0])
+    bought = buy(file, reports=pa.table(people) if way == "engine" else people, audit=False)
+    assert bought.record is not None
+    record, facts, text = bought.record, bought.facts(), bought.text()
+    if way == "record":
+        path, out = bought.files[-1], file.with_name("released.json")
+        released = release_recorded(path, people, out=out, accept_infinite_loss=True)
+        record, facts, text = released.record, released.facts(), released.text()
+    assert list(record.stamps) == facts["stamps"] == ["infinite privacy loss accepted"]
+    assert "infinite privacy loss accepted." in text
+
+
+def test_late_data_that_nobody_spoke_of_are_refused_by_their_field(file: Path) -> None:
+    file.write_text(CAMPAIGN.replace('late = "unpaid"\n', ""))
+    on_time = np.where(np.arange(N) % 9 == 0, np.nan, columns()["value"])
+    buy(file, reports=columns(value=on_time), audit=False)
+    with pytest.raises(InputError, match=r"data\.late must say what is paid") as refused:
+        buy(file, reports=columns(), audit=False, force=True)
+    assert refused.value.field == "data.late"
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,13 @@ def test_each_problem_names_its_field(old: str, new: str, sentence: str, home: P
     assert sentence in told(home, changed(old, new))
 
 
+def test_a_refused_file_names_its_first_wrong_field_for_programs(home: Path) -> None:
+    text = changed("[0, 12]", "[12, 0]").replace("reports.csv", "report.csv")
+    with pytest.raises(InputError) as refused:
+        read_campaign(campaign(home, text))
+    assert refused.value.field == "market.bounds"
+
+
 def test_a_file_that_is_not_toml_is_told_with_its_line(home: Path) -> None:
     assert "is not TOML" in told(home, "name = Sleep\n")
     assert "line 1" in told(home, "name = Sleep\n")

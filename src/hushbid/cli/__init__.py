@@ -11,6 +11,7 @@ whoever read its output left early.
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -47,6 +48,22 @@ COMMANDS = {
     "completion": "Print the completions for a shell.",
 }
 DEBUG = "hushbid.debug"
+_ARGUMENTS = {
+    "force=True": "--force",
+    "on_bad_rows='drop'": "--on-bad-rows=drop",
+    "engine='memory'": "--engine memory",
+}
+"""What Python calls an argument, and the command line an option."""
+
+_FIELDS = {
+    ("release", "question"): "--question",
+    ("release", "wave"): "--wave",
+    ("release", "late"): "--late",
+    ("release", "simulated_values"): "--simulated-values",
+    ("fit-prior", "bounds"): "--range",
+}
+"""By command and field."""
+
 _FAULT, _INTERRUPTED, _UNREAD, _TERMINATED = 70, 130, 141, 143
 
 
@@ -128,7 +145,7 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
         case click.ClickException():
             raise _shown_safely(problem)
         case HushbidError():
-            _refuse(ctx, str(problem), problem)
+            _refuse(ctx, _in_options(problem, ctx.invoked_subcommand or ""), problem)
         case OSError() if problem.errno == errno.EPIPE:
             _end_quietly()
         case OSError():
@@ -145,6 +162,16 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
     # Its message may hold somebody's datum, so only its kind is told.
     click.echo(f"Error: a fault in hushbid ({type(problem).__name__}); --debug shows where.", err=True)
     ctx.exit(_FAULT)
+
+
+def _in_options(problem: HushbidError, command: str) -> str:
+    """What a problem says, with options in the place of Python's arguments."""
+    told, option = str(problem), _FIELDS.get((command, problem.field or ""))
+    if option is not None:
+        told = re.sub(rf"\b{problem.field} (?=must|is)", f"{option} ", told, count=1)
+    for argument, option in _ARGUMENTS.items():
+        told = told.replace(argument, option)
+    return told
 
 
 def _leave() -> NoReturn:

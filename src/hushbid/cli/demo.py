@@ -97,17 +97,17 @@ def _holds_a_demo(out: Path) -> bool:
     """Whether a folder's campaign file is a demo's, and its record, if there is one, of people who do not exist."""
     import tomllib
 
-    from hushbid.purchase.asking import MADE_UP
+    from hushbid.purchase.releasing import is_made_up
     from hushbid.record import Record
 
     try:
         campaign = tomllib.loads((out / "campaign.toml").read_text(encoding="utf-8"))
         record = out / "record.json"
-        stamps = Record.read(record).stamps if os.path.lexists(record) else [MADE_UP]
+        invented = is_made_up(Record.read(record)) if os.path.lexists(record) else True
     except (OSError, ValueError, RecursionError, HushbidError):
         return False
     ours = tomllib.loads(_CAMPAIGN)
-    return campaign.get("made_up") is True and campaign.get("name") == ours["name"] and MADE_UP in stamps
+    return campaign.get("made_up") is True and campaign.get("name") == ours["name"] and invented
 
 
 def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
@@ -149,7 +149,7 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
 
 
 def _text(purchase: "Purchase", mean: float, out: Path) -> str:
-    from hushbid.purchase.results import estimate_text
+    from hushbid.purchase.releasing import estimate_text
     from hushbid.wording import at_most
 
     campaign, decided = purchase.campaign, purchase.decided

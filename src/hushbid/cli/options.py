@@ -69,12 +69,7 @@ class MarketOptions:
             if match is None or match[1] in groups:
                 raise PriorError(f"--prior given more than once must read group=prior, each group once, got {text!r}.")
             groups[match[1]] = prior_option(match[2])
-        return PriorSource(
-            priors={name: source.priors[""] for name, source in groups.items()},
-            pilots={name: source.pilots[""] for name, source in groups.items() if source.pilots},
-            files={name: source.files[""] for name, source in groups.items() if source.files},
-            paths=tuple(path for source in groups.values() for path in source.paths),
-        )
+        return PriorSource.by_group(groups)
 
     def currency(self) -> "Currency":
         """What payments are made in."""

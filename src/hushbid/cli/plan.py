@@ -50,6 +50,7 @@ def _plan(
     source = options.prior_source()
     if source.is_grouped:
         raise InputError("A plan needs one prior: plan each group by itself.")
+    # solve for what is not given: the buyer weight, or the number of people
     market, answer, solved_for = options.market(source.priors[""]), None, None
     with Steps(2) as step:
         if target is not None or budget is not None:
@@ -68,6 +69,7 @@ def _plan(
                     raise
                 raise InputError(f"{problem} (target_mse is --target-standard-error squared.)") from problem
             market, people, answer, solved_for = found.market, found.n, found.answer, found.solved_for
+        # simulate the campaign that was found, with other draws than those it was found with
         assert people is not None
         step("simulating")
         rng = np.random.default_rng(given["seed"] + 1)

@@ -1,18 +1,13 @@
 """``hushbid release``: the estimate, from decisions that were saved."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from hushbid import wording
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.durable import Staging, refuse_clashes, refuse_existing
-
-if TYPE_CHECKING:
-    from hushbid.disclosure import Answer
-    from hushbid.record import Record
+from hushbid.durable import refuse_clashes, refuse_existing
 
 
 @make_command("release")
@@ -53,92 +48,12 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     input. The estimate is kept in the account's store, under what is asked of whom, and asking again gives the same
     one. A record that holds it is written to RECORD's name with .released.json at its end.
     """
-    from hushbid.purchase.asking import BEFORE, MADE_UP
-    from hushbid.purchase.results import estimate_facts, estimate_text
+    from hushbid.purchase.releasing import release_recorded
 
-    answer, question, stamps, path = _release(record, data, given)
-    text = estimate_text(answer.release, given["level"], question)
-    facts = estimate_facts(answer.release, given["level"])
-    if answer.before:
-        text += f"\n{BEFORE}"
-    if answer.late:
-        text += f"\n{wording.people(len(answer.late))} delivered after it was drawn: their data were not used,"
-        text += f" and they are {given['late']}."
-    text += "".join(f"\nSTAMPED in the record: {stamp}." for stamp in stamps)
-    if path is not None:
-        text += f"\nWritten: {path}."
-    facts |= {"drawn_before": answer.before, "late": len(answer.late), "stamps": list(stamps), "record": path}
-    facts["made_up"] = facts["public"]["made_up"] = MADE_UP in stamps
-    tell(facts, text, as_json=as_json)
-
-
-def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", str, tuple[str, ...], Path | None]:
-    """The estimate, what was asked, what is stamped, and the record that was written."""
-    from hushbid.arrays import id_texts
-    from hushbid.disclosure import Answer
-    from hushbid.errors import InputError
-    from hushbid.purchase.asking import asked_by, refuse_unsaid_late, store_beside
-    from hushbid.purchase.campaign_file import Kind
-    from hushbid.purchase.deciding import record_writer
-    from hushbid.purchase.people import People, read_data, rows_of
-    from hushbid.record import read
-
-    out = given["out"] or path.with_name(f"{path.name.removesuffix('.json')}.released.json")
-    refuse_clashes([out], [path, file])
+    out = given.pop("out") or record.with_name(f"{record.name.removesuffix('.json')}.released.json")
+    refuse_clashes([out], [record, data])
     if not given["force"]:
         refuse_existing([out])
     with Steps(4) as step:
-        step("reading the record")
-        record = read(path)
-        question, wave = asked_by(record, given["question"], given["wave"])
-        given = {**given, "question": question, "wave": wave}
-        if record.release is not None:
-            answer = Answer(release=record.release, before=True, late=(), waves_before=0)
-            return answer, question, record.stamps, None
-        local = record.outcome.market.setting == "local"
-        if given["simulated_values"] and not local:
-            raise InputError("--simulated-values is for the local setting; in the central one DATA holds values.")
-        ids = None if record.ids is None else id_texts(record.ids)
-        reports = record.outcome.reports
-        people = People(source=str(path), ids=ids, id_column=ids or [], reports=reports, groups=None)
-        step("reading the data")
-        kind: Kind = "simulated_values" if given["simulated_values"] else "messages" if local else "values"
-        value = given["value_column"] or ("message" if kind == "messages" else "value")
-        found = read_data(file, people, id_column=given["id_column"], value=value, kind=kind)
-        step("drawing")
-        with rows_of(str(path)):
-            answer, stamps = _answer(record, found.data, store_beside(path.parent), given)
-        refuse_unsaid_late(answer.late, len(people), given["late"], "--late")
-        step("writing")
-        whole = record.with_release(answer.release, stamps=stamps)
-        with Staging(force=given["force"]) as files:
-            files.add(out, record_writer(whole))
-    return answer, question, whole.stamps, out
-
-
-def _answer(record: "Record", data: Any, claims: Path, given: dict[str, Any]) -> tuple["Answer", list[str]]:
-    """The estimate, and what is stamped because of it."""
-    from hushbid.disclosure import release_made_up, release_once
-    from hushbid.mechanism.market import plan_of
-    from hushbid.purchase.asking import MADE_UP, wave_stamps
-
-    plan, simulated, accepted = plan_of(record.outcome), given["simulated_values"], given["accept_infinite_loss"]
-    if MADE_UP in record.stamps:
-        return release_made_up(plan, data, accept_infinite_loss=accepted, simulated=simulated), []
-    answer = release_once(
-        plan,
-        data,
-        question=given["question"],
-        wave=given["wave"],
-        ids=record.ids,
-        claims=claims,
-        accept_infinite_loss=accepted,
-        simulated=simulated,
-    )
-    stamps = wave_stamps(given["wave"], answer.waves_before)
-    if answer.late:
-        who = wording.people(len(answer.late))
-        stamps.append(
-            f"late: the data of {who} came after the estimate was drawn and were not used; they are {given['late']}"
-        )
-    return answer, stamps
+        released = release_recorded(record, data, out=out, step=step, **given)
+    tell(released.facts(), released.text(), as_json=as_json)

@@ -227,7 +227,7 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
         raise AlreadyReleased(
             "This was asked of these people before, under other promises (setting, bounds, variance or privacy"
             " losses), and answered: a second estimate from their data would cost them their privacy twice, so it is"
-            " refused, --force or not. Go back to the market and the reports of that release. Another question has"
+            " refused, force=True or not. Go back to the market and the reports of that release. Another question has"
             " another text; a later wave of this one, with new data, says so: wave = 2."
         )
     return Settled(

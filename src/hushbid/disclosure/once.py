@@ -30,7 +30,7 @@ from hushbid.disclosure.release import FORMAT, Release
 from hushbid.disclosure.releasing import prepare, with_rows, without_rows
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
 
-_OR_LATE = ", or came after it was drawn, which sums cannot tell apart (--engine memory can)"
+_OR_LATE = ", or came after it was drawn, which sums cannot tell apart (engine='memory' can)"
 _process_key = secrets.token_bytes(32)
 _asked: dict[str, Marks] = {}
 """What this process has asked, by the names that its own key gives."""

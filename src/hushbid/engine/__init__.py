@@ -12,7 +12,7 @@ In reading order:
 - `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
 - `everybody`: all people of a priced table on the driver, for a record of them
 - `releasing`: exact sums of data for one estimate, and of whom it is asked
-- `ids`, `overlaps`: how many different ids there are, and how many of them took part in a pilot
+- `ids`: how many different ids there are, and how many of them took part in a pilot
 """
 
 from typing import TYPE_CHECKING, Any

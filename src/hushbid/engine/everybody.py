@@ -96,9 +96,10 @@ def everybody(priced: Priced, *, group: str | None = None, data: str | None = No
     people, names = priced._kernel.people, priced._engine.names
     for name in (group, data):
         if name is not None and name not in names:
-            raise InputError(f"There is no column {name!r}; the columns are {', '.join(map(repr, names))}.")
+            told = f"There is no column {name!r}; the columns are {', '.join(map(repr, names))}."
+            raise InputError(told, field=name)
     if people.id is None:
-        raise InputError("id must name a column: decisions are written beside it.")
+        raise InputError("id must name a column: decisions are written beside it.", field="id")
     taking = TakingKernel(people, group, data, priced.market.setting == "local")
     parts, order = list(priced._engine.reduce(taking, Taken()).parts), None
     if all(part.start is not None for part in parts):

@@ -1,20 +1,39 @@
-"""How many different ids there are, exactly, by sorting 64-bit fingerprints of them.
+"""How many different ids there are, exactly, and how many of them took part in a pilot.
 
-Numbers have a fingerprint of their own each. Texts may share one by accident, so texts whose fingerprint is not unique
-are looked at once more. Above `AT_ONCE` rows the fingerprints are sorted part by part, each in a pass of its own.
+They are counted by sorting 64-bit fingerprints. Numbers have a fingerprint of their own each. Texts may share one by
+accident, so texts whose fingerprint is not unique are looked at once more. Above `AT_ONCE` rows the fingerprints are
+sorted part by part, each in a pass of its own.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import HashArray
+from hushbid.arrays import HashArray, id_texts
 from hushbid.engine.adapter import Batch, in_threads, pyarrow
+from hushbid.priors.pilot import Pilot, overlap
 
 AT_ONCE = 1 << 27
 _LOOKED_AT = 1 << 20
 _BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapKernel:
+    """From a batch to how many of its people were in any pilot."""
+
+    id: str
+    pilots: tuple[Pilot, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return [self.id]
+
+    def __call__(self, batch: Batch, start: int | None) -> int:
+        return overlap(self.pilots, id_texts(batch.column(self.id).to_pylist()))
 
 
 def count_distinct(read: Callable[[], Iterable[Batch]], rows: int) -> int:

@@ -97,7 +97,8 @@ class People:
         """What is said if identity shall decide, and cannot."""
         return InputError(
             f"Column {self.id!r} must name everybody once, but among those who could be bought from an id is missing or"
-            " repeated."
+            " repeated.",
+            field=self.id,
         )
 
     def _costs(self, reports: FloatArray, groups: IntArray | None) -> FloatArray:

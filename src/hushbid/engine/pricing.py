@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, LookupKernel
 from hushbid.engine.histogram import MOST_PEOPLE
+from hushbid.engine.ids import OverlapKernel
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Progress, Run
@@ -26,6 +27,7 @@ from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.population import groups_of
 from hushbid.mechanism.setting import LOCAL
 from hushbid.priors import Prior
+from hushbid.priors.pilot import Pilot
 from hushbid.tables import refusal, refused_kind
 
 GATHER = 1 << 15
@@ -76,9 +78,19 @@ class Priced:
     def write_parquet(self, path: str | Path, *, force: bool = False) -> None:
         """Price and write everybody; what is written takes its name only when it is complete."""
         if os.path.lexists(path) and not force:
-            raise InputError(f"{str(path)!r} exists already; choose another name, or force.")
+            raise InputError(f"{str(path)!r} exists already; choose another name, or force.", field="path")
         with Staging(force=force) as files:
-            files.make(path, lambda temporary: self._engine.write(self.frame, str(temporary)))
+            files.make(path, lambda temporary: self.write(self.frame, temporary))
+
+    def write(self, frame: Frame, place: str | Path) -> None:
+        """Write a frame that was made of this table, where the table's engine writes."""
+        self._engine.write(frame, str(place))
+
+    def overlap(self, pilots: Iterable[Pilot]) -> int:
+        """How many people took part in any of these pilots, from one more pass that hashes every id."""
+        if self._kernel.people.id is None:
+            raise InputError("id must name a column: by their ids people of a pilot are recognised.", field="id")
+        return self._engine.reduce(OverlapKernel(self._kernel.people.id, tuple(pilots)), 0)
 
     def __repr__(self) -> str:
         return f"Priced({self.summary!r})"
@@ -287,7 +299,8 @@ def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: s
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
     for name in ("variance", "user_weight"):
         if isinstance(getattr(market, name), np.ndarray):
-            raise InputError(f"{name} of the market must be one number here; variances may come from a column.")
+            told = f"{name} of the market must be one number here; variances may come from a column."
+            raise InputError(told, field=name)
     if variance is not None and market.setting == "local":
         raise InputError(ONE_LOCAL_VARIANCE, field="variance")
 
@@ -307,14 +320,15 @@ def _people(
         id = None  # the usual name, and no such column: there are no ids
     missing = [name for name in (report, id, group, variance) if name is not None and name not in names]
     if missing:
-        raise InputError(f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}.")
+        told = f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}."
+        raise InputError(told, field=missing[0])
     for name in (id, group):
         held = None if name is None else refused_kind(pyarrow().types, engine.kind(name))
         if held is not None:
             raise refusal(str(name), held)
     taken = [name for name, _ in PRICED if name in names]
     if taken:
-        raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.")
+        raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.", field=taken[0])
     if market.grouped != (group is not None):
         raise InputError(
             "group must name the column of labels if, and only if, the market's prior is Grouped.", field="group"
@@ -337,7 +351,9 @@ def _refuse(run: Run, census: Census, on_bad_rows: str) -> None:
             examples = list(run.reduce("naming bad rows", NamesKernel(run.people), Named()).texts)
         raise ReportError(
             f"{census.bad} of {census.rows} rows cannot be priced by column {run.people.report!r} ({counts})"
-            f"{': ' * bool(examples)}{'; '.join(examples)}. Leave them out with on_bad_rows='drop'."
+            f"{': ' * bool(examples)}{'; '.join(examples)}. Leave them out with on_bad_rows='drop'.",
+            field=run.people.report,
+            row=census.examples[0][0] if census.examples else None,
         )
     if census.people == 0:
         raise InputError("No row can be priced: there is nobody to buy from.")
@@ -345,13 +361,14 @@ def _refuse(run: Run, census: Census, on_bad_rows: str) -> None:
 
 def _refuse_repeated_ids(run: Run, census: Census) -> None:
     if run.people.id is None:
-        raise InputError("check_ids='exact' needs id, the name of a column.")
+        raise InputError("check_ids='exact' needs id, the name of a column.", field="id")
     run.starts("looking for repeated ids")
     different = run.engine.distinct(run.people.id)
     if different != census.rows:
         raise InputError(
             f"Column {run.people.id!r} must name everybody once, but {census.rows} rows have {different} different"
-            " ids (missing ones not counted)."
+            " ids (missing ones not counted).",
+            field=run.people.id,
         )
 
 

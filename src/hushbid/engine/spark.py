@@ -178,7 +178,7 @@ def refuse_existing(url: str) -> None:
     """Say if there is something at an address."""
     hadoop, system = _file_system(url)
     if system.exists(hadoop(url)):
-        raise InputError(f"{url} exists already: --force replaces.")
+        raise InputError(f"{url} exists already: force=True replaces.", field="force")
 
 
 def _file_system(url: str) -> tuple[Any, Any]:

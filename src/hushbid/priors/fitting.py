@@ -69,7 +69,8 @@ def _makers(values: FloatArray, bounds: tuple[float, float] | None) -> dict[str,
     if bounds is not None:
         low, high = bounds
         if not (0.0 <= low < values.min() and values.max() < high):
-            raise InputError(f"--range must lie around all sensitivities, with 0 or more at its low end, got {bounds}.")
+            told = f"bounds must lie around all sensitivities, with 0 or more at its low end, got {bounds}."
+            raise InputError(told, field="bounds")
         makers["beta"] = lambda sample: _beta(sample, low, high)
     makers["empirical"] = Empirical
     return makers

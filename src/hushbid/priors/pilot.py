@@ -71,6 +71,16 @@ class PriorSource:
     paths: tuple[Path, ...] = ()
     """Where they were read."""
 
+    @classmethod
+    def by_group(cls, single: Mapping[str, "PriorSource"]) -> "PriorSource":
+        """From the one prior of each group."""
+        return cls(
+            priors={name: source.priors[""] for name, source in single.items()},
+            pilots={name: source.pilots[""] for name, source in single.items() if source.pilots},
+            files={name: source.files[""] for name, source in single.items() if source.files},
+            paths=tuple(path for source in single.values() for path in source.paths),
+        )
+
     @property
     def is_grouped(self) -> bool:
         """Whether people differ by group."""
@@ -115,12 +125,7 @@ def prior_source(form: object, *, folder: Path = Path()) -> PriorSource:
         single = {name: prior_source(one, folder=folder) for name, one in form.items()}
         if any(source.is_grouped for source in single.values()):
             raise PriorError("a group's prior must be one prior, not groups again.")
-        return PriorSource(
-            priors={name: source.priors[""] for name, source in single.items()},
-            pilots={name: source.pilots[""] for name, source in single.items() if source.pilots},
-            files={name: source.files[""] for name, source in single.items() if source.files},
-            paths=tuple(path for source in single.values() for path in source.paths),
-        )
+        return PriorSource.by_group(single)
     if isinstance(form, Mapping) and "family" not in form:
         return read_prior(folder / str(form["file"]))
     if isinstance(form, Mapping):

@@ -16,20 +16,28 @@ from typing import Any
 import numpy as np
 
 from hushbid.audit.suite import audits_of
-from hushbid.disclosure import Answer, release_made_up, release_once
+from hushbid.disclosure import Answer
 from hushbid.documents import plain
 from hushbid.durable import Staging, Write, refuse_clashes, refuse_existing
 from hushbid.engine import Priced
 from hushbid.engine import releasing as on_sums
-from hushbid.engine.payouts import Paid, checked, due
+from hushbid.engine.payouts import checked, due
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism.market import plan_of
 from hushbid.money import amounts_due
-from hushbid.purchase.asking import MADE_UP_NOTICE, asked_notes, refuse_unsaid_late, stamps_of, store_beside
 from hushbid.purchase.campaign_file import Campaign, read_campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide, record_of, record_writer
-from hushbid.purchase.on_engine import PASSES, Here, decide_on_engine, taken_here, write_decisions
-from hushbid.purchase.people import AT_ONCE, Delivered, Reading, read_data, rows_of
+from hushbid.purchase.on_engine import PASSES, price_on_engine, taken_here, write_decisions
+from hushbid.purchase.people import AT_ONCE, Delivered, Reading, read_data
+from hushbid.purchase.releasing import (
+    MADE_UP_NOTICE,
+    Asked,
+    answer_from,
+    asked_notes,
+    stamps_of,
+    store_beside,
+    wave_stamps,
+)
 from hushbid.purchase.results import Purchase, campaign_estimate, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
@@ -75,6 +83,7 @@ def buy(
     step
         Told what is done next.
     """
+    # read what is wanted, and refuse at once what cannot be done or would be lost
     wanted = campaign
     if not isinstance(wanted, Campaign):
         wanted = read_campaign(Path(wanted), reports=reports, data=data)
@@ -86,6 +95,7 @@ def buy(
     names = _Names.of(wanted, reading)
     if not force:
         refuse_existing([names.last])
+    # buy; from here on files wait under temporary names and appear together
     with Staging(force=force) as files:
         bought = _read_and_decide(wanted, reading, files, names, step)
         decided, everybody = bought.decided, bought.decided.everybody
@@ -98,22 +108,26 @@ def buy(
                 if estimate_needed:
                     raise
                 missing = str(problem)
+        # safeguards that were overridden; of a pilot's people a summary tells where it tells of the prior
+        stamps = stamps_of(decided, _asked(wanted), answer)
+        told = stamps if names.summary is None else stamps_of(replace(decided, origin={}), _asked(wanted), answer)
         step("recording")
         record = None
         if everybody is not None:
             release = None if answer is None else answer.release
-            record = record_of(everybody, decided.origin, release, _notes(wanted), stamps_of(wanted, answer))
+            record = record_of(everybody, decided.origin, release, stamps=stamps, notes=_notes(wanted))
         step("auditing")
         audits: tuple[AuditLine, ...] = ()
         if audit and everybody is not None and decided.figures.active and wanted.data is not None:
             audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
         step("writing")
-        paths = _write(files, names, wanted, bought, answer, record, audits)
+        paths = _write(files, names, wanted, bought, answer, record, told, audits)
     return Purchase(
         campaign=wanted,
         decided=decided,
         answer=answer,
         record=record,
+        stamps=tuple(told),
         strangers=strangers,
         missing=missing,
         audits=audits,
@@ -153,20 +167,14 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
     if names.summary is None:
         return _Bought(decided=decide(wanted, reading, step), delivered=None, priced=None)
 
-    here: Here | None = None
-
-    def write(priced: Priced) -> Paid:
-        nonlocal here
-        if priced.summary.people > LARGEST_RECORD:
-            return write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
-        step("taking everybody to one place")
-        here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.value)
-        return here.paid
-
-    priced, decided = decide_on_engine(wanted, reading, write, step)
-    if here is None:
-        return _Bought(decided=decided, delivered=None, priced=priced)
-    return _Bought(decided=replace(decided, everybody=here.everybody), delivered=here.delivered, priced=priced)
+    found = price_on_engine(wanted, reading, step)
+    priced = found.priced
+    if priced.summary.people > LARGEST_RECORD:
+        paid = write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
+        return _Bought(decided=found.decided(paid), delivered=None, priced=priced)
+    step("taking everybody to one place")
+    here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.value)
+    return _Bought(decided=found.decided(here.paid, here.everybody), delivered=here.delivered, priced=priced)
 
 
 def _refuse_other_table(campaign: Campaign) -> None:
@@ -175,10 +183,11 @@ def _refuse_other_table(campaign: Campaign) -> None:
     if data is not None and not _same_table(data.file, campaign.reports.file):
         raise InputError(
             f"{campaign.path}: on an engine data.file must be the table of reports.file, with a column"
-            f" {data.value!r} of data; join the two first, or use --engine memory."
+            f" {data.value!r} of data; join the two first, or use engine='memory'.",
+            field="data.file",
         )
     if data is not None and data.kind == "simulated_values":
-        raise InputError(f"{campaign.path}: data.kind 'simulated_values' needs --engine memory.")
+        raise InputError(f"{campaign.path}: data.kind 'simulated_values' needs engine='memory'.", field="data.kind")
 
 
 def _same_table(one: Any, other: Any) -> bool:
@@ -202,23 +211,19 @@ def _answer(campaign: Campaign, bought: _Bought) -> tuple[Answer, int]:
     if found is None:
         found = read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
     plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
-    simulated, accepted = source.kind == "simulated_values", campaign.accept_infinite_loss
-    with rows_of(people.source):
-        if campaign.made_up:
-            answer = release_made_up(plan, found.data, accept_infinite_loss=accepted, simulated=simulated)
-            return answer, found.strangers
-        answer = release_once(
-            plan,
-            found.data,
-            question=campaign.quantity,
-            wave=campaign.wave,
-            ids=people.ids,
-            claims=store_beside(campaign.folder),
-            accept_infinite_loss=accepted,
-            simulated=simulated,
-        )
-    refuse_unsaid_late(answer.late, len(people), source.late)
+    answer = answer_from(plan, found.data, _asked(campaign), people, campaign.folder, late_field="data.late")
     return answer, found.strangers
+
+
+def _asked(campaign: Campaign) -> Asked:
+    return Asked(
+        question=campaign.quantity,
+        wave=campaign.wave,
+        made_up=campaign.made_up,
+        simulated=campaign.data is not None and campaign.data.kind == "simulated_values",
+        accept_infinite_loss=campaign.accept_infinite_loss,
+        late=None if campaign.data is None else campaign.data.late,
+    )
 
 
 def _answer_from_sums(campaign: Campaign, priced: Priced, column: str) -> Answer:
@@ -270,6 +275,7 @@ def _write(
     bought: _Bought,
     answer: Answer | None,
     record: Record | None,
+    stamps: list[str],
     audits: tuple[AuditLine, ...],
 ) -> list[Path]:
     """Stage every file, the last of them last; decisions that an engine wrote are staged already."""
@@ -291,13 +297,13 @@ def _write(
     if everybody is not None and record is not None:
         if campaign.data is not None:
             paths.append(names.report)
-            page = _report(campaign, everybody, answer, record, audits)
+            page = _report(campaign, bought.decided, everybody, answer, record, audits)
             files.add(names.report, lambda file: file.write(page.encode()))
         paths.append(names.record)
         files.add(names.record, record_writer(record))
     if names.summary is not None:
         paths.append(names.summary)
-        files.add(names.summary, _json_writer(summary(campaign, bought.decided, answer)))
+        files.add(names.summary, _json_writer(summary(campaign, bought.decided, answer, stamps)))
     return paths
 
 
@@ -309,7 +315,7 @@ def _write_payments_on_engine(
     # as in memory: without drop-outs the payments are those that were decided
     mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
     frame = due(priced, campaign.data.value, campaign.currency, mse=mse, made_up=campaign.made_up)
-    checked(files.make(path, lambda place: priced._engine.write(frame, str(place))), priced)
+    checked(files.make(path, lambda place: priced.write(frame, place)), priced)
 
 
 def _json_writer(values: Mapping[str, Any]) -> Write:
@@ -341,11 +347,17 @@ def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool)
 
 
 def _report(
-    campaign: Campaign, everybody: Everybody, answer: Answer | None, record: Record, audits: tuple[AuditLine, ...]
+    campaign: Campaign,
+    decided: Decided,
+    everybody: Everybody,
+    answer: Answer | None,
+    record: Record,
+    audits: tuple[AuditLine, ...],
 ) -> str:
     notices = [MADE_UP_NOTICE, *campaign.notices] if campaign.made_up else list(campaign.notices)
-    if not campaign.made_up:
-        notices += [f"{stamp[0].upper()}{stamp[1:]}." for stamp in stamps_of(campaign, answer)]
+    if not campaign.made_up and answer is not None:
+        told = wave_stamps(campaign.wave, answer.waves_before)
+        notices += [f"{stamp[0].upper()}{stamp[1:]}." for stamp in told]
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notices.append(_SIMULATED)
     report = build_report(
@@ -357,7 +369,7 @@ def _report(
         money=everybody.money,
         groups=everybody.people.groups,
         audits=audits,
-        prior_from_participants=any(stamp.startswith("prior fitted") for stamp in record.stamps),
+        prior_from_participants=bool(decided.origin.get("overlap")),
         spending_ceiling=campaign.ceiling,
         notices=notices,
         record_hash=record.hash,

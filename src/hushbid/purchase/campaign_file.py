@@ -16,6 +16,7 @@ from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.priors.pilot import PriorSource, prior_source
+from hushbid.purchase.people import Kind
 from hushbid.purchase.toml_sections import Problems, Section, is_number
 from hushbid.tables import columns_of
 
@@ -23,7 +24,6 @@ _RESULTS = (
     *("decisions.csv", "decisions.parquet", "payments.csv", "payments.parquet", "estimate.json", "report.html"),
     *("record.json", "outcome.json", "summary.json", "decided.json"),
 )
-Kind = Literal["values", "messages", "simulated_values"]
 _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}
 
 
@@ -172,23 +172,27 @@ def _content(path: Path) -> str:
 
 
 def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: Any) -> Campaign | None:
+    # what is asked
     home = path.parent
     name = top.text("name", default=path.stem)
     quantity = top.text("quantity", default="the mean")
     unit = top.text("unit")
     wave, made_up = _wave(top), top.flag("made_up")
     notices = _texts(top, "notices")
+    # the market and its money
     market_section = top.section("market", needed=True)
     market, prior = _market(market_section, home)
     overlap = market_section.flag("accept_pilot_overlap")
     infinite = market_section.flag("accept_infinite_loss")
     market_section.finish()
     currency, ceiling = _money(top.section("money"))
+    # people and their data
     grouped = prior is not None and prior.is_grouped
     reports = _reports(top.section("reports", needed=given is None), home, given, grouped=grouped)
     data = _data(top.section("data"), home, given_data, market["setting"], reports) if top.given("data") else None
     if data is not None and given is None and data.file == STREAM and reports.file == STREAM:
         problems.add("data.file", "cannot be standard input as well as reports.file.")
+    # where results go, and what nobody asked for
     output = top.section("output")
     folder = home / output.text("folder", default=path.stem)
     decisions = output.choice("decisions", ("csv", "parquet"), default="csv")

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hushbid import wording
 from hushbid.disclosure import Release
 from hushbid.durable import Write
@@ -196,23 +194,18 @@ def record_of(
     everybody: Everybody,
     origin: Mapping[str, Any],
     release: Release | None,
+    *,
+    stamps: Sequence[str],
     notes: Sequence[str] = (),
-    stamps: Sequence[str] = (),
 ) -> Record:
-    """The record of a purchase. Safeguards that were overridden are stamped into it."""
-    stamped = list(stamps)
-    if origin.get("overlap"):
-        stamped.append(f"prior fitted on participants: {origin['overlap']} of those who report were in the pilot")
-    outcome = everybody.outcome
-    if release is not None and np.isinf(outcome.privacy_loss).any():
-        stamped.append("infinite privacy loss accepted")
+    """The record of a purchase, with stamps that tell of safeguards that were overridden."""
     return Record.of(
-        outcome,
+        everybody.outcome,
         release,
         ids=everybody.people.ids,
         groups=everybody.people.groups,
         money=everybody.money,
-        stamps=stamped,
+        stamps=stamps,
         notes=[f"prior: {json.dumps(dict(origin), sort_keys=True)}", *notes],
     )
 

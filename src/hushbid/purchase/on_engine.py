@@ -5,59 +5,81 @@ checked under a temporary name, and only then takes its own. Up to `LARGEST_RECO
 be taken here, where the same code as for memory decides about each and makes tables, record and report.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hushbid.arrays import id_texts
 from hushbid.durable import Staging
 from hushbid.engine import Priced, price
 from hushbid.engine.everybody import everybody
-from hushbid.engine.overlaps import OverlapKernel
 from hushbid.engine.payouts import Paid, checked, decisions
-from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
 from hushbid.money import with_rounding
-from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide_about
-from hushbid.purchase.people import Delivered, People, Reading
+from hushbid.purchase.people import Delivered, People, Reading, rows_of
 from hushbid.purchase.spending import refuse_above_ceiling
-from hushbid.tables import ROWS_NOTE
 
 PASSES = 7
 """Steps of the progress bar: three to decide, one each for ids, pilot, writing and counting."""
 
 
-def decide_on_engine(
-    wanted: Wanted,
-    reading: Reading,
-    write: Callable[[Priced], Paid],
-    step: Step,
-) -> tuple[Priced, Decided]:
-    """Decide, and let ``write`` write the decisions and count them; what each person has stays with the engine."""
-    grouped = wanted.prior.is_grouped
-    market = wanted.market([] if grouped else None)
-    priced = _priced(wanted, market, reading, step)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OnEngine:
+    """A table that an engine priced, before anything is written."""
+
+    priced: Priced
+    market: Market
+    """As it was before anybody reported."""
+
+    origin: Mapping[str, Any]
+    """Where the prior comes from."""
+
+    wanted: Wanted
+
+    def decided(self, paid: Paid, everybody: Everybody | None = None) -> Decided:
+        """What was decided; what each person has stays with the engine unless everybody was taken here."""
+        summary, currency = self.priced.summary, self.wanted.currency
+        return Decided(
+            market=self.market,
+            figures=summary,
+            dropped=summary.dropped,
+            currency=currency,
+            total_minor=paid.total_minor,
+            paying=paid.paying,
+            incentive_error=with_rounding(summary.incentive_error, currency.decimals),
+            origin=self.origin,
+            everybody=everybody,
+            passes=summary.passes,
+        )
+
+
+def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
+    """Price everybody where the table is, and look for people of the pilot."""
+    market = wanted.market([] if wanted.prior.is_grouped else None)
+    with rows_of(wanted.source):
+        priced = price(
+            wanted.reports,
+            market,
+            report=wanted.sensitivity,
+            id=wanted.id,
+            group=wanted.group if wanted.prior.is_grouped else None,
+            engine=reading.engine,
+            on_bad_rows=reading.on_bad_rows,
+            check_ids=reading.check_ids,
+            one_by_one=LARGEST_RECORD,
+            progress=lambda told: step(told.what),
+        )
     counted = None
     if wanted.prior.pilots:
         step("looking for people of the pilot")
-        counted = _overlap(priced, wanted.prior)
+        counted = priced.overlap(wanted.prior.pilots.values())
     origin = wanted.prior.origin(None, accepted=wanted.accept_pilot_overlap, counted=counted)
-    paid = write(priced)
-    summary = priced.summary
-    decided = Decided(
-        market=market,
-        figures=summary,
-        dropped=summary.dropped,
-        currency=wanted.currency,
-        total_minor=paid.total_minor,
-        paying=paid.paying,
-        incentive_error=with_rounding(summary.incentive_error, wanted.currency.decimals),
-        origin=origin,
-        everybody=None,
-        passes=summary.passes,
-    )
-    return priced, decided
+    return OnEngine(priced=priced, market=market, origin=origin, wanted=wanted)
+
+
+# -- everybody here ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,33 +116,6 @@ def taken_here(priced: Priced, wanted: Wanted, data: str | None = None) -> Here:
     return here
 
 
-def _priced(wanted: Wanted, market: Market, reading: Reading, step: Step) -> Priced:
-    try:
-        return price(
-            wanted.reports,
-            market,
-            report=wanted.sensitivity,
-            id=wanted.id,
-            group=wanted.group if wanted.prior.is_grouped else None,
-            engine=reading.engine,
-            on_bad_rows=reading.on_bad_rows,
-            check_ids=reading.check_ids,
-            one_by_one=LARGEST_RECORD,
-            progress=lambda told: step(told.what),
-        )
-    except ReportError as problem:
-        sentence = str(problem).replace("on_bad_rows='drop'", "--on-bad-rows=drop")
-        raise ReportError(f"{wanted.source}: {sentence[:-1]} ({ROWS_NOTE}).") from problem
-
-
-def _overlap(priced: Priced, source: PriorSource) -> int:
-    """How many people were in any pilot."""
-    id = priced._kernel.people.id
-    if id is None:
-        raise InputError("--id-column must name a column: decisions are written beside it.")
-    return priced._engine.reduce(OverlapKernel(id, tuple(source.pilots.values())), 0)
-
-
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +125,7 @@ def write_decisions(
     """Write decisions among the files that appear together; refused above the ceiling."""
     frame = decisions(priced, wanted.currency, made_up=made_up)
     step("pricing and writing")
-    made = files.make(path, lambda place: priced._engine.write(frame, str(place)))
+    made = files.make(path, lambda place: priced.write(frame, place))
     return _counted(made, priced, wanted, step)
 
 
@@ -141,7 +136,7 @@ def write_to_address(priced: Priced, url: str, wanted: Wanted, step: Step, *, fo
     frame = decisions(priced, wanted.currency)
     step("pricing and writing")
     with moved(url, force=force) as temporary:
-        priced._engine.write(frame, temporary)
+        priced.write(frame, temporary)
         return _counted(temporary, priced, wanted, step)
 
 

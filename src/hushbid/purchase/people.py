@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from hushbid.mechanism import Market
 from hushbid.priors import Prior
 from hushbid.tables import ROWS_NOTE, Column, Table, read_table
 
-if TYPE_CHECKING:
-    from hushbid.purchase.campaign_file import Kind
+Kind = Literal["values", "messages", "simulated_values"]
+"""What data are; ``simulated_values`` are made up and get their noise here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class Delivered:
 
 
 def read_data(
-    file: str | Path | Mapping[str, Any], people: People, *, id_column: str, value: str, kind: "Kind"
+    file: str | Path | Mapping[str, Any], people: People, *, id_column: str, value: str, kind: Kind
 ) -> Delivered:
     """Everybody's datum or message, in the order of the reports; missing where somebody is not in the file."""
     found = _table(file, [value] if people.ids is None else [id_column, value])

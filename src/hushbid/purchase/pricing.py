@@ -1,16 +1,14 @@
 """Decisions alone: without a campaign file and without an estimate."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from hushbid.durable import STREAM, Staging
-from hushbid.engine import Priced
 from hushbid.engine.opening import is_url, refuse_existing_address
-from hushbid.engine.payouts import Paid
 from hushbid.errors import InputError
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of, record_writer
-from hushbid.purchase.on_engine import PASSES, Here, decide_on_engine, taken_here, write_decisions, write_to_address
+from hushbid.purchase.on_engine import PASSES, price_on_engine, taken_here, write_decisions, write_to_address
 from hushbid.purchase.people import Reading
+from hushbid.purchase.releasing import stamps_of
 from hushbid.tables import table_writer
 
 
@@ -32,7 +30,8 @@ def price_people(
         else:
             decided = _on_engine(wanted, reading, files, out=out, recorded=record is not None, force=force, step=step)
         if record is not None and decided.everybody is not None:
-            files.add(record, record_writer(record_of(decided.everybody, decided.origin, None)))
+            whole = record_of(decided.everybody, decided.origin, None, stamps=stamps_of(decided))
+            files.add(record, record_writer(whole))
     return decided
 
 
@@ -42,22 +41,18 @@ def _on_engine(
     if is_url(out) and not force:
         refuse_existing_address(out, reading.engine)
 
-    here: Here | None = None
-
-    def write(priced: Priced) -> Paid:
-        nonlocal here
-        if recorded and priced.summary.people > LARGEST_RECORD:
-            raise InputError(
-                f"A record is written for at most {LARGEST_RECORD:,} people, and there are {priced.summary.people:,}:"
-                " leave it out, or read everybody into memory."
-            )
-        here = taken_here(priced, wanted) if recorded else None
-        if is_url(out):
-            return write_to_address(priced, out, wanted, step, force=force)
-        if here is None:
-            return write_decisions(priced, files, Path(out), wanted, step)
-        files.add(out, table_writer(out, here.everybody.columns()))
-        return here.paid
-
-    _, decided = decide_on_engine(wanted, reading, write, step)
-    return decided if here is None else replace(decided, everybody=here.everybody)
+    found = price_on_engine(wanted, reading, step)
+    priced = found.priced
+    if recorded and priced.summary.people > LARGEST_RECORD:
+        raise InputError(
+            f"A record is written for at most {LARGEST_RECORD:,} people, and there are {priced.summary.people:,}:"
+            " leave it out, or read everybody into memory."
+        )
+    here = taken_here(priced, wanted) if recorded else None
+    everybody = None if here is None else here.everybody
+    if is_url(out):
+        return found.decided(write_to_address(priced, out, wanted, step, force=force), everybody)
+    if here is None:
+        return found.decided(write_decisions(priced, files, Path(out), wanted, step))
+    files.add(out, table_writer(out, here.everybody.columns()))
+    return found.decided(here.paid, everybody)

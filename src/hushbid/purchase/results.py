@@ -1,6 +1,7 @@
 """What a purchase came to: for programs, for people, and as a summary in a file."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -8,14 +9,11 @@ from typing import Any
 
 from hushbid import wording
 from hushbid.disclosure import Answer, Release
-from hushbid.purchase.asking import BEFORE, estimate_origin, stamps_of
 from hushbid.purchase.campaign_file import Campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided
+from hushbid.purchase.releasing import BEFORE, estimate_facts, estimate_text, late_text
 from hushbid.record import Record
 from hushbid.report import AuditLine
-from hushbid.wording import at_most, estimate_figures, interval
-
-_PUBLIC_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -33,6 +31,9 @@ class Purchase:
 
     record: Record | None
     """None if an engine kept so many people's figures to itself."""
+
+    stamps: tuple[str, ...]
+    """What record and summary say of safeguards that were overridden."""
 
     strangers: int
     """People in the data who did not report."""
@@ -63,13 +64,6 @@ class Purchase:
         """How many people delivered after the estimate was drawn."""
         return 0 if self.answer is None else len(self.answer.late)
 
-    @property
-    def stamps(self) -> list[str]:
-        """What record or summary say of safeguards that were overridden."""
-        if self.record is None or self.on_engine:
-            return stamps_of(self.campaign, self.answer)
-        return list(self.record.stamps)
-
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         facts: dict[str, Any] = {"campaign": self.campaign.name, **self.decided.facts()}
@@ -78,7 +72,7 @@ class Purchase:
             facts["drawn_before"] = self.answer.before
             facts["late"] = self.late
         facts["made_up"] = self.campaign.made_up
-        facts["stamps"] = self.stamps
+        facts["stamps"] = list(self.stamps)
         if self.record is not None:
             facts["audits_failed"] = self.failed
             facts["record_hash"] = self.record.hash
@@ -95,8 +89,7 @@ class Purchase:
                 lines.append(BEFORE)
             if self.late and campaign.data is not None:
                 lines.append(
-                    f"{wording.people(self.late)} delivered after it was drawn: their data were not used, they are"
-                    f" {campaign.data.late}, and the table of payments names them."
+                    f"{late_text(answer)}, they are {campaign.data.late}, and the table of payments names them."
                 )
         if self.missing:
             lines.append(f"No estimate: {self.missing}")
@@ -115,7 +108,7 @@ class Purchase:
         return "\n".join(lines)
 
 
-def summary(campaign: Campaign, decided: Decided, answer: Answer | None) -> dict[str, Any]:
+def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:
     """The figures that are not about one person, in a file; above `LARGEST_RECORD` people in the place of a record."""
     return {
         "format": "hushbid summary",
@@ -126,48 +119,18 @@ def summary(campaign: Campaign, decided: Decided, answer: Answer | None) -> dict
         "decided": decided.facts(),
         "release": None if answer is None else campaign_estimate(campaign, answer),
         "question": campaign.quantity,
-        "stamps": stamps_of(campaign, answer),
+        "stamps": list(stamps),
         "notices": list(campaign.notices),
         "record": {"written": decided.everybody is not None, "most_people": LARGEST_RECORD},
         "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
     }
 
 
-# -- the estimate ------------------------------------------------------------------------------------------------------
-
-
 def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
     """The estimate of a campaign: of which wave it is, and whether it is made up."""
     facts = estimate_facts(answer.release, campaign.level)
-    return {**facts, **estimate_origin(campaign, answer), "public": {**facts["public"], "made_up": campaign.made_up}}
-
-
-def estimate_facts(release: Release, level: float) -> dict[str, Any]:
-    """The estimate with its interval and error, without digits far below the error; the record keeps all.
-
-    In it is the part that may be shown to anybody; there the estimate has the digits that its planned error deserves.
-    """
-    ends = release.interval(level)
-    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
-    planned = release.planned_error.half_width(_PUBLIC_LEVEL)
-    return {
-        "estimate": estimate,
-        "interval": {"level": level, "low": low, "high": high},
-        "standard_error": at_most(release.standard_error, 3),
-        "dropped_out": release.absent,
-        "public": {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]},
-    }
-
-
-def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
-    """The estimate and its interval in a sentence, and who is missing in another."""
-    low, high = release.interval(level)
-    value, lower, upper = interval(release.estimate, (high - low) / 2.0)
-    sentence = (
-        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
-    )
-    gone = f" {wording.people(release.absent)} did not deliver; the interval allows for it."
-    return sentence + gone * (release.absent > 0)
+    origin = {"wave": campaign.wave, "waves_before": answer.waves_before, "made_up": campaign.made_up}
+    return {**facts, **origin, "public": {**facts["public"], "made_up": campaign.made_up}}
 
 
 def _next_step(campaign: Campaign, on_engine: bool) -> str:

@@ -24,13 +24,13 @@ class Problems:
     def __init__(self, source: str, text: str = "") -> None:
         self.source = source
         self._lines = line_numbers(text)
-        self._found: list[tuple[int, str]] = []
+        self._found: list[tuple[int, str, str]] = []
 
     def add(self, field: str, sentence: str) -> None:
         """Keep a problem of a field; the sentence goes on after the field's name."""
         line = self.line_of(field)
         place = f"line {line}, {field}" if line else field
-        self._found.append((line or 0, f"{place}: {sentence}"))
+        self._found.append((line or 0, field, f"{place}: {sentence}"))
 
     def line_of(self, field: str) -> int | None:
         """The line on which a field stands, or the nearest table around it."""
@@ -44,13 +44,15 @@ class Problems:
         return len(self._found)
 
     def refuse(self) -> None:
-        """Raise one error with all problems, by line, if there are any."""
+        """Raise one error with all problems, by line, if there are any; its field is that of the first."""
         if not self._found:
             return
-        told = [text for _, text in sorted(self._found, key=lambda one: one[0])]
+        found = sorted(self._found, key=lambda one: one[0])
+        told, field = [text for _, _, text in found], found[0][1]
         if len(told) == 1:
-            raise InputError(f"{self.source}, {told[0]}")
-        raise InputError(f"{self.source} has {len(told)} problems:\n" + "\n".join(f"  {text}" for text in told))
+            raise InputError(f"{self.source}, {told[0]}", field=field)
+        listed = "\n".join(f"  {text}" for text in told)
+        raise InputError(f"{self.source} has {len(told)} problems:\n{listed}", field=field)
 
 
 class Section:

@@ -1,0 +1,314 @@
+"""The one estimate: what is asked of whom, drawn once, and what is said of it.
+
+A purchase draws it right after its decisions (`answer_from`), ``hushbid release`` from a record of them
+(`release_recorded`). What was made up or accepted by name is stamped, and what a record says of the question in its
+notes is written and read here.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from hushbid import wording
+from hushbid.arrays import id_texts, rows_text
+from hushbid.disclosure import Answer, Release, release_made_up, release_once
+from hushbid.disclosure.claim_names import LAST_WAVE, as_question
+from hushbid.disclosure.claim_store import account, refuse_old_claims
+from hushbid.disclosure.promises import ReleasePlan
+from hushbid.durable import Staging
+from hushbid.errors import InputError
+from hushbid.mechanism.market import plan_of
+from hushbid.purchase.deciding import Decided, Step, record_writer
+from hushbid.purchase.people import Kind, People, read_data, rows_of
+from hushbid.record import Record, read
+from hushbid.wording import at_most, estimate_figures, interval
+
+MADE_UP_NOTICE = (
+    "This campaign is made up: nobody in it was promised anything. Its estimate is drawn anew at every run, which would"
+    " tell too much about real people."
+)
+BEFORE = "This estimate was drawn by an earlier run; it is shown again, not drawn again."
+_INFINITE = "infinite privacy loss accepted"
+_MADE_UP = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
+_QUESTION, _WAVE = "question: ", "wave: "
+_UNSAID = "the mean"
+"""What is asked if nobody says what."""
+
+_OLD_FOLDER = "claims"
+_PUBLIC_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked, and what was accepted by name."""
+
+    question: str
+    """As it stands in a sentence."""
+
+    wave: int
+    """Which time the same people are asked the same."""
+
+    made_up: bool
+    """Whether nobody was promised anything, so that the estimate may be drawn again and again."""
+
+    simulated: bool
+    """Whether, in the local setting, people's noise is added here, to made-up values."""
+
+    accept_infinite_loss: bool
+    """Whether losing all privacy was accepted by name."""
+
+    late: Literal["paid", "unpaid"] | None
+    """What is paid for data that came after the estimate was drawn; None if nobody said."""
+
+
+def answer_from(
+    plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path, *, late_field: str = "late"
+) -> Answer:
+    """Draw the estimate, once, and keep it in the account's store before anybody sees it; ``folder`` is the results'.
+
+    If data came late, ``late_field`` has to say what is paid for them.
+    """
+    accepted, simulated = asked.accept_infinite_loss, asked.simulated
+    with rows_of(people.source):
+        if asked.made_up:
+            return release_made_up(plan, data, accept_infinite_loss=accepted, simulated=simulated)
+        answer = release_once(
+            plan,
+            data,
+            question=asked.question,
+            wave=asked.wave,
+            ids=people.ids,
+            claims=store_beside(folder),
+            accept_infinite_loss=accepted,
+            simulated=simulated,
+        )
+    _refuse_unsaid_late(answer.late, len(people), asked.late, late_field)
+    return answer
+
+
+def store_beside(folder: Path) -> Path:
+    """The account's store; refused if an earlier version kept its claims in a folder of the results."""
+    refuse_old_claims(folder / _OLD_FOLDER)
+    return account()
+
+
+def _refuse_unsaid_late(late: tuple[int, ...], people: int, said: str | None, field: str) -> None:
+    """Somebody has to say what is paid for data that came too late."""
+    if not late or said is not None:
+        return
+    which = np.zeros(people, dtype=np.bool_)
+    which[list(late)] = True
+    raise InputError(
+        f"Data came after the estimate was drawn, from the people in {rows_text(which)} of the reports (counted from"
+        f' 0). They cannot be used any more; {field} must say what is paid for them: "paid" or "unpaid".',
+        field=field,
+        row=late[0],
+    )
+
+
+# -- what is stamped and noted -----------------------------------------------------------------------------------------
+
+
+def stamps_of(decided: Decided, asked: Asked | None = None, answer: Answer | None = None) -> list[str]:
+    """What is to be said, wherever a purchase is recorded or told of, about safeguards that were overridden."""
+    stamps = []
+    if asked is not None and asked.made_up:
+        stamps.append(_MADE_UP)
+    elif asked is not None and answer is not None:
+        stamps += wave_stamps(asked.wave, answer.waves_before)
+    known = decided.origin.get("overlap")
+    if known:
+        stamps.append(f"prior fitted on participants: {known} of those who report were in the pilot")
+    if answer is not None and math.isinf(decided.figures.largest_privacy_loss):
+        stamps.append(_INFINITE)
+    return stamps
+
+
+def wave_stamps(wave: int, before: int) -> list[str]:
+    """What a record says of a question that was asked before; nothing if it was not."""
+    if wave == 1 and before == 0:
+        return []
+    times = "once" if before == 1 else f"{before} times"
+    known = f"{times} before, and what they lose adds up" if before else "never before by this account"
+    return [f"wave {wave}: this question was answered from these people's data {known}"]
+
+
+def is_made_up(record: Record) -> bool:
+    """Whether a record says that nobody in it was promised anything."""
+    return _MADE_UP in record.stamps
+
+
+def asked_notes(question: str, wave: int) -> list[str]:
+    """How a record says what is asked, for a release from it; `asked_by` reads it."""
+    return [f"{_QUESTION}{question}", f"{_WAVE}{wave}"]
+
+
+def asked_by(record: Record, question: str | None, wave: int | None) -> tuple[str, int]:
+    """What is asked, and in which wave: as the record says, or else as given."""
+    stated, number = _note(record, _QUESTION), _note(record, _WAVE) or ""
+    if stated is not None and question is not None and as_question(stated) != as_question(question):
+        told = f"question must be that of the record, {stated!r}, or be left out, got {question!r}."
+        raise InputError(told, field="question")
+    if number.isdecimal() and len(number) > len(str(LAST_WAVE)):
+        raise InputError(f"The record's wave must be a whole number from 1 to {LAST_WAVE}.")
+    if number.isdecimal() and wave is not None and int(number) != wave:
+        raise InputError(f"wave must be that of the record, {number}, or be left out, got {wave}.", field="wave")
+    return stated or question or _UNSAID, int(number) if number.isdecimal() else wave or 1
+
+
+def _note(record: Record, start: str) -> str | None:
+    """The first note that begins so; notices of the campaign's own come after ours."""
+    return next((note.removeprefix(start) for note in record.notes if note.startswith(start)), None)
+
+
+# -- from a record -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Released:
+    """What a release from a record came to."""
+
+    answer: Answer
+    """The estimate and how it came about."""
+
+    asked: Asked
+    """What was asked."""
+
+    record: Record
+    """The record with the estimate in it."""
+
+    path: Path | None
+    """Where it was written; None if the record that was read held the estimate already."""
+
+    level: float
+    """How sure the interval is to be."""
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; nothing in it belongs to one person."""
+        facts, answer = estimate_facts(self.answer.release, self.level), self.answer
+        facts |= {"drawn_before": answer.before, "late": len(answer.late)}
+        facts |= {"stamps": list(self.record.stamps), "record": self.path}
+        facts["made_up"] = facts["public"]["made_up"] = self.asked.made_up
+        return facts
+
+    def text(self) -> str:
+        """For people."""
+        lines = [estimate_text(self.answer.release, self.level, self.asked.question)]
+        if self.answer.before:
+            lines.append(BEFORE)
+        if self.answer.late:
+            lines.append(f"{late_text(self.answer)}, and they are {self.asked.late}.")
+        lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
+        if self.path is not None:
+            lines.append(f"Written: {self.path}.")
+        return "\n".join(lines)
+
+
+def release_recorded(
+    path: Path,
+    data: str | Path | Mapping[str, Any],
+    *,
+    out: Path,
+    id_column: str = "id",
+    value_column: str | None = None,
+    simulated_values: bool = False,
+    question: str | None = None,
+    wave: int | None = None,
+    late: Literal["paid", "unpaid"] | None = None,
+    accept_infinite_loss: bool = False,
+    level: float = 0.95,
+    force: bool = False,
+    step: Step = lambda told: None,
+) -> Released:
+    """Draw the estimate that a record paid for, once, and write a record that holds it to ``out``."""
+    step("reading the record")
+    record = read(path)
+    question, wave = asked_by(record, question, wave)
+    asked = Asked(
+        question=question,
+        wave=wave,
+        made_up=is_made_up(record),
+        simulated=simulated_values,
+        accept_infinite_loss=accept_infinite_loss,
+        late=late,
+    )
+    if record.release is not None:
+        answer = Answer(release=record.release, before=True, late=(), waves_before=0)
+        return Released(answer=answer, asked=asked, record=record, path=None, level=level)
+    kind = _kind(record, simulated_values)
+    ids = None if record.ids is None else id_texts(record.ids)
+    people = People(source=str(path), ids=ids, id_column=ids or [], reports=record.outcome.reports, groups=None)
+    step("reading the data")
+    value = value_column or ("message" if kind == "messages" else "value")
+    found = read_data(data, people, id_column=id_column, value=value, kind=kind)
+    step("drawing")
+    answer = answer_from(plan_of(record.outcome), found.data, asked, people, path.parent)
+    step("writing")
+    whole = record.with_release(answer.release, stamps=_stamps_of_release(record, asked, answer))
+    with Staging(force=force) as files:
+        files.add(out, record_writer(whole))
+    return Released(answer=answer, asked=asked, record=whole, path=out, level=level)
+
+
+def _kind(record: Record, simulated_values: bool) -> Kind:
+    """What the data of a record's people are."""
+    local = record.outcome.market.setting == "local"
+    if simulated_values and not local:
+        raise InputError(
+            "simulated_values is for the local setting; in the central one the data are values.",
+            field="simulated_values",
+        )
+    return "simulated_values" if simulated_values else "messages" if local else "values"
+
+
+def _stamps_of_release(record: Record, asked: Asked, answer: Answer) -> list[str]:
+    """What is stamped beside what the record of the decisions says already."""
+    stamps = [] if asked.made_up else wave_stamps(asked.wave, answer.waves_before)
+    if np.isinf(record.outcome.privacy_loss).any():
+        stamps.append(_INFINITE)
+    if answer.late:
+        who = wording.people(len(answer.late))
+        stamps.append(
+            f"late: the data of {who} came after the estimate was drawn and were not used; they are {asked.late}"
+        )
+    return stamps
+
+
+# -- what is said of it ------------------------------------------------------------------------------------------------
+
+
+def estimate_facts(release: Release, level: float) -> dict[str, Any]:
+    """The estimate with its interval and error, without digits far below the error; the record keeps all.
+
+    In it is the part that may be shown to anybody; there the estimate has the digits that its planned error deserves.
+    """
+    ends = release.interval(level)
+    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
+    planned = release.planned_error.half_width(_PUBLIC_LEVEL)
+    return {
+        "estimate": estimate,
+        "interval": {"level": level, "low": low, "high": high},
+        "standard_error": at_most(release.standard_error, 3),
+        "dropped_out": release.absent,
+        "public": {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]},
+    }
+
+
+def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
+    """The estimate and its interval in a sentence, and who is missing in another."""
+    low, high = release.interval(level)
+    value, lower, upper = interval(release.estimate, (high - low) / 2.0)
+    sentence = (
+        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
+    )
+    gone = f" {wording.people(release.absent)} did not deliver; the interval allows for it."
+    return sentence + gone * (release.absent > 0)
+
+
+def late_text(answer: Answer) -> str:
+    """How many delivered too late: the beginning of a sentence that says what they are paid."""
+    return f"{wording.people(len(answer.late))} delivered after it was drawn: their data were not used"
