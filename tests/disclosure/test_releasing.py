@@ -22,7 +22,7 @@ from hushbid.disclosure import (
     release_plan,
     simulate_plan,
 )
-from hushbid.disclosure.error import published_errors
+from hushbid.disclosure.error import error_model, published_errors
 from hushbid.errors import (
     AlreadyReleased,
     DataError,
@@ -227,6 +227,14 @@ def test_public_figures_do_not_single_out_a_report_even_for_somebody_who_knows_a
     fitting = [told.count(one) for one in told]
     assert min(fitting) > 1
     assert np.median(fitting) > 40
+
+
+def test_public_errors_are_never_below_the_planned_ones_not_even_by_a_last_digit() -> None:
+    for variance in (9.610000000001, 0.49, 0.090000000000001):
+        spread, noise_scale = np.array([variance]), np.zeros(1)
+        planned = error_model(weights=np.ones(1), variance=spread, width=1.0, noise=noise_scale, rounding=0.0)
+        public = published_errors(planned, people=10)
+        assert public["planned_standard_error"] >= math.sqrt(variance)
 
 
 @pytest.mark.parametrize("people", [1, 2, 4, 5])
