@@ -14,10 +14,10 @@ from hushbid.disclosure import (
     Release,
     ReleasePlan,
     central,
-    claims,
     local,
     noise,
     once,
+    once_files,
     privatize,
     release_plan,
     simulate_plan,
@@ -381,7 +381,7 @@ def test_a_drawing_that_could_not_be_stored_may_only_be_completed_where_its_draf
     plan = plan_of([1.0])
     for step in ("create", "sync"):  # before and after the draft is complete
         with monkeypatch.context() as broken:
-            broken.setattr(claims, step, full)
+            broken.setattr(once_files, step, full)
             with pytest.raises(ReleaseError, match="No space left"):
                 release_plan(plan, [0.1], claims=tmp_path)
         for elsewhere in (None, tmp_path / "other"):
