@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Allocation, ReplyRule
-from hushbid.arrays import FloatArray, as_floats
+from hushbid.arrays import BoolArray, FloatArray, as_floats
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
@@ -274,16 +274,22 @@ def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> Float
     return simulate_plan(plan_of(outcome), data, repetitions)
 
 
-def plan_of(outcome: Outcome, *, from_engine: bool = False) -> ReleasePlan:
-    """The promises of an outcome, without reports and payments."""
+def plan_of(
+    outcome: Outcome, *, key: str | None = None, rows: BoolArray | None = None, from_engine: bool = False
+) -> ReleasePlan:
+    """The promises of an outcome, to all or to those in ``rows``, without reports and payments.
+
+    The one release is claimed under ``key``, by default the outcome's own.
+    """
     if outcome.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
+    losses, variance = outcome.privacy_loss, outcome.population.own_errors()
     return ReleasePlan.of(
-        outcome.privacy_loss,
+        losses if rows is None else losses[rows],
         setting=outcome.market.setting,
         bounds=outcome.market.bounds,
-        variance=outcome.market.stated_variance,
-        key=outcome_key(outcome),
+        variance=variance if rows is None else variance[rows],
+        key=outcome_key(outcome) if key is None else key,
         from_engine=from_engine,
     )
 
