@@ -50,14 +50,14 @@ print(release.estimate, draws, flush=True)
 
 DEATHS = {
     "after the claim, before the noise": "before_draw = die",
-    "after the noise, before a byte is written": "claims.create = die",
+    "after the noise, before a byte is written": "once_files.create = die",
     "in the middle of writing": """
 def torn(path, content):
     real_write(path, content[: len(content) // 2])
     die()
-real_write, claims.create = claims.create, torn
+real_write, once_files.create = once_files.create, torn
 """,
-    "after writing, before it is durable": "claims.sync = lambda path: die() if path.suffix == '.draft' else None",
+    "after writing, before it is durable": "once_files.sync = lambda path: die() if path.suffix == '.draft' else None",
     "after the draft, before the final name": "os.link = die",
     "after the final name, before the draft is gone": """
 def link_and_die(*arguments):
@@ -69,7 +69,7 @@ real_link, os.link = os.link, link_and_die
 def store_and_die(*arguments):
     real_store(*arguments)
     die()
-real_store, claims._store = claims._store, store_and_die
+real_store, once_files._store = once_files._store, store_and_die
 """,
 }
 DRAWN_BEFORE_DEATH = list(DEATHS)[3:]  # from here on a complete drawing is on disk and must be the one that is shown
