@@ -122,7 +122,7 @@ class Record:
         made = _Content(
             outcome=outcome.to_dict(),
             outcome_key=outcome_key(outcome),
-            lower_bound=outcome.population.lower_bound(outcome.virtual_costs),
+            lower_bound=outcome.lower_bound,
             totals=totals(outcome),
             people=_People(ids=_texts(ids, "ids", n), groups=_texts(groups, "groups", n)),
             money=money,

@@ -140,6 +140,9 @@ class Outcome(Decision):
     _optimum: Allocation | None = field(default=None, init=False, repr=False)
     """Kept when it was asked for."""
 
+    _certified: float | None = field(default=None, init=False, repr=False)
+    """The lower bound, kept when it was asked for."""
+
     @property
     def population(self) -> Population:
         """The market for those who reported."""
@@ -163,13 +166,18 @@ class Outcome(Decision):
 
     @property
     def lower_bound(self) -> float:
-        """No truthful decision has an objective below this, in money (see `Allocation.lower_bound`)."""
-        optimum = self.allocation
-        return math.inf if optimum is None else optimum.lower_bound
+        """The certificate: no truthful decision has an objective below this, in money; infinite if nothing was bought.
+
+        Computed when first asked for, and then kept (see `hushbid.allocation.lower_bounds`).
+        """
+        if self._certified is None:
+            object.__setattr__(self, "_certified", self.population.lower_bound(self.virtual_costs))
+        assert self._certified is not None
+        return self._certified
 
     def figures(self) -> Figures:
         """What the decision comes to for everybody together, with its certificate."""
-        return Figures.of(self.population, self, self.allocation)
+        return Figures.of(self.population, self, lower_bound=self.lower_bound, cap_cost=self.cap_cost)
 
     def schedule(self, user: int | None = None) -> Schedule:
         """One curve c ↦ (privacy loss, payment): that prices everybody, or the one that person ``user`` faces."""

@@ -16,8 +16,8 @@ import numpy as np
 from hushbid import wording
 from hushbid.arrays import id_texts, rows_text
 from hushbid.disclosure import Answer, Release, release_made_up, release_once
-from hushbid.disclosure.claim_names import LAST_WAVE, as_question
-from hushbid.disclosure.claim_store import account, refuse_old_claims
+from hushbid.disclosure.once_question import LAST_WAVE, as_question
+from hushbid.disclosure.once_store import account, refuse_old_claims
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.durable import Staging
 from hushbid.errors import InputError

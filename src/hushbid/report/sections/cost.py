@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from hushbid.allocation.problem import relative_gap
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency, money
 from hushbid.report.material import Material, Settlement
@@ -77,7 +78,7 @@ class CostParts:
     @property
     def gap(self) -> float:
         """How far the objective is above its bound, as a share of the bound."""
-        return (self.objective - self.lower_bound) / self.lower_bound if self.lower_bound > 0 else 0.0
+        return relative_gap(self.objective, self.lower_bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
