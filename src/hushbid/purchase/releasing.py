@@ -256,7 +256,7 @@ def release_recorded(
 
 def _kind(record: Record, simulated_values: bool) -> Kind:
     """What the data of a record's people are."""
-    local = record.outcome.market.setting == "local"
+    local = record.outcome.market.strategy.sends_messages
     if simulated_values and not local:
         raise InputError(
             "simulated_values is for the local setting; in the central one the data are values.",
