@@ -114,6 +114,15 @@ def change(folder: Path, *pairs: tuple[str, str]) -> None:
     (folder / "sleep.toml").write_text(text)
 
 
+OUTCOME = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), buyer_weight=50, user_weight=0).acquire(
+    [1.1, 1.2, 1.3]
+)
+
+
+def release(data: list[float | None], **options: Any) -> float:
+    return hushbid.release(OUTCOME, data, **options).estimate
+
+
 # -- what does not make it another question ----------------------------------------------------------------------------
 
 SAME: dict[str, Callable[[Path], Path]] = {
@@ -485,15 +494,7 @@ def test_a_draft_of_somebody_who_died_is_completed_for_the_same_promise_only(hom
     assert (again["estimate"]["estimate"], again["drawn_before"]) == (first["estimate"]["estimate"], True)
 
 
-# -- Python ------------------------------------------------------------------------------------------------------------
-
-OUTCOME = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), buyer_weight=50, user_weight=0).acquire(
-    [1.1, 1.2, 1.3]
-)
-
-
-def release(data: list[float | None], **options: Any) -> float:
-    return hushbid.release(OUTCOME, data, **options).estimate
+# -- ids ---------------------------------------------------------------------------------------------------------------
 
 
 def test_the_command_line_draws_nothing_for_repeated_or_missing_ids_that_it_did_not_check(
