@@ -19,9 +19,9 @@ from hushbid.server.domain import views
 from hushbid.server.domain.access import SECRET_LETTERS, SECRET_PREFIX
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Whole
 from hushbid.server.domain.views import CampaignView, Page
+from hushbid.server.service.views_of import MOST_ON_A_PAGE
 
 M = TypeVar("M", bound=BaseModel)
-MOST_ON_A_PAGE = 1000
 _ID = r"^[a-z0-9]{1,64}$"
 _NOT_JSON = "The content must be JSON, and Content-Type application/json."
 _anything: TypeAdapter[Any] = TypeAdapter(Any)

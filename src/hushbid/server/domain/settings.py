@@ -21,7 +21,8 @@ MOST_PEOPLE = 100_000
 LEAST_PEOPLE = FEWEST_PEOPLE
 """A server's campaigns need at least so many reports."""
 
-_LONGEST = {"title": 200, "question": 2_000, "description": 20_000, "unit": 50, "group": 100}
+LONGEST_TITLE = 200
+_LONGEST = {"title": LONGEST_TITLE, "question": 2_000, "description": 20_000, "unit": 50, "group": 100}
 _MOST_GROUPS = 50
 _MOST_MONEY = 10**15
 _MOST_DAYS = 3650
