@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hushbid.server.api.problems import fault, log_fault, problem, template
+from hushbid.server.api.problems import fault, problem, template
+from hushbid.server.faults import log_fault
 
 BODY_LIMIT = 64 * 1024
 UPLOAD_LIMIT = 32 * 1024 * 1024

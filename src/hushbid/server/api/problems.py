@@ -6,9 +6,7 @@ quote a report.
 """
 
 import json
-import logging
 import math
-import traceback
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -30,12 +28,12 @@ from hushbid.errors import (
     ServerFailed,
     Throttled,
 )
+from hushbid.server.faults import log_fault
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:hushbid:problem:"
 _MOST_FAULTS = 10
 _LONGEST_SENTENCE = 500
-_log = logging.getLogger("hushbid.server")
 
 # The first that fits: a subclass stands before its parent.
 _STATUSES: tuple[tuple[type[HushbidError], int, str], ...] = (
@@ -120,12 +118,6 @@ def fault(error: BaseException, where: str) -> Response:
     """The answer to what nobody foresaw; its kind and its way through the code are logged, not what it says."""
     log_fault(error, where)
     return problem(500, FAULT)
-
-
-def log_fault(error: BaseException, where: str) -> None:
-    """Write down where a fault came from."""
-    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    _log.error("fault %s at %s\n  %s", type(error).__name__, where, "\n  ".join(places))
 
 
 def refusal(error: HushbidError) -> Response:
