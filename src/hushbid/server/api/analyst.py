@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
 
 from hushbid.errors import NotFound
 from hushbid.server.api import exports
@@ -32,7 +31,7 @@ from hushbid.server.api.schemas import (
     received,
 )
 from hushbid.server.api.state import PREFIX, app_of
-from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.settings import CampaignSettings, Title
 from hushbid.server.domain.views import (
     CampaignView,
     Invitation,
@@ -65,7 +64,7 @@ async def draft(request: Request, caller: Analyst, given: CampaignSettings, key:
 class Copy(Form):
     """What is new about a copy."""
 
-    title: str = Field(min_length=1, max_length=200)
+    title: Title
     """What people call it."""
 
 

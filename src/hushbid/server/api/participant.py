@@ -178,7 +178,7 @@ async def _known(asked: Awaitable[T]) -> T:
     try:
         return await asked
     except NoEntry as refused:
-        raise not_logged_in(str(refused)) from None
+        raise not_logged_in(str(refused), refused) from None
 
 
 def _holder(secret: str) -> str:

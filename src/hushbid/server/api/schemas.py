@@ -235,7 +235,7 @@ async def received(request: Request, model: type[M]) -> M:
     try:
         return model.model_validate_json(await request.body())
     except ValidationError as problem:
-        found = problem.errors(include_url=False, include_context=False, include_input=False)
+        found = problem.errors(include_url=False, include_input=False)
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
 
 
