@@ -316,9 +316,6 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of an application; made once."""
     if app.openapi_schema is None:
-        for view in vars(views).values():  # their docstrings are its descriptions
-            if isinstance(view, type) and view.__module__ == views.__name__:
-                view.__pydantic_config__ = {"use_attribute_docstrings": True}  # type: ignore[attr-defined]
         found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
         for model in (Problem, Invite, Report, Delivery, Exchange):

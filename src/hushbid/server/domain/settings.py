@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -196,11 +196,7 @@ class CampaignSettings:
         unknown = sorted(set(map(str, values)) - known)
         if unknown:
             raise InputError(f"settings have the fields {', '.join(sorted(known))}, but not {', '.join(unknown)}.")
-        missing = [
-            name
-            for name in ("title", "question", "prior", "buyer_weight", "bounds", "max_privacy_loss")
-            if name not in values
-        ]
+        missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in values]
         if missing:
             raise InputError(f"settings must have {', '.join(missing)}.", field="settings")
         found = dict(values)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import HushbidError, InputError, ServerFailed
@@ -26,7 +25,6 @@ from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
 
 router = APIRouter(include_in_schema=False)
-_MENU_REPETITIONS, _MENU_POINTS, _MENU_PEOPLE = 8, 17, 2_000
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
 
 
@@ -97,7 +95,7 @@ async def _sent(visit: Visit, view: CampaignView | None) -> Response:
     try:
         if form.text("action") == "preview":
             found = await _looked_ahead(visit, given)
-            menu = await visit.app.compute(quick_menu, settings, given.people)
+            menu = await visit.app.compute(service.sketch_menu, settings, given.people)
             return _form_page(visit, view, typed, given=given, preview=found, menu=menu)
         if view is not None:
             campaign = (await visit.app.run(service.change, who, view.id, settings)).id
@@ -163,17 +161,6 @@ async def _looked_ahead(visit: Visit, given: Filled, *, wanted: Callable[[], boo
     if settings.groups:
         groups = [settings.groups[k % len(settings.groups)] for k in range(people)]
     return await visit.app.compute(lambda: service.preview(settings, groups) if wanted() else None)
-
-
-def quick_menu(settings: CampaignSettings, people: int) -> MenuView | None:
-    """Roughly what people of a single group can expect, for a picture; none for groups or crowds."""
-    if settings.groups or people > _MENU_PEOPLE:
-        return None
-    rng = np.random.default_rng(people)
-    market = settings.market_for([None] * people)
-    menu = market.menu(people, rng=rng, repetitions=_MENU_REPETITIONS, points=_MENU_POINTS)
-    columns = {name: tuple(map(float, getattr(menu, name))) for name in ("privacy_loss", "payment", "chance")}
-    return MenuView(reports=tuple(map(float, menu.reports)), repetitions=_MENU_REPETITIONS, **columns)
 
 
 def preview_texts(visit: Visit, settings: CampaignSettings, found: Preview) -> dict[str, str]:

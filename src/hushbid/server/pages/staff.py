@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from hushbid.errors import NotFound
 from hushbid.server.api import exports
 from hushbid.server.pages import pictures
-from hushbid.server.pages.auditing import Attacks, verified
+from hushbid.server.pages.auditing import Attacks
 from hushbid.server.pages.estimates import estimate_value, shown_estimate
 from hushbid.server.pages.visit import anybody, require_id, staff
 from hushbid.server.service.views_of import place_of
@@ -66,9 +66,9 @@ async def audit(request: Request, campaign: str) -> Response:
     found, service = require_id(campaign), visit.app.service
     view = await visit.app.run(service.campaign, visit.who, found)
     try:
-        checks = await visit.app.compute(verified, service, visit.who, view)
+        checks = await visit.app.compute(service.checks, visit.who, found)
     except NotFound:
-        checks = ()
+        checks = {}
     decided = bool(checks)
     attacking, attacks = _attacks(request).found(view)
     return visit.page(
@@ -76,6 +76,7 @@ async def audit(request: Request, campaign: str) -> Response:
         view=view,
         decided=decided,
         checks=checks,
+        failed=sum(check.status == "failed" for some in checks.values() for check in some),
         attacking=attacking,
         attacks=attacks,
         tab="audit",

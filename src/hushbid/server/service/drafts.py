@@ -16,7 +16,7 @@ from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, checke
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
 from hushbid.server.installation import Installation
-from hushbid.server.service.forecast import menus, preview
+from hushbid.server.service.forecast import menus, preview, sketched
 from hushbid.server.service.use_case import Desk, Operation
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.store import campaigns, events, ledger, links, participants
@@ -165,6 +165,11 @@ def look_ahead(desk: Desk, settings: CampaignSettings, people: int | Sequence[st
         raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.", field="people")
     groups: list[str | None] = [None] * size if isinstance(people, int) else list(people)
     return preview(settings, groups, desk.effort)
+
+
+def sketch_menu(desk: Desk, settings: CampaignSettings, people: int) -> MenuView | None:
+    """Roughly what people can expect of a campaign that is not stored; None for groups, and for crowds."""
+    return sketched(settings, people)
 
 
 def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | None = None) -> Preview:

@@ -24,6 +24,7 @@ from hushbid.server.failpoints import Crash, no_crash
 from hushbid.server.installation import Home, Installation
 from hushbid.server.service import (
     accounts,
+    audits,
     decision,
     drafts,
     ending,
@@ -73,6 +74,7 @@ class Service:
     change = Change("change", drafts.change)
     discard = Change("discard", drafts.discard)
     preview = Steps(drafts.look_ahead)
+    sketch_menu = Steps(drafts.sketch_menu)
     preview_campaign = Steps(drafts.look_ahead_at)
     invite = Change("invite", drafts.invite)
     renew_link = Change("renew", drafts.renew_link)
@@ -96,6 +98,8 @@ class Service:
     payments = Read(ending.payments)
     account = Read(ending.account)
     ledger = Read(views_of.list_ledger)
+    checks = Steps(audits.checks)
+    attacks = Steps(audits.attacks)
     public = Read(views_of.read_public)
 
     # a participant's devices: first a link is exchanged for a secret, by which all that follows goes
