@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import BoolArray, IntArray
-from hushbid.disclosure.from_sums import exact_total
+from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
 from hushbid.engine.opening import is_url, open_engine

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.disclosure import ErrorModel, Release
-from hushbid.disclosure.releasing import planned_error as error_of_plan
+from hushbid.disclosure.preparing import planned_error as error_of_plan
 from hushbid.mechanism import Menu, Outcome
 from hushbid.mechanism.market import plan_of
 from hushbid.money import Currency, Money

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from hushbid.disclosure import Release, release_plan
-from hushbid.disclosure.claims import stored
 from hushbid.disclosure.error import FEWEST_PEOPLE, published_half_width
+from hushbid.disclosure.once_files import stored
 from hushbid.errors import Conflict, NothingDelivered
 from hushbid.mechanism.market import plan_of
 from hushbid.receipts.merkle import Tree
