@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.money import DECIMALS, NO_CURRENCY, Currency, with_rounding
+from hushbid.money import DECIMALS, NO_CURRENCY, Currency, Money, amounts_due, with_rounding
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import prior_option
 from hushbid.purchase.deciding import Wanted, decide
@@ -31,6 +31,22 @@ def test_rounding_is_up_exactly_and_by_less_than_one_minor_unit(code: str, decim
 @pytest.mark.parametrize(("code", "coin"), [("JPY", 1.0), ("EUR", 0.01), ("KWD", 0.001)])
 def test_a_misreport_gains_at_most_one_coin_more(code: str, coin: float) -> None:
     assert with_rounding(0.5, Currency.of(code).decimals) == pytest.approx(0.5 + coin)
+
+
+def test_after_drop_outs_what_is_due_is_rounded_up_and_nothing_where_nothing_came() -> None:
+    payments, extra, gone = np.array([1.0, 1.234, 2.0]), np.array([0.0, 0.001, 5.0]), np.array([False, False, True])
+    assert amounts_due(payments, extra, gone, 2).tolist() == [100, 124, 0]
+    assert amounts_due(payments, 0.0, ~gone, 2).tolist() == [0, 0, 200]
+
+
+def test_a_report_shows_the_money_it_is_handed() -> None:
+    outcome = Market(prior=Uniform(1, 2), variance=0.25).acquire(np.linspace(1, 2, 40))
+    money = Money.of(outcome.payments, outcome.incentive_error, currency="KWD", decimals=3)
+    handed, named = (
+        build_report(outcome, comparison="omit", **given) for given in ({"money": money}, {"currency": "KWD"})
+    )
+    assert handed == named
+    assert handed.currency == Currency.of("KWD")
 
 
 def test_amounts_are_written_as_people_write_them() -> None:

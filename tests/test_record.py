@@ -35,6 +35,9 @@ def outcome() -> Outcome:
     return Market(prior=Uniform(1, 2), variance=0.25).acquire([1.1, 1.2, 1.9037])  # no other test releases this one
 
 
+EUROS = Money.of(np.array([0.5, 0.25, 0.1]), 1e-9, currency="EUR", decimals=2)
+
+
 @pytest.fixture(scope="session")
 def record(outcome: Outcome) -> Record:
     return Record.of(
@@ -170,6 +173,7 @@ def test_a_record_does_not_show_numbers_of_people_in_a_log(record: Record) -> No
         ({"ids": ["a", "b", "a"]}, "ids must all be different"),
         ({"ids": [1, 2, 3]}, "ids must be texts"),
         ({"groups": ["a"]}, "groups must have one entry per person"),
+        ({"currency": "EUR", "money": EUROS}, "give either currency or money"),
         ({"currency": "euro"}, "currency must be three capital letters"),
         ({"currency": "E1R"}, "currency must be three capital letters"),
         ({"currency": "EUR", "decimals": 7}, "decimals must be an integer from 0 to 6"),
@@ -364,3 +368,10 @@ def test_the_local_setting_is_recorded_with_its_messages_losses(tmp_path: Path) 
     assert found.release.privacy_loss.tolist() == outcome.privacy_loss.tolist()
     assert found.money is None
     assert found.incentive_error == outcome.incentive_error
+
+
+def test_payments_that_are_rounded_already_are_recorded_as_they_are(outcome: Outcome) -> None:
+    money = Money.of(outcome.payments, outcome.incentive_error, currency="EUR", decimals=2)
+    assert Record.of(outcome, money=money).hash == Record.of(outcome, currency="EUR", decimals=2).hash
+    with pytest.raises(RecordError, match="one per person"):
+        Record.of(outcome, money=dataclasses.replace(money, payments=money.payments[:2]))

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.errors import InputError
 from hushbid.wording import NBSP, at_most, fixed, number
 
@@ -152,6 +152,15 @@ def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
     for row in np.flatnonzero(doubtful & (amounts != 0.0)).tolist():
         minor[row] = math.ceil(Fraction(float(amounts[row])) * 10**decimals)
     return minor
+
+
+def amounts_due(payments: FloatArray, extra: float | FloatArray, unpaid: BoolArray, decimals: int) -> IntArray:
+    """What everybody is due after drop-outs, in minor units: her payment and ``extra``; nothing if she is ``unpaid``.
+
+    Drop-outs make the estimate worse, and who values it is owed ``extra`` for that: her weight times the error more.
+    """
+    found: IntArray = np.where(unpaid, 0, rounded_up(payments + extra, decimals))
+    return found
 
 
 def money(amount: float, currency: Currency | None) -> str:

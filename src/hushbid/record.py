@@ -105,22 +105,24 @@ class Record:
         groups: Iterable[str] | None = None,
         currency: str | None = None,
         decimals: int = 2,
+        money: Money | None = None,
         stamps: Iterable[str] = (),
         notes: Iterable[str] = (),
     ) -> "Record":
         """The record of an outcome, and of its release if there is one.
 
         With ``currency``, payments are also rounded to whole minor units, of which ``10**decimals`` make one unit of
-        the market's money, in the participant's favour.
+        the market's money, in the participant's favour. Where they are rounded already, ``money`` has them.
         """
         n = outcome.reports.size
-        money = None
+        if currency is not None and money is not None:
+            raise InputError("give either currency or money, not both.", field="money")
         if currency is not None:
             money = Money.of(outcome.payments, outcome.incentive_error, currency=currency, decimals=decimals)
         made = _Content(
             outcome=outcome.to_dict(),
             outcome_key=outcome_key(outcome),
-            lower_bound=outcome.population.lower_bound(outcome.virtual_costs),
+            lower_bound=outcome.lower_bound,
             totals=totals(outcome),
             people=_People(ids=_texts(ids, "ids", n), groups=_texts(groups, "groups", n)),
             money=money,

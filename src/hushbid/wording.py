@@ -9,7 +9,6 @@ NBSP = "\u00a0"
 _MINUS = "\u2212"
 _LARGEST_POWER = 700.0
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_UNSEEN = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}  # control, format, half and unassigned characters, other line breaks
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -165,6 +164,52 @@ def table(rows: list[tuple[str, ...]], *, indent: int = 2) -> str:
     return "\n".join(lines)
 
 
+# -- what cannot be seen -----------------------------------------------------------------------------------------------
+#
+# Three uses, three lists: a terminal is told of whatever has no shape, a page drops only what could deceive (names need
+# joiners), and two names are one if people see no difference between them.
+
+_SHAPELESS = {"Cc", "Cf", "Cn"}  # control, format and unassigned characters
+_NOT_FOR_TERMINALS = {*_SHAPELESS, "Cs", "Zl", "Zp"}  # and halves of characters, and line breaks of other kinds
+
+# What neither HTML nor XML allows in a document, not even escaped; and characters that reorder what stands around them.
+_NOT_FOR_PAGES = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+# What looks like a space (fillers, the empty Braille pattern) or like nothing, as Unicode lists it
+# (Default_Ignorable_Code_Point); and whatever is without a shape, or has a private one.
+_BLANK = re.compile("[\\s\u115f\u1160\u2800\u3164\uffa0]")
+_IGNORABLE = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff]")
+_NOT_IN_NAMES = {*_SHAPELESS, "Co"}
+
+
 def printable(text: str, *, keep: str = "\n") -> str:
-    """A text without control characters, which could rewrite what a terminal shows; lines stay lines."""
-    return "".join(one if one in keep or unicodedata.category(one) not in _UNSEEN else ascii(one)[1:-1] for one in text)
+    """A text without control characters, which could rewrite what a terminal shows; lines stay lines.
+
+    >>> print(printable("red \\x1b[31m"))
+    red \\x1b[31m
+    """
+    return "".join(
+        one if one in keep or unicodedata.category(one) not in _NOT_FOR_TERMINALS else ascii(one)[1:-1] for one in text
+    )
+
+
+def showable(text: str) -> str:
+    """A text as a page may show it: a name must not rewrite the sentence it is shown in.
+
+    >>> showable("Ann\\u202e!")
+    'Ann!'
+    """
+    return _NOT_FOR_PAGES.sub("", text)
+
+
+def as_seen(text: str) -> str:
+    """A name in the form in which two are compared: invisible characters, kinds of spaces and width make no difference.
+
+    >>> as_seen(" Mean\\u200b\\u00a0 sleep ")
+    'Mean sleep'
+    """
+    spaced = _BLANK.sub(" ", unicodedata.normalize("NFKC", text))
+    seen = (one for one in _IGNORABLE.sub("", spaced) if unicodedata.category(one) not in _NOT_IN_NAMES)
+    return " ".join(unicodedata.normalize("NFKC", "".join(seen)).split())

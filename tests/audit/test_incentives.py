@@ -52,7 +52,7 @@ def pay_the_reported_cost(reports):
 def test_a_broken_rule_is_found_and_named_for_what_it_is(rule, words):
     report = check_incentives(rule, REPORTS, market=MARKET)
     assert not report.passed
-    assert any(words in violation for violation in report.violations)
+    assert any(words in str(violation) for violation in report.violations)
 
 
 @pytest.mark.parametrize(

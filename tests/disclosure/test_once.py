@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 import hushbid
 from hushbid.cli import main
-from hushbid.disclosure import claim_names, claim_store
+from hushbid.disclosure import once_question, once_store
 from hushbid.errors import AlreadyReleased, InputError
 
 N = 12
@@ -375,16 +375,18 @@ def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -
     assert stat.S_IMODE(store.stat().st_mode) == 0o700
     [claim] = store.glob("*.json")
     assert re.fullmatch(r"ids-[0-9a-f]{32}-[0-9a-f]{32}-1", claim.stem)
-    ask = claim_names.Ask(
+    ask = once_question.Ask(
         question="mean sleep",
         wave=1,
         by_ids=True,
         setting="central",
         bounds=(0.0, 12.0),
-        tally=claim_names.tallied(claim_names.person_digests([f"p{k}" for k in range(N)]), np.ones(N), 2.0, [None] * N),
+        tally=once_question.tallied(
+            once_question.person_digests([f"p{k}" for k in range(N)]), np.ones(N), 2.0, [None] * N
+        ),
     )
-    assert claim_store.Marks.of(ask, key.read_bytes()).name == claim.stem
-    assert claim_store.Marks.of(ask, bytes(32)).name != claim.stem
+    assert once_store.Marks.of(ask, key.read_bytes()).name == claim.stem
+    assert once_store.Marks.of(ask, bytes(32)).name != claim.stem
     content = claim.read_text()
     assert not any(f'"p{k}"' in content or repr(SLEEP[k]) in content for k in range(N))
 
@@ -433,11 +435,11 @@ def test_a_store_that_cannot_be_used_is_told_and_nothing_is_written(
 def test_the_store_is_the_accounts_own_unless_it_is_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HUSHBID_CLAIMS")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert claim_store.account() == tmp_path / "hushbid" / "claims"
+    assert once_store.account() == tmp_path / "hushbid" / "claims"
     for unset in ("", "relative"):
         monkeypatch.setenv("XDG_STATE_HOME", unset)
         monkeypatch.setenv("HOME", "/home/somebody")
-        assert claim_store.account() == Path("/home/somebody/.local/state/hushbid/claims")
+        assert once_store.account() == Path("/home/somebody/.local/state/hushbid/claims")
 
 
 def test_a_mark_of_somebody_who_died_before_drawing_is_in_nobodys_way(home: Path, store: Path) -> None:
@@ -704,7 +706,7 @@ def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str
     run(home)
     [path] = store.glob("*.json")
     forged = FORGED[what](json.loads(path.read_text())["drawing"])
-    path.write_bytes(hushbid.disclosure.claims._sealed(forged))
+    path.write_bytes(hushbid.disclosure.once_files._sealed(forged))
     forget()
     assert re.search(
         r"(claim|stored release) of this version|is damaged|other people|must have format|fields of its version",

@@ -12,7 +12,7 @@ import pytest
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import id_texts
-from hushbid.disclosure.claim_names import person_digests, tallied
+from hushbid.disclosure.once_question import person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
 from hushbid.engine.releasing import asked_of

@@ -12,10 +12,10 @@ import pytest
 
 import hushbid
 from hushbid.disclosure import ReleasePlan, release_plan
-from hushbid.disclosure.claim_names import person_digests, tallied
-from hushbid.disclosure.claims import _sealed
-from hushbid.disclosure.from_sums import Sums
-from hushbid.disclosure.releasing import number_forms
+from hushbid.disclosure.once_files import _sealed
+from hushbid.disclosure.once_question import person_digests, tallied
+from hushbid.disclosure.preparing import number_forms
+from hushbid.disclosure.preparing_from_sums import Sums
 from hushbid.engine import price, release
 from hushbid.engine.payouts import due
 from hushbid.engine.releasing import SumsKernel, asked_of, release_made_up, summed_plan

@@ -24,6 +24,7 @@ from hushbid import (
     Uniform,
 )
 from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives, check_privacy
+from hushbid.audit.incentives import Violation
 from hushbid.baselines import compare
 from hushbid.disclosure import noise
 from hushbid.errors import InputError
@@ -433,20 +434,20 @@ def test_a_rule_that_can_be_gamed_shows_as_failed(small: Outcome) -> None:
     assert not re.search(r"\brows? \d", text)
 
 
-def test_other_audits_are_shown_without_rows(outcome: Outcome) -> None:
-    class IncentiveAudit:
-        rejected = True
-        misreports = 1234
-        power = 0.9
+@pytest.mark.parametrize("claim", ["truth", "joining", "loss", "payment"])
+def test_a_violation_names_its_row_to_the_analyst_and_not_in_the_report(small: Outcome, claim: Any) -> None:
+    violation = Violation(claim=claim, row=17, amount=0.5)
+    assert "row 17" in str(violation)
+    honest = check_incentives(small.market, small.reports, people=1, points=3)
+    (line,) = audit_lines([dataclasses.replace(honest, violations=(violation,))], noise_share=0.5)
+    assert line.verdict == "failed"
+    assert line.finding == str(violation).replace("row 17", "one row")
 
-        def __str__(self) -> str:
-            return "Rejected: row 17 gains 0.5 by reporting more; rows 3, 4 and 9 more do too."
 
+def test_an_audit_that_is_not_ours_is_shown_in_its_own_words_or_refused(outcome: Outcome) -> None:
     line = AuditLine(title="By hand", verdict="clear", finding="Fine.", samples="1", power=None, power_against="")
-    _, text = audit_page(outcome, [IncentiveAudit(), line])
-    assert "Incentives: does anybody gain by not telling the truth?" in text
-    assert "somebody gains 0.5 by reporting more; somebody do too" in text
-    assert "1,234 misreports" in text
+    _, text = audit_page(outcome, [line])
+    assert "By hand" in text
     assert "not known" in text
     with pytest.raises(InputError, match="audits must be"):
         build_report(outcome, audits=["fine"])

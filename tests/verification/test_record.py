@@ -24,9 +24,9 @@ from hushbid.mechanism import Market, Outcome, Population, release
 from hushbid.mechanism.market import outcome_key
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.record import Record, read, totals
-from hushbid.verification.case import Facts
 from hushbid.verification.check_rents import rent_checks
 from hushbid.verification.findings import Check, Verification
+from hushbid.verification.stated_numbers import Facts
 from hushbid.verification.verifying import findings, verify
 
 VECTORS = Path(__file__).parents[1] / "vectors"

@@ -256,8 +256,14 @@ class Allocation:
     @property
     def gap(self) -> float:
         """``objective / lower_bound - 1``: how far from optimal this allocation could be at the most."""
-        bound = self.lower_bound
-        return self.objective / bound - 1.0 if bound > 0 else (0.0 if self.objective == bound else float("inf"))
+        return relative_gap(self.objective, self.lower_bound)
+
+
+def relative_gap(objective: float, lower_bound: float) -> float:
+    """How far an objective is above a bound, as a share of the bound; infinite where the bound is 0 and it is not."""
+    if lower_bound > 0.0:
+        return objective / lower_bound - 1.0
+    return 0.0 if objective == lower_bound else math.inf
 
 
 def tie_keys(ids: Iterable[object], *, seed: bytes = b"") -> HashArray:

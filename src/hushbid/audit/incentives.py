@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -87,6 +87,35 @@ class PersonFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A claim that was found to be wrong for one person; as text, a sentence that names her row."""
+
+    claim: Literal["truth", "joining", "loss", "payment"]
+    """That no misreport gains; that joining costs nothing; that losses do not rise with reports; what is paid."""
+
+    row: int
+    """Who it is."""
+
+    amount: float
+    """By how much it is wrong."""
+
+    def __str__(self) -> str:
+        return self.sentence(f"row {self.row}")
+
+    def sentence(self, who: str) -> str:
+        """What was found, in words, of a person who is called ``who``."""
+        return _SENTENCES[self.claim].format(who=who, amount=f"{self.amount:.3g}")
+
+
+_SENTENCES = {
+    "truth": "A misreport gains {amount} for the person in {who} or a type like hers.",
+    "joining": "Joining costs {amount} more than staying out in {who}.",
+    "loss": "Raising the report in {who} raises the privacy loss by {amount}.",
+    "payment": "The payment in {who} differs from its integral by at least {amount}.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IncentiveReport:
     """What was found; money in the market's unit."""
 
@@ -120,8 +149,8 @@ class IncentiveReport:
     stated_error: float
     """What the mechanism itself says a misreport could gain."""
 
-    violations: tuple[str, ...]
-    """What was found to be wrong, a sentence each."""
+    violations: tuple[Violation, ...]
+    """What was found to be wrong."""
 
     @property
     def passed(self) -> bool:
@@ -132,7 +161,7 @@ class IncentiveReport:
         """The result in words."""
         head = f"{self.people} people, {self.reports_tried} reports tried: "
         if self.violations:
-            return head + " ".join(self.violations)
+            return head + " ".join(map(str, self.violations))
         return (
             head + f"no misreport gained more than {max(self.largest_gain, 0.0):.2g} (stated: {self.stated_error:.2g}),"
             f" joining never cost anything, losses never rose with reports, and payments agree with their integrals as"
@@ -329,28 +358,24 @@ def _outside(population: Population, truth: FloatArray, row: int) -> float:
 
 
 def _judged(findings: list[PersonFinding], stated: float, allowed: float, scale: float) -> IncentiveReport:
-    violations = []
+    violations: list[Violation] = []
     rounding = 1e-9 * scale
     # claim 1: no misreport gains, for any type that was tried
     gain = max(findings, key=lambda f: f.excess)
     if gain.excess > rounding:
-        violations.append(
-            f"A misreport gains {gain.gain_of_any_type:.3g} for the person in row {gain.row} or a type like hers."
-        )
+        violations.append(Violation(claim="truth", row=gain.row, amount=gain.gain_of_any_type))
     # claim 2: joining is never worse than staying out
     slack = min(findings, key=lambda f: f.slack)
     if slack.slack < -allowed - rounding:
-        violations.append(f"Joining costs {-slack.slack:.3g} more than staying out in row {slack.row}.")
+        violations.append(Violation(claim="joining", row=slack.row, amount=-slack.slack))
     # claim 3: the loss never rises with the report
     rise = max(findings, key=lambda f: f.rise)
     if rise.rise > rounding:
-        violations.append(f"Raising the report in row {rise.row} raises the privacy loss by {rise.rise:.3g}.")
+        violations.append(Violation(claim="loss", row=rise.row, amount=rise.rise))
     # claim 4: the payment is its integral
     error = max(findings, key=lambda f: f.payment_error)
     if error.payment_error > allowed + rounding:
-        violations.append(
-            f"The payment in row {error.row} differs from its integral by at least {error.payment_error:.3g}."
-        )
+        violations.append(Violation(claim="payment", row=error.row, amount=error.payment_error))
     return IncentiveReport(
         findings=tuple(findings),
         people=len(findings),

@@ -11,6 +11,7 @@ from hushbid.audit.privacy import PrivacyAudit, check_privacy
 from hushbid.disclosure import ReleasePlan
 from hushbid.errors import MissingExtra
 from hushbid.mechanism import Outcome
+from hushbid.mechanism.market import plan_of
 from hushbid.priors import Empirical
 
 CHECKS = ("incentives", "privacy", "accuracy")
@@ -66,7 +67,4 @@ def _promises(outcome: Outcome) -> ReleasePlan | None:
     losses = outcome.privacy_loss[bought]
     if losses.size == 0 or not math.isfinite(losses.max()):
         return None
-    variance = outcome.population.own_errors()[bought]
-    return ReleasePlan.of(
-        losses, setting=outcome.market.setting, bounds=outcome.market.bounds, variance=variance, label="audit"
-    )
+    return plan_of(outcome, key="audit", rows=bought)

@@ -4,7 +4,6 @@ import hashlib
 import math
 import re
 import sys
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,7 @@ from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
 from hushbid.durable import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
-
-# What looks like nothing or like a space, as Unicode lists it (Default_Ignorable_Code_Point, fillers, the empty Braille
-# pattern); of other characters those without a shape of their own: controls, formats, unassigned and private ones.
-_BLANK = re.compile("[\\s\u115f\u1160\u2800\u3164\uffa0]")
-_UNSEEN = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff]")
-_WITHOUT_SHAPE = ("Cc", "Cf", "Cn", "Co")
+from hushbid.wording import as_seen
 
 
 @make_command("privatize")
@@ -110,14 +104,8 @@ def _file_name(campaign: str, person: str) -> str:
     one: letters composed or not, wide or narrow, capital or small, invisible characters, spaces. Ids may differ in
     capitals, and in those only.
     """
-    name, who = _plain(campaign).casefold(), _plain(person)
+    name, who = as_seen(campaign).casefold(), as_seen(person)
     if not name:
         raise InputError("--campaign must have at least one visible character.")
     digest = hashlib.sha256(f"{len(name)}:{name}{who}".encode(errors="surrogateescape")).hexdigest()[:16]
     return f"{re.sub(r'[^a-z0-9]+', '-', name).strip('-')[:40] or 'campaign'}-{digest}"
-
-
-def _plain(text: str) -> str:
-    spaced = _BLANK.sub(" ", unicodedata.normalize("NFKC", text))
-    shown = (letter for letter in _UNSEEN.sub("", spaced) if unicodedata.category(letter) not in _WITHOUT_SHAPE)
-    return " ".join(unicodedata.normalize("NFKC", "".join(shown)).split())

@@ -7,10 +7,10 @@
 
 The modules, from the bottom: ``noise`` draws (OpenDP), ``promises`` says what is promised, ``grid`` keeps the
 arithmetic exact, ``error`` says how far off the estimate may be, ``message`` is what a device sends in the local
-setting; ``release`` is what comes out, ``central`` and ``local`` are the two settings, ``releasing`` checks everything
-and leaves only the drawing, ``from_sums`` does so where an engine added up. That it is drawn once: ``claims`` are files
-of what was drawn, ``claim_names`` says what is asked of whom, ``claim_store`` is where an account keeps its claims, and
-``once`` answers.
+setting; ``release`` is what comes out, ``central`` and ``local`` are the two settings, ``preparing`` checks everything
+and leaves only the drawing, ``preparing_from_sums`` does so where an engine added up. That it is drawn once:
+``once_files`` are the files of one drawing, ``once_question`` says what is asked of whom, ``once_store`` is where an
+account keeps what was ever drawn for it, and ``once`` answers.
 """
 
 from hushbid.disclosure.error import ErrorModel
@@ -18,9 +18,9 @@ from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.local import privatize, simulate_privatized
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import Answer, release_made_up, release_once, release_plan
+from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Grid, Release
-from hushbid.disclosure.releasing import simulate_plan
 
 __all__ = [
     "Answer",

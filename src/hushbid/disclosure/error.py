@@ -28,6 +28,7 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
+from hushbid.wording import at_most
 
 FEWEST_PEOPLE = 5
 """Figures that rest on fewer people are not published: they would tell what one of them reported."""
@@ -180,7 +181,7 @@ def published_errors(planned: ErrorModel, *, people: int) -> dict[str, Any]:
     """
     enough = people == 0 or people >= FEWEST_PEOPLE
     errors = math.sqrt(planned.mse), planned.half_width(PUBLIC_LEVEL)
-    deviation, half = (_finite_or_text(rounded_up(error)) if enough else None for error in errors)
+    deviation, half = (_finite_or_text(at_most(error)) if enough else None for error in errors)
     return {"planned_standard_error": deviation, "planned_half_width": {"level": PUBLIC_LEVEL, "value": half}}
 
 
@@ -203,7 +204,7 @@ def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: f
     [0.076, 0.076, 0.152]
     """
     # planned figures only, but for how often they are doubled
-    first, real = 2.0 * rounded_up(planned.half_width(level)), delivered.half_width(level)
+    first, real = 2.0 * at_most(planned.half_width(level)), delivered.half_width(level)
     if not 0.0 < first < math.inf:
         return real if first == real == 0.0 else math.inf
     doublings = max(0, math.ceil(math.log2(real / first))) if 0.0 < real < math.inf else 0
@@ -211,11 +212,3 @@ def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: f
     while found < real:  # the logarithm was rounded down, or the real width is infinite
         found *= 2.0
     return found if found < width else math.inf
-
-
-def rounded_up(value: float) -> float:
-    """To two digits."""
-    if not 0.0 < value < math.inf:
-        return value
-    digits = 1 - math.floor(math.log10(value))  # decimals that leave two digits
-    return float(f"{math.ceil(round(value * 10.0**digits, 9)) / 10.0**digits:.3g}")

@@ -2,7 +2,7 @@
 
 `release_once` and `release_summed` know a question and whom it is asked; `release_plan` leaves it to the caller under
 which key an estimate is drawn once: a campaign server takes the campaign's name. Whatever is drawn goes through
-`draw_first`, which remembers what this process has drawn, and with a folder through `hushbid.disclosure.claims`.
+`draw_first`, which remembers what this process has drawn, and with a folder through `hushbid.disclosure.once_files`.
 """
 
 import math
@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from hushbid.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
-from hushbid.disclosure.claim_names import (
+from hushbid.disclosure.once_files import drawn_once, stored
+from hushbid.disclosure.once_question import (
     Ask,
     as_question,
     as_wave,
@@ -23,11 +24,10 @@ from hushbid.disclosure.claim_names import (
     person_digests,
     tallied,
 )
-from hushbid.disclosure.claim_store import Marks, Settled, refuse_neighbour, settle
-from hushbid.disclosure.claims import drawn_once, stored
+from hushbid.disclosure.once_store import Marks, Settled, refuse_neighbour, settle
+from hushbid.disclosure.preparing import prepare, with_rows, without_rows
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import FORMAT, Release
-from hushbid.disclosure.releasing import prepare, with_rows, without_rows
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
 
 _OR_LATE = ", or came after it was drawn, which sums cannot tell apart (--engine memory can)"

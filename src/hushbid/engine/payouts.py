@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import BoolArray, IntArray
-from hushbid.disclosure.from_sums import exact_total
+from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
 from hushbid.engine.opening import is_url, open_engine
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError, MarketError
-from hushbid.money import Currency, rounded_up
+from hushbid.money import Currency, amounts_due, rounded_up
 
 _LARGEST = 2.0**53
 _MONEY: Fields = (("payment_minor", "int64"), ("currency", "string"))
@@ -80,7 +80,7 @@ class DueKernel:
         missing = missing if rows.good is None else missing[rows.good]
         # asked, and nothing came
         gone = (loss > 0.0) & missing
-        due = np.where(gone, 0, rounded_up(payment + self.extra, self.decimals))
+        due = amounts_due(payment, self.extra, gone, self.decimals)
         minor, state = columns_of(rows, due, np.where(loss > 0.0, 1 + gone, 0))
         words = pa.DictionaryArray.from_arrays(state, pa.array(["not asked", "yes", "no"])).cast(pa.string())
         return [minor, _text(self.currency, minor), words, *[_text("yes", minor)] * self.made_up]

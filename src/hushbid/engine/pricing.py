@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE, normal_scale
-from hushbid.disclosure.from_sums import exact_total
+from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame, pyarrow
@@ -23,6 +23,7 @@ from hushbid.engine.solve_central import WINDOW, first_bracket, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market, Population
+from hushbid.mechanism.figures import cap_cost
 from hushbid.mechanism.population import groups_of
 from hushbid.mechanism.setting import LOCAL
 from hushbid.priors import Prior
@@ -253,7 +254,8 @@ def _gathered(run: Run, population: Population, census: Census, cut: float, most
     few, made = priced.population, priced.decision
     best = few.allocation(made.virtual_costs, made.tie_order) if made.active else None
     # the few stand for everybody: only their number is not the population's
-    found = {**asdict(Figures.of(few, made, best)), "people": census.people}
+    figures = Figures.of(few, made, lower_bound=few.lower_bound(made.virtual_costs), cap_cost=cap_cost(few, made, best))
+    found = {**asdict(figures), "people": census.people}
     summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
     return priced.kernel, summary
 

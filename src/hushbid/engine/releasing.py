@@ -14,11 +14,11 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan
-from hushbid.disclosure.claim_names import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.from_sums import SummedPlan, Sums, prepare_summed
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import release_summed
-from hushbid.disclosure.releasing import message_form, number_forms, prepare, without_rows
+from hushbid.disclosure.once_question import Ask, Tally, as_question, as_wave, person_digests, tallied
+from hushbid.disclosure.preparing import message_form, number_forms, prepare, without_rows
+from hushbid.disclosure.preparing_from_sums import SummedPlan, Sums, prepare_summed
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.people import floats_of

@@ -52,16 +52,16 @@ class Figures:
     """No misreport can gain more than this, in money: twice the largest error of a payment."""
 
     @classmethod
-    def of(cls, population: Population, decision: Decision, optimum: Allocation | None) -> "Figures":
-        """The figures of a decision; ``optimum`` is the allocation before any cap, None if nothing was bought."""
+    def of(cls, population: Population, decision: Decision, *, lower_bound: float, cap_cost: float) -> "Figures":
+        """The figures of a decision, with its certificate and what the cap costs."""
         return cls(
             setting=population.setting.name,
             people=population.people,
             active=decision.active,
             mse=decision.mse,
             objective=decision.objective,
-            lower_bound=math.inf if optimum is None else optimum.lower_bound,
-            cap_cost=cap_cost(population, decision, optimum),
+            lower_bound=lower_bound,
+            cap_cost=cap_cost,
             largest_privacy_loss=float(decision.privacy_loss.max()),
             total_privacy_loss=math.fsum(decision.privacy_loss),
             squared_weights=math.fsum(decision.weights**2),
@@ -72,11 +72,6 @@ class Figures:
     def standard_error(self) -> float:
         """The root of the mean squared error, in data units."""
         return math.sqrt(self.mse)
-
-    @property
-    def gap(self) -> float:
-        """How far the objective may be from the optimum, relative to it."""
-        return (self.objective - self.lower_bound) / self.objective if 0.0 < self.objective < math.inf else 0.0
 
     def facts(
         self, *, dropped: int, currency: Currency, total_minor: int, paying: int, incentive_error: float

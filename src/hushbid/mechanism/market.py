@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Allocation, ReplyRule
-from hushbid.arrays import FloatArray, as_floats
+from hushbid.arrays import BoolArray, FloatArray, as_floats
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
@@ -140,6 +140,9 @@ class Outcome(Decision):
     _optimum: Allocation | None = field(default=None, init=False, repr=False)
     """Kept when it was asked for."""
 
+    _certified: float | None = field(default=None, init=False, repr=False)
+    """The lower bound, kept when it was asked for."""
+
     @property
     def population(self) -> Population:
         """The market for those who reported."""
@@ -163,13 +166,18 @@ class Outcome(Decision):
 
     @property
     def lower_bound(self) -> float:
-        """No truthful decision has an objective below this, in money (see `Allocation.lower_bound`)."""
-        optimum = self.allocation
-        return math.inf if optimum is None else optimum.lower_bound
+        """The certificate: no truthful decision has an objective below this, in money; infinite if nothing was bought.
+
+        Computed when first asked for, and then kept (see `hushbid.allocation.lower_bounds`).
+        """
+        if self._certified is None:
+            object.__setattr__(self, "_certified", self.population.lower_bound(self.virtual_costs))
+        assert self._certified is not None
+        return self._certified
 
     def figures(self) -> Figures:
         """What the decision comes to for everybody together, with its certificate."""
-        return Figures.of(self.population, self, self.allocation)
+        return Figures.of(self.population, self, lower_bound=self.lower_bound, cap_cost=self.cap_cost)
 
     def schedule(self, user: int | None = None) -> Schedule:
         """One curve c ↦ (privacy loss, payment): that prices everybody, or the one that person ``user`` faces."""
@@ -274,16 +282,22 @@ def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> Float
     return simulate_plan(plan_of(outcome), data, repetitions)
 
 
-def plan_of(outcome: Outcome, *, from_engine: bool = False) -> ReleasePlan:
-    """The promises of an outcome, without reports and payments."""
+def plan_of(
+    outcome: Outcome, *, key: str | None = None, rows: BoolArray | None = None, from_engine: bool = False
+) -> ReleasePlan:
+    """The promises of an outcome, to all or to those in ``rows``, without reports and payments.
+
+    The one release is claimed under ``key``, by default the outcome's own.
+    """
     if outcome.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
+    losses, variance = outcome.privacy_loss, outcome.population.own_errors()
     return ReleasePlan.of(
-        outcome.privacy_loss,
+        losses if rows is None else losses[rows],
         setting=outcome.market.setting,
         bounds=outcome.market.bounds,
-        variance=outcome.market.stated_variance,
-        key=outcome_key(outcome),
+        variance=variance if rows is None else variance[rows],
+        key=outcome_key(outcome) if key is None else key,
         from_engine=from_engine,
     )
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushbid.arrays import rows_text
-from hushbid.disclosure.claim_names import LAST_WAVE, as_question
-from hushbid.disclosure.claim_store import account, refuse_old_claims
+from hushbid.disclosure.once_question import LAST_WAVE, as_question
+from hushbid.disclosure.once_store import account, refuse_old_claims
 from hushbid.errors import InputError
 
 if TYPE_CHECKING:

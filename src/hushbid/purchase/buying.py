@@ -24,7 +24,7 @@ from hushbid.engine import releasing as on_sums
 from hushbid.engine.payouts import Paid, checked, due
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism.market import plan_of
-from hushbid.money import rounded_up
+from hushbid.money import amounts_due
 from hushbid.purchase.asking import MADE_UP_NOTICE, asked_notes, refuse_unsaid_late, stamps_of, store_beside
 from hushbid.purchase.campaign_file import Campaign, read_campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide, record_of, record_writer
@@ -328,14 +328,13 @@ def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool)
     gone, late = (np.zeros(len(everybody.people), dtype=bool) for _ in range(2))
     gone[list(release.dropped_out)] = True
     late[list(answer.late)] = True
-    due = money.payments.copy()
+    owed = money.payments
     if gone.any():
-        weight = np.broadcast_to(np.asarray(outcome.market.user_weight, dtype=float), gone.shape)
-        due = rounded_up(outcome.payments + weight * (release.error.mse - outcome.mse), money.decimals)
-        due[gone & ~late if late_is_paid else gone] = 0
+        worse = outcome.population.user_weights() * (release.error.mse - outcome.mse)
+        owed = amounts_due(outcome.payments, worse, gone & ~late if late_is_paid else gone, money.decimals)
     return {
         everybody.people.id_name: everybody.people.id_column,
-        "payment_minor": due,
+        "payment_minor": owed,
         "currency": [money.currency] * len(everybody.people),
         "delivered": np.where(late, "late", np.where(gone, "no", np.where(asked, "yes", "not asked"))).tolist(),
     }
@@ -355,7 +354,7 @@ def _report(
         campaign_name=campaign.name,
         quantity=campaign.quantity,
         unit=campaign.unit,
-        currency=campaign.currency,
+        money=everybody.money,
         groups=everybody.people.groups,
         audits=audits,
         prior_from_participants=any(stamp.startswith("prior fitted") for stamp in record.stamps),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hushbid.arrays import as_bounds
-from hushbid.disclosure.claim_names import LAST_WAVE
+from hushbid.disclosure.once_question import LAST_WAVE
 from hushbid.durable import STREAM
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for

@@ -211,8 +211,7 @@ def record_of(
         release,
         ids=everybody.people.ids,
         groups=everybody.people.groups,
-        currency=everybody.money.currency,
-        decimals=everybody.money.decimals,
+        money=everybody.money,
         stamps=stamped,
         notes=[f"prior: {json.dumps(dict(origin), sort_keys=True)}", *notes],
     )

@@ -1,5 +1,6 @@
 """From an outcome to the frozen `Report`: everything that is computed for the page, nothing of how it looks."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
@@ -7,7 +8,7 @@ from typing import Any, Literal, Protocol
 from hushbid.disclosure import Release
 from hushbid.errors import InputError
 from hushbid.mechanism import Menu, Outcome
-from hushbid.money import Currency
+from hushbid.money import Currency, Money
 from hushbid.report import sections
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
@@ -135,6 +136,7 @@ def build_report(
     quantity: str = "the mean",
     unit: str = "",
     currency: Currency | str | None = None,
+    money: Money | None = None,
     groups: Groups | None = None,
     audits: Iterable[object] = (),
     comparison: Outcome | Literal["compute", "omit"] = "compute",
@@ -152,18 +154,24 @@ def build_report(
 
     ``groups`` has one label per person (by default the groups of the prior, if it has any). ``audits`` are results of
     `hushbid.audit`. ``comparison`` is the outcome in the other setting on the same reports, or whether to compute it.
-    ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. With a ``currency``,
-    payments are taken to be rounded up to its smallest coin, as they are paid. ``settlement`` is the account of whoever
-    keeps one: who delivered, what is owed and paid. ``notices`` are shown above all else.
+    ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. ``money`` is
+    what is really paid; with a ``currency`` alone, payments are rounded up to its smallest coin. ``settlement`` is the
+    account of whoever keeps one: who delivered, what is owed and paid. ``notices`` are shown above all else.
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
+    named = Currency.of(currency) if isinstance(currency, str) else currency
+    if money is None:
+        money = _rounded(outcome, named)
+    else:
+        named = Currency(money.currency, money.decimals)
     material = Material(
         outcome=outcome,
         release=release,
         error=release.error if release is not None else planned_error(outcome),
         level=level,
-        currency=Currency.of(currency) if isinstance(currency, str) else currency,
+        currency=named,
+        money=money,
         groups=groups,
         audits=tuple(audits),
         comparison=comparison,
@@ -186,3 +194,10 @@ def build_report(
         bought_from=outcome.active,
         **{name: section.facts_of(material) for name, section in SECTIONS.items()},
     )
+
+
+def _rounded(outcome: Outcome, currency: Currency | None) -> Money | None:
+    """What is really paid in a currency; None if there is none, or a payment is infinite."""
+    if currency is None or not math.isfinite(outcome.total_payment):
+        return None
+    return Money.of(outcome.payments, outcome.incentive_error, currency=currency.code, decimals=currency.decimals)

@@ -8,9 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.disclosure import ErrorModel, Release, ReleasePlan, central, local
+from hushbid.disclosure import ErrorModel, Release
+from hushbid.disclosure.preparing import planned_error as error_of_plan
 from hushbid.mechanism import Menu, Outcome
-from hushbid.money import Currency
+from hushbid.mechanism.market import plan_of
+from hushbid.money import Currency, Money
 from hushbid.report.suppression import coarse
 
 Groups = Sequence[object] | NDArray[np.generic]
@@ -56,6 +58,9 @@ class Material:
     currency: Currency | None
     """Of all amounts."""
 
+    money: Money | None
+    """What is really paid; None if no currency was named, or a payment is infinite."""
+
     groups: Groups | None
     """Everybody's group, if the caller knows them."""
 
@@ -91,17 +96,7 @@ class Material:
 
 def planned_error(outcome: Outcome) -> ErrorModel | None:
     """How far off the estimate of this outcome would be, if everybody delivers; None if nothing was bought."""
-    if outcome.active == 0:
-        return None
-    market = outcome.market
-    plan = ReleasePlan.of(
-        outcome.privacy_loss,
-        setting=market.setting,
-        bounds=market.bounds,
-        variance=market.stated_variance,
-        key="report",
-    )
-    return central.planned_error(plan) if market.setting == "central" else local.planned_error(plan)
+    return error_of_plan(plan_of(outcome, key="report")) if outcome.active else None
 
 
 def noise_share(error: ErrorModel | None) -> float:

@@ -6,7 +6,7 @@
     keys/signing/       the keys receipts are signed with (`hushbid.receipts.key_folder`)
     keys/data/          one key per campaign to people's values, until it is destroyed (`hushbid.server.vault`), and
                         a mark for each decision and release that stands in claims/
-    claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.claims`)
+    claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.once_files`)
     privacy-cap         the most that anybody may give up over all campaigns, if there is a limit
     lock                held by the server that runs here
 

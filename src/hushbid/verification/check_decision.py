@@ -23,9 +23,9 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray, rows_text
 from hushbid.priors import Empirical, Prior
-from hushbid.verification.case import Facts, best_weights
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.local_by_count import LocalRule
+from hushbid.verification.stated_numbers import Facts, best_weights
 
 CLOSE = 1e-9
 """Recomputed numbers may differ by this part: a thousandth of what must be noticed."""

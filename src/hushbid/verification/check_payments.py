@@ -1,7 +1,7 @@
 """Checks of what is paid: ``t_i = β_i·(MSE − outside_i) + c_i·ε_i + rent_i``, each part on its own, for everybody.
 
 Rents, and errors without a person, are computed again by other means than those that made them: :mod:`rents
-<hushbid.verification.check_rents>` and :mod:`screening <hushbid.verification.curve_through_some>` say how.
+<hushbid.verification.check_rents>` and :mod:`screening <hushbid.verification.compare_by_curve>` say how.
 """
 
 import math
@@ -13,7 +13,6 @@ import numpy as np
 from hushbid.arrays import IndexArray, rows_text
 from hushbid.money import rounded_up
 from hushbid.record import Record
-from hushbid.verification.case import Facts, best_weights
 from hushbid.verification.check_decision import CLOSE
 from hushbid.verification.check_rents import (
     EXACT,
@@ -24,9 +23,10 @@ from hushbid.verification.check_rents import (
     rent_checks,
     slack_of,
 )
-from hushbid.verification.curve_through_some import screen
+from hushbid.verification.compare_by_curve import screen
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.quadrature import Integrals
+from hushbid.verification.stated_numbers import Facts, best_weights
 
 _CELLS = 1 << 25
 """With a cap everybody has to be gone through for each person whose absence is looked at."""

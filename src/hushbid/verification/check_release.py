@@ -15,8 +15,8 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import ErrorModel, Release
-from hushbid.verification.case import Facts, best_weights
 from hushbid.verification.findings import Check, distance, judged, skipped
+from hushbid.verification.stated_numbers import Facts, best_weights
 
 _EXACT = 1e-12
 _DATA_BITS = 40

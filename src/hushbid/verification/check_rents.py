@@ -4,7 +4,7 @@ A stated rent may differ from the computed one by what the market's tolerance al
 bounds say; and by what the computation may be off. For everybody the computation is an enclosure
 (:mod:`hushbid.verification.rent_bounds`), or the difference of two optimal objectives where virtual costs are affine,
 or a finite sum where they are constant in steps; of many people who differ by nothing but their reports, only some are
-computed (:mod:`hushbid.verification.curve_through_some`).
+computed (:mod:`hushbid.verification.compare_by_curve`).
 """
 
 import math
@@ -15,12 +15,12 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray, rows_text
 from hushbid.priors import Prior
-from hushbid.verification.case import Facts
-from hushbid.verification.curve_through_some import Computed, Screened, screen
+from hushbid.verification.compare_by_curve import Computed, Screened, screen
 from hushbid.verification.findings import Check, distance, judged
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.quadrature import Integrals, Rule, integrate, is_step_function
 from hushbid.verification.rent_bounds import Enclosing
+from hushbid.verification.stated_numbers import Facts
 
 EXACT = 1e-12
 PAIRS = 200_000

@@ -8,11 +8,11 @@ from hushbid.documents import content_hash
 from hushbid.errors import HushbidError, RecordError
 from hushbid.mechanism.market import outcome_key
 from hushbid.record import Record, totals
-from hushbid.verification.case import Facts
 from hushbid.verification.check_decision import decision_checks
 from hushbid.verification.check_payments import transfer_checks
 from hushbid.verification.check_release import release_checks
 from hushbid.verification.findings import Check, Verification, judged
+from hushbid.verification.stated_numbers import Facts
 
 PEOPLE = 8
 """For how many people rents are integrated finely, too."""

@@ -6,17 +6,15 @@ does not say who was attacked.
 """
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
 from hushbid.report.material import Material, noise_share, planned_error
-from hushbid.report.rendering import plain
 from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
 from hushbid.wording import NBSP, at_least, at_most, level_text, number, percent
 
@@ -28,8 +26,6 @@ ENOUGH_POWER = 0.8
 _PLANTED = f"a build that adds only {TOO_LITTLE_NOISE} times the noise it should"
 _ACCURACY_TOLERANCE = 5.0
 _WRONG_PAYMENTS = 0.1
-_ROWS = re.compile(r"\b(?:rows? \d+(?:, \d+)*(?: and \d+(?: more)?)?|user \d+|person \d+)", flags=re.IGNORECASE)
-_COUNTS = ("samples", "repetitions", "deviations", "misreports", "trials", "checks")
 
 Verdict = Literal["failed", "clear", "weak"]
 
@@ -77,7 +73,7 @@ def lines_of(audits: Iterable[object], outcome: Outcome) -> tuple[AuditLine, ...
     return audit_lines(audits, noise_share=noise_share(planned_error(outcome)), people=outcome.reports.size)
 
 
-def _line(audit: Any, noise_share: float, people: int | None) -> AuditLine:
+def _line(audit: object, noise_share: float, people: int | None) -> AuditLine:
     if isinstance(audit, AuditLine):
         return audit
     if isinstance(audit, PrivacyAudit):
@@ -86,8 +82,6 @@ def _line(audit: Any, noise_share: float, people: int | None) -> AuditLine:
         return _accuracy(audit, noise_share)
     if isinstance(audit, IncentiveReport):
         return _incentives(audit, people)
-    if isinstance(getattr(audit, "rejected", None), bool):
-        return _other(audit)
     raise InputError(
         f"audits must be results of hushbid.audit or AuditLine, got {type(audit).__name__}.", field="audits"
     )
@@ -157,7 +151,7 @@ def _accuracy_power(audit: AccuracyCheck, noise_share: float) -> float | None:
 def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
     """The check runs the mechanism again, without chance; only who is put to the test is drawn by lot."""
     if audit.violations:
-        finding = " ".join(_ROWS.sub("one row", plain(violation)) for violation in audit.violations)
+        finding = " ".join(violation.sentence("one row") for violation in audit.violations)
     else:
         finding = (
             f"No misreport that was tried gained more than {number(at_most(max(audit.largest_gain, 0.0)), 2)}"
@@ -178,26 +172,6 @@ def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
             f"a mistake of more than {number(at_most(audit.payment_resolution), 2)} in one payment out of"
             f" {round(1 / _WRONG_PAYMENTS)}"
         ),
-    )
-
-
-def _other(audit: Any) -> AuditLine:
-    """Any result that says whether it was ``rejected`` and explains itself as text."""
-    power = getattr(audit, "power", None)
-    power = float(power) if isinstance(power, (int, float)) and not isinstance(power, bool) else None
-    kind = type(audit).__name__.lower()
-    title = "Incentives: does anybody gain by not telling the truth?" if "incentive" in kind else "Another audit"
-    counts = [(name, getattr(audit, name, None)) for name in _COUNTS]
-    told = [
-        f"{value:,}{NBSP}{name}" for name, value in counts if isinstance(value, int) and not isinstance(value, bool)
-    ]
-    return AuditLine(
-        title=title,
-        verdict=_verdict(bool(audit.rejected), power),
-        finding=_ROWS.sub("somebody", plain(audit)),
-        samples=", ".join(told) or "not stated",
-        power=power,
-        power_against=plain(getattr(audit, "power_against", "")) or "the fault it was planted with",
     )
 
 

@@ -11,8 +11,9 @@ from typing import Literal
 
 import numpy as np
 
+from hushbid.allocation.problem import relative_gap
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency, Money, money
+from hushbid.money import Currency, money
 from hushbid.report.material import Material, Settlement
 from hushbid.report.suppression import few_missing, too_few
 from hushbid.report.svg import Chart, Part, Table, divided_bar
@@ -77,7 +78,7 @@ class CostParts:
     @property
     def gap(self) -> float:
         """How far the objective is above its bound, as a share of the bound."""
-        return (self.objective - self.lower_bound) / self.lower_bound if self.lower_bound > 0 else 0.0
+        return relative_gap(self.objective, self.lower_bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +121,11 @@ class CostFacts:
 
 def facts_of(material: Material) -> CostFacts:
     """What is paid, as far as enough people are behind it."""
-    outcome, currency, few = material.outcome, material.currency, too_few(material.outcome.active)
+    outcome, paid, few = material.outcome, material.money, too_few(material.outcome.active)
     total, settlement = outcome.total_payment, material.settlement
     rounding, incentive_error = None, outcome.incentive_error
-    if currency is not None and math.isfinite(total):
-        paid = Money.of(outcome.payments, incentive_error, currency=currency.code, decimals=currency.decimals)
-        rounding, incentive_error = max(paid.total / currency.per_unit - total, 0.0), paid.incentive_error
+    if paid is not None:
+        rounding, incentive_error = max(paid.total / 10**paid.decimals - total, 0.0), paid.incentive_error
     return CostFacts(
         paid=None if few else total + (rounding or 0.0),
         parts=None if few else _parts(outcome, rounding),

@@ -84,7 +84,6 @@ def log_lines(service: Service, who: Principal, campaign: str) -> bytes:
 
 def report_page(service: Service, who: Principal, campaign: str) -> str:
     """The report on a campaign's record, as one page."""
-    from hushbid.money import Currency
     from hushbid.report import Settlement, build_report, render_report  # loads what draws
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
@@ -95,7 +94,7 @@ def report_page(service: Service, who: Principal, campaign: str) -> str:
         record.release,
         campaign_name=settings.title,
         unit=settings.unit,
-        currency=Currency(settings.currency, settings.decimals),
+        money=record.money,
         spending_ceiling=None if settings.spending_ceiling is None else settings.spending_ceiling / units,
         settlement=Settlement(
             delivered=account.delivered,

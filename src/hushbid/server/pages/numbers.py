@@ -4,9 +4,10 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
 from hushbid.server.pages.texts import Texts
+from hushbid.wording import at_most
 
 NBSP = "\u00a0"
 _MINUS = "\u2212"
@@ -73,11 +74,7 @@ class Writing:
 
     def at_most(self, value: float, digits: int = 3) -> str:
         """A bound with so many significant digits, rounded up."""
-        if not 0.0 < value < math.inf:
-            return self.number(value)
-        unit = Decimal(1).scaleb(math.floor(math.log10(value)) - digits + 1)
-        rounded = (Decimal(repr(float(value))) / unit).quantize(Decimal(1), rounding=ROUND_CEILING) * unit
-        return self.number(float(rounded), digits + 1)
+        return self.number(at_most(value, digits), digits + 1)
 
     def roughly(self, minor: int, currency: str, decimals: int, *, most: int | None = None) -> str:
         """An amount in minor units that was simulated: three digits, rounded up, but not above what is ``most``."""

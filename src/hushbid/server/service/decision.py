@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import FloatArray
-from hushbid.disclosure.claims import drawn_once
+from hushbid.disclosure.once_files import drawn_once
 from hushbid.errors import CampaignError, Conflict
 from hushbid.record import Record
 from hushbid.server.domain import rules

@@ -12,11 +12,11 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from hushbid.disclosure import Release, ReleasePlan, release_plan
-from hushbid.disclosure.claims import stored
+from hushbid.disclosure import Release, release_plan
 from hushbid.disclosure.error import FEWEST_PEOPLE, published_half_width
+from hushbid.disclosure.once_files import stored
 from hushbid.errors import Conflict, NothingDelivered
-from hushbid.mechanism import Outcome
+from hushbid.mechanism.market import plan_of
 from hushbid.receipts.merkle import Tree
 from hushbid.record import Record
 from hushbid.server.domain import rules
@@ -108,28 +108,17 @@ def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people:
     if before is not None:
         mark_standing(installation.home, name)
         return Release.from_dict(before)
-    plan = _plan(campaign, record.outcome)
     # the only place where values are opened
     data = [opened(installation, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people]
     installation.crash("release.read")
     _progress(desk, job, 1)
     try:
-        release = release_plan(plan, data, claims=installation.home.claims)
+        # under the campaign's name: two campaigns with equal promises are still two
+        release = release_plan(plan_of(record.outcome, key=name), data, claims=installation.home.claims)
     except NothingDelivered:
         return None
     mark_standing(installation.home, name)
     return release
-
-
-def _plan(campaign: Campaign, outcome: Outcome) -> ReleasePlan:
-    """The promises, under the campaign's name: two campaigns with equal promises are still two."""
-    return ReleasePlan.of(
-        outcome.privacy_loss,
-        setting=outcome.market.setting,
-        bounds=outcome.market.bounds,
-        variance=outcome.market.stated_variance,
-        key=release_name(campaign.id),
-    )
 
 
 def _progress(desk: Desk, job: JobView, step: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
 from hushbid.disclosure import central, local
+from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.promises import ReleasePlan
@@ -32,6 +33,11 @@ class Prepared:
 
     forms: Callable[[], list[bytes | None]]
     """A form of everybody's datum in which two can be compared; None where nothing was asked for or delivered."""
+
+
+def planned_error(plan: ReleasePlan) -> ErrorModel:
+    """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
+    return central.planned_error(plan) if is_central(plan.setting) else local.planned_error(plan)
 
 
 def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:

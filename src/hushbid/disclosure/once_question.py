@@ -4,7 +4,7 @@ People are the sum of a hash of each id, so they have no order and add up batch 
 the data of those who delivered, each hashed with the id it belongs to. Losses are two plain sums, one of them weighted
 by the person's hash: engines differ in the last bits, which a sum forgives, and a loss that moves from one person to
 another moves the weighted one. Variances are two sums of the same kind. Nothing here is keyed or stored:
-`hushbid.disclosure.claim_store` keys what it keeps.
+`hushbid.disclosure.once_store` keys what it keeps.
 """
 
 import hashlib
@@ -18,8 +18,6 @@ import numpy as np
 from hushbid.arrays import FloatArray, HashArray, IndexArray
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
-
-"""One row of four words per hash."""
 
 LAST_WAVE = 1_000_000
 _MODULUS = 1 << 256

@@ -14,15 +14,15 @@ from hushbid.disclosure import (
     Release,
     ReleasePlan,
     central,
-    claims,
     local,
     noise,
     once,
+    once_files,
     privatize,
     release_plan,
     simulate_plan,
 )
-from hushbid.disclosure.error import published_errors
+from hushbid.disclosure.error import error_model, published_errors
 from hushbid.errors import (
     AlreadyReleased,
     DataError,
@@ -229,6 +229,14 @@ def test_public_figures_do_not_single_out_a_report_even_for_somebody_who_knows_a
     assert np.median(fitting) > 40
 
 
+def test_public_errors_are_never_below_the_planned_ones_not_even_by_a_last_digit() -> None:
+    for variance in (9.610000000001, 0.49, 0.090000000000001):
+        spread, noise_scale = np.array([variance]), np.zeros(1)
+        planned = error_model(weights=np.ones(1), variance=spread, width=1.0, noise=noise_scale, rounding=0.0)
+        public = published_errors(planned, people=10)
+        assert public["planned_standard_error"] >= math.sqrt(variance)
+
+
 @pytest.mark.parametrize("people", [1, 2, 4, 5])
 def test_public_errors_are_withheld_where_fewer_than_five_are_behind_them(people: int) -> None:
     losses = [0.37 + 0.01 * row for row in range(people)]
@@ -373,7 +381,7 @@ def test_a_drawing_that_could_not_be_stored_may_only_be_completed_where_its_draf
     plan = plan_of([1.0])
     for step in ("create", "sync"):  # before and after the draft is complete
         with monkeypatch.context() as broken:
-            broken.setattr(claims, step, full)
+            broken.setattr(once_files, step, full)
             with pytest.raises(ReleaseError, match="No space left"):
                 release_plan(plan, [0.1], claims=tmp_path)
         for elsewhere in (None, tmp_path / "other"):

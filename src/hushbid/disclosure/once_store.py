@@ -1,6 +1,6 @@
 """The account's store: every estimate that was ever drawn, each under what was asked of whom.
 
-For a folder there are, beside the three files of each claim (`hushbid.disclosure.claims`)::
+For a folder there are, beside the three files of each claim (`hushbid.disclosure.once_files`)::
 
     store.key     32 random bytes, made once: names and fingerprints are hashes under it and tell nothing without it
     store.lock    held around looking for a claim and drawing, so that of two who ask at once one draws
@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.codec import header_problem
-from hushbid.disclosure.claim_names import Ask
-from hushbid.disclosure.claims import (
+from hushbid.disclosure.once_files import (
     drawing_of,
     drawn_once,
     locked_file,
@@ -35,6 +34,7 @@ from hushbid.disclosure.claims import (
     usable,
     was_drawn,
 )
+from hushbid.disclosure.once_question import Ask
 from hushbid.durable import write_whole
 from hushbid.errors import AlreadyReleased, ReleaseError
 
