@@ -35,6 +35,9 @@ hypothesis.settings.load_profile("ci" if CI else "laptop")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Each core has a test of its own to run, and threads for small matrices only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 MEMORY = Path("/dev/shm")
 ROOM = 2**30
 
