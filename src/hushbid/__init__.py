@@ -6,7 +6,7 @@ promise exactly.
 
 In reading order, from the mathematics up:
 
-- `errors`; `arrays`, `durable`, `wording`, `documents`, `codec`, `money`, `tables`: the ground floor, what every layer needs
+- `errors`, `arrays`, `durable`, `wording`, `documents`, `codec`, `money`, `tables`: the ground floor, for every layer
 - `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
 - `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best report
 - `disclosure`: noise, promises, and drawing an estimate once

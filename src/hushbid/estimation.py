@@ -33,6 +33,7 @@ from hushbid.arrays import FloatArray, as_floats, as_losses, as_variance
 from hushbid.errors import InputError
 
 Setting = Literal["central", "local"]
+"""Where noise is added: once by a trusted platform, or on each person's device."""
 
 WORST_VARIANCE = 0.25
 """No distribution on a range of width 1 has a larger variance."""

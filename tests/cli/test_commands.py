@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hushbid.cli import COMMANDS, main
+from hushbid.cli import COMMANDS, compare, main
 from hushbid.cli.common import command as make_command
 from hushbid.cli.privatize import _file_name
 from hushbid.errors import InputError
@@ -30,6 +30,12 @@ def test_help_lists_the_commands_without_loading_one() -> None:
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert all(name in told for name in COMMANDS)
     assert not {"numpy", *(f"hushbid.cli.{name}" for name in COMMANDS)} & set(told.split())
+
+
+def test_a_comparison_rounds_the_largest_loss_up_unless_it_is_a_mean() -> None:
+    assert compare._cell({"largest_privacy_loss": 1.23401}, "largest_privacy_loss") == "1.235"
+    mean = {"largest_privacy_loss": 1.23401, "largest_privacy_loss_error": 0.01}
+    assert compare._cell(mean, "largest_privacy_loss") == "1.234 (0.01)"
 
 
 @pytest.fixture

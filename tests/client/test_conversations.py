@@ -531,7 +531,7 @@ def test_pauses_grow_and_obey_the_server(tmp_path: Path) -> None:
 
 
 def test_a_refusal_carries_the_field_and_how_long_to_wait() -> None:
-    problem = {"detail": "No.", "errors": [{"field": "body.count", "problem": "No."}, {"field": "body.x"}]}
+    problem = {"detail": "No.", "errors": [{"field": "count", "problem": "No.", "row": 2}, {"field": "x"}]}
     answers = {
         "count": httpx.Response(422, json=problem),
         "bounds": httpx.Response(422, json={"detail": "No.", "errors": [{"field": "bounds", "problem": "No."}]}),
@@ -542,6 +542,7 @@ def test_a_refusal_carries_the_field_and_how_long_to_wait() -> None:
         with pytest.raises(HushbidError, match=r"^No\.$") as refused:
             analyst(network, attempts=1).campaign("c1")
         assert refused.value.field == field
+        assert refused.value.row == (2 if field == "count" else None)
         assert refused.value.retry_after == (7.0 if response.status_code == 429 else None)
 
 

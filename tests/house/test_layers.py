@@ -41,7 +41,7 @@ SERVER = (
     ("service",),
     ("store",),
     ("installation",),
-    ("vault", "failpoints"),
+    ("vault", "failpoints", "faults"),
     ("domain",),
 )
 

@@ -539,3 +539,11 @@ def test_many_equals_extreme_weights_and_zero_costs_come_out_without_warnings(se
 def test_every_error_of_a_market_is_ours():
     assert issubclass(InputError, HushbidError)
     assert hushbid.Market is Market
+
+
+def test_each_setting_is_the_others_other_and_people_send_messages_in_one_of_them() -> None:
+    market = Market(prior=Uniform(1, 2), variance=0.25)
+    for setting in ("central", "local"):
+        here = replace(market, setting=setting)
+        there = replace(market, setting=here.strategy.other)
+        assert (there.strategy.other, there.strategy.sends_messages) == (setting, setting == "central")

@@ -69,6 +69,13 @@ class Installation:
             raise
 
 
+def opened_database(installation: Installation) -> Database:
+    """The database of an installation, without a server."""
+    if installation.url is not None:
+        return Database(installation.url, patience=0.05)
+    return Database.sqlite(installation.folder / "hushbid.sqlite3")
+
+
 def settings(**changes: Any) -> CampaignSettings:
     """A small campaign in which everybody is bought from."""
     usual: dict[str, Any] = {

@@ -378,6 +378,8 @@ def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) ->
     campaign = analyst.draft(SMALL).id
     assert analyst.change(campaign, {**SMALL, "title": "Other"}).content["settings"]["title"] == "Other"
     assert analyst.preview(campaign, people=5)["spending"]["people"] == 5
+    copied = analyst.copy(campaign, "Another")
+    assert (copied.state, copied.content["settings"]["title"]) == ("draft", "Another")
     analyst.discard(campaign)
     with pytest.raises(NotFound):
         analyst.campaign(campaign)

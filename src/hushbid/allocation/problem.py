@@ -19,13 +19,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, first_row, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
+from hushbid.estimation import Setting
 
 TINY, HUGE = 1e-200, 1e150
 """Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
@@ -208,9 +209,6 @@ def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
     )
 
 
-type_setting = Literal["central", "local"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Allocation:
     """Who gives up how much privacy, and what that buys; in units where the data range has width 1."""
@@ -230,7 +228,7 @@ class Allocation:
     active: int
     """How many people are bought from."""
 
-    setting: type_setting
+    setting: Setting
     """``"central"`` (noise added once, by the platform) or ``"local"`` (by each person's device)."""
 
     error_weight: float

@@ -138,12 +138,14 @@ def several_identities(
     crowd = population.take(np.append(np.arange(truth.size), np.full(identities - 1, row)))
     mine = [row, *range(truth.size, truth.size + identities - 1)]
     everybody = np.append(truth, np.full(identities - 1, truth[row]))
+    # what she has under one identity, to compare with
     cost = float(truth[row])
     weight = float(population.user_weights()[row])
     honest = decide(population, truth)
     honest_worth = _worth(honest, row, cost, weight)
     best: tuple[float, Decision] = (-math.inf, honest)
 
+    # what she has under several: all their payments, the sum of their losses, the estimate once
     def worth(stated: FloatArray) -> float:
         nonlocal best
         changed = everybody.copy()

@@ -6,50 +6,37 @@ mechanism's; only the estimate, and with it the error, is theirs. People are pai
 where the cap delivers less.
 """
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines.rival import Decision, Rival, unit_error_weight
+from hushbid.baselines.rival import AtErrorWeight, Decision
 from hushbid.estimation import near_optimal_weights
-from hushbid.mechanism import Population, decide
+from hushbid.mechanism import decide
 
 __all__ = ["NearOptimal", "Optimal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Optimal(Rival):
+class Optimal(AtErrorWeight):
     """The market's own mechanism in the rivals' clothes, so that it is compared by the same code."""
 
     name: ClassVar[str] = "Hushbid"
     truthful: ClassVar[bool] = True
     voluntary: ClassVar[bool] = True
 
-    error_weight: float
-    """What one squared data unit of error costs everybody together."""
-
-    @classmethod
-    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
-        """The mechanism at the market's error weight, or another."""
-        weight = unit_error_weight(population, error_weight) / population.unit
-        return cls(population=population, error_weight=weight)
-
-    @property
-    def _chosen(self) -> Population:
-        return replace(self.population, buyer_weight=self.error_weight, user_weight=0.0)
-
     def error(self, reports: FloatArray) -> float:
         costs = self.population.virtual_costs(reports)
         if not np.isfinite(costs).any():
             return np.inf
-        losses, _, mse = self._chosen.capped(self._chosen.allocation(costs))
+        losses, _, mse = self.chosen.capped(self.chosen.allocation(costs))
         return self.estimate_error(losses, mse)
 
     def decide(self, reports: FloatArray) -> Decision:
         # Rents depend on the error weight only, not on how it is shared: user weights enter where payments are made.
-        made = decide(self._chosen, reports)
+        made = decide(self.chosen, reports)
         return Decision(
             privacy_loss=made.privacy_loss,
             rent=made.information_rent,

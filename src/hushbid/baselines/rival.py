@@ -15,7 +15,7 @@ the number of people, at a given *error weight*: the money that one squared unit
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -176,6 +176,25 @@ def step_rents(reports: FloatArray, privacy_loss: FloatArray, critical: ArrayLik
     sold = privacy_loss > 0
     rent[sold] = privacy_loss[sold] * (np.broadcast_to(np.asarray(critical), reports.shape)[sold] - reports[sold])
     return rent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtErrorWeight(Rival):
+    """A rival whose only parameter is what an error costs."""
+
+    error_weight: float
+    """What one squared data unit of error costs everybody together."""
+
+    @classmethod
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
+        """The rival at the market's error weight, or another."""
+        weight = unit_error_weight(population, error_weight) / population.unit
+        return cls(population=population, error_weight=weight)
+
+    @property
+    def chosen(self) -> Population:
+        """The people with that error weight, all of it the buyer's."""
+        return replace(self.population, buyer_weight=self.error_weight, user_weight=0.0)
 
 
 def best_common_loss(error_weight: float, noise: float, expense: float, cap: float) -> float:

@@ -8,7 +8,7 @@ import click
 from hushbid.cli.common import COUNT, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import MarketOptions, market_options, people_options
-from hushbid.wording import table
+from hushbid.wording import at_most, table
 
 SETTINGS = ("central", "local")
 Rivals = dict[str, dict[str, Any]]
@@ -175,8 +175,11 @@ def _text(rows: list[dict[str, Any]], result: dict[str, Any]) -> str:
 
 def _cell(row: dict[str, Any], name: str) -> str:
     value = row[name]
-    text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     error = row.get(f"{name}_error")
+    # a bound is rounded up; a mean over simulated campaigns is none
+    if name == "largest_privacy_loss" and error is None:
+        value = at_most(value, 4)
+    text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     return text if error is None else f"{text} ({error:.1g})"
 
 

@@ -95,7 +95,7 @@ def _release(path: Path, file: str, given: dict[str, Any]) -> tuple["Answer", st
         if record.release is not None:
             answer = Answer(release=record.release, before=True, late=(), waves_before=0)
             return answer, question, record.stamps, None
-        local = record.outcome.market.setting == "local"
+        local = record.outcome.market.strategy.sends_messages
         if given["simulated_values"] and not local:
             raise InputError("--simulated-values is for the local setting; in the central one DATA holds values.")
         ids = None if record.ids is None else id_texts(record.ids)

@@ -68,6 +68,10 @@ class AnalystClient:
         """Begin a campaign, which nobody sees yet."""
         return Campaign.from_dict(self._ask(post("/campaigns", settings)))
 
+    def copy(self, campaign: str, title: str) -> Campaign:
+        """Begin a campaign with the settings of another, without its people, results and deadlines."""
+        return Campaign.from_dict(self._ask(post(f"/campaigns/{_id(campaign)}/copy", {"title": title})))
+
     def change(self, campaign: str, settings: Mapping[str, Any]) -> Campaign:
         """Give a draft other settings."""
         return Campaign.from_dict(self._ask(put(f"/campaigns/{_id(campaign)}", settings)))

@@ -10,8 +10,10 @@ import json
 import secrets
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
+from hushbid.documents import time_of
 from hushbid.errors import (
     CampaignError,
     Conflict,
@@ -19,6 +21,7 @@ from hushbid.errors import (
     InputError,
     NotAllowed,
     NotFound,
+    RecordError,
     ServerFailed,
     Throttled,
 )
@@ -81,6 +84,18 @@ class ConflictAfterRetry(Conflict):
     """A refusal of the second attempt, possibly because the first one, whose answer got lost, was carried out."""
 
 
+class NoEntry(NotAllowed):
+    """A link or a secret that opens nothing."""
+
+    def __init__(self, sentence: str, *, reason: str, at: datetime | None) -> None:
+        super().__init__(sentence)
+        self.reason = reason
+        """unknown, used, replaced, ended, closed or left."""
+
+        self.at = at
+        """Since when; None if there is no such moment."""
+
+
 Conversation = Generator[Call | Work, Any, T]
 
 
@@ -138,7 +153,7 @@ def answer(call: Call, status: int, content: bytes, *, attempt: int = 1, retry_a
         problem = refusal(status, content)
         # an earlier attempt may have been carried out
         if attempt > 1 and type(problem) is Conflict:
-            problem = ConflictAfterRetry(str(problem), field=problem.field)
+            problem = ConflictAfterRetry(str(problem), field=problem.field, row=problem.row)
         problem.retry_after = retry_after
         raise problem
     if status >= 300:
@@ -173,15 +188,28 @@ def refusal(status: int, content: bytes) -> HushbidError:
         or _BY_STATUS.get(status)
         or (InputError if status in (400, 413, 415, 422) else CampaignError)
     )
-    return kind(sentence, field=_field(problem))
+    reason = problem.get("reason")
+    if kind is NotAllowed and isinstance(reason, str):
+        return NoEntry(sentence, reason=reason[:_LONGEST_FIELD], at=_moment(problem.get("at")))
+    field, row = _place(problem)
+    return kind(sentence, field=field, row=row)
 
 
-def _field(problem: Mapping[str, Any]) -> str | None:
-    """The field that is wrong, or the first of several, by the name that the library gives it."""
+def _place(problem: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """The field that is wrong, or the first of several, by the name that the library gives it; and the row."""
     errors = problem.get("errors")
     first = errors[0] if isinstance(errors, list) and errors else None
-    name = first.get("field") if isinstance(first, dict) else None
-    return name.removeprefix("body.")[:_LONGEST_FIELD] if isinstance(name, str) else None
+    if not isinstance(first, dict):
+        return None, None
+    name, row = first.get("field"), first.get("row")
+    return name[:_LONGEST_FIELD] if isinstance(name, str) else None, row if type(row) is int else None
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return time_of(text, "at") if isinstance(text, str) else None
+    except RecordError:
+        return None
 
 
 def _sentence(problem: Mapping[str, Any], status: int) -> str:

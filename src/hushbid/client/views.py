@@ -4,14 +4,14 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from hushbid.arrays import as_bounds
 from hushbid.errors import InputError, ServerFailed
+from hushbid.estimation import Setting
 from hushbid.money import MOST_DECIMALS
 
-Setting = Literal["central", "local"]
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})
 """The states of a campaign in which nobody is asked for anything any more."""
 

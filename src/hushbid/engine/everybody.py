@@ -99,7 +99,7 @@ def everybody(priced: Priced, *, group: str | None = None, data: str | None = No
             raise InputError(f"There is no column {name!r}; the columns are {', '.join(map(repr, names))}.")
     if people.id is None:
         raise InputError("id must name a column: decisions are written beside it.")
-    taking = TakingKernel(people, group, data, priced.market.setting == "local")
+    taking = TakingKernel(people, group, data, priced.market.strategy.sends_messages)
     parts, order = list(priced._engine.reduce(taking, Taken()).parts), None
     if all(part.start is not None for part in parts):
         parts.sort(key=lambda part: part.start or 0)

@@ -147,7 +147,7 @@ def due(priced: Priced, data: str, currency: Currency, *, mse: float, made_up: b
     idle = priced._kernel.idle
     extra = idle.user_weight * (mse - priced.summary.mse) if idle.user_weight else 0.0
     kernel = DueKernel(
-        priced._kernel, data, currency.code, currency.decimals, made_up, extra, priced.market.setting == "local"
+        priced._kernel, data, currency.code, currency.decimals, made_up, extra, priced.market.strategy.sends_messages
     )
     return _frame(priced, kernel, currency)
 

@@ -290,7 +290,7 @@ def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: s
     for name in ("variance", "user_weight"):
         if isinstance(getattr(market, name), np.ndarray):
             raise InputError(f"{name} of the market must be one number here; variances may come from a column.")
-    if variance is not None and market.setting == "local":
+    if variance is not None and market.strategy.one_variance:
         raise InputError(ONE_LOCAL_VARIANCE, field="variance")
 
 

@@ -57,7 +57,7 @@ def _prepared(priced: Priced, data: str) -> Callable[[str], Release]:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
     if math.isinf(summary.largest_privacy_loss):
         raise InfiniteLoss("Somebody's privacy loss is infinite: set max_privacy_loss in the market.")
-    if priced.market.setting == "local":
+    if priced.market.strategy.sends_messages:
         return _messages_combined(priced, data)
     plan = summed_plan(priced)
     return prepare_summed(plan, priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums()))
@@ -162,7 +162,9 @@ class AskKernel:
 
     kernel: Decider
     data: str
-    central: bool
+    messages: bool
+    """Whether people delivered messages, not numbers."""
+
     variance: float
     """Everybody's, where the table has no column of it."""
 
@@ -185,7 +187,7 @@ class AskKernel:
         return tallied(found, losses, variance, self._forms(batch, good, losses > 0.0))
 
     def _forms(self, batch: Batch, good: IndexArray, asked: BoolArray) -> list[bytes | None]:
-        if self.central:
+        if not self.messages:
             column = floats_of(batch.column(self.data), self.data)[good]
             return number_forms(column, asked & ~np.isnan(column))
         texts = batch.column(self.data)
@@ -209,7 +211,7 @@ def asked_of(priced: Priced, data: str, *, question: str, wave: int) -> Ask:
     """A question to the people of a priced table, from one pass."""
     market = priced.market
     spread = float(np.max(np.asarray(market.stated_variance)))
-    kernel = AskKernel(priced._kernel, data, market.setting == "central", spread)
+    kernel = AskKernel(priced._kernel, data, market.strategy.sends_messages, spread)
     return Ask(
         question=as_question(question),
         wave=as_wave(wave),

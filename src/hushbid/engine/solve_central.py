@@ -134,7 +134,7 @@ def _decide(
     # by how much the rounding of losses can change a payment
     slack = max(
         rounding(
-            "central",
+            loss_rounding=population.setting.loss_rounding,
             error_weight=population.error_weight,
             variance=float(population.variance),
             objective=summed.objective,

@@ -188,7 +188,7 @@ def _slack(population: Population, allocation: Allocation, care: float) -> float
     """By how much the rounding of losses can change a payment."""
     return max(
         rounding(
-            population.setting.name,
+            loss_rounding=population.setting.loss_rounding,
             error_weight=allocation.error_weight,
             variance=float(np.min(population.variance)),
             objective=allocation.objective,

@@ -5,9 +5,10 @@ Memory and engines return the same figures, and whoever shows results (command l
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from hushbid.allocation import Allocation
+from hushbid.estimation import Setting
 from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population
 from hushbid.money import Currency
@@ -18,7 +19,7 @@ from hushbid.wording import at_most
 class Figures:
     """What was decided, in figures about the whole population."""
 
-    setting: Literal["central", "local"]
+    setting: Setting
     """Where noise is added."""
 
     people: int

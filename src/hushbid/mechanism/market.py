@@ -35,7 +35,7 @@ from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.mechanism.terms import Terms, as_prior
 from hushbid.priors import Grouped, Prior
-from hushbid.wording import at_most
+from hushbid.wording import at_most, people
 
 _HEADER = {"format": "hushbid outcome", "version": 1}
 
@@ -210,8 +210,7 @@ class Outcome(Decision):
             )
         if np.isinf(self.privacy_loss).any():
             exposed = int(np.isinf(self.privacy_loss).sum())
-            who = "1 person" if exposed == 1 else f"{exposed} people"
-            lines.append(f"{who} reported no cost and would lose all privacy: set max_privacy_loss.")
+            lines.append(f"{people(exposed)} reported no cost and would lose all privacy: set max_privacy_loss.")
         lines.append(f"No misreport can gain more than {at_most(self.incentive_error):g}.")
         return "\n".join(lines)
 

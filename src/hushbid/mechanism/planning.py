@@ -22,6 +22,7 @@ from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.setting import CENTRAL
 from hushbid.mechanism.simulation import Estimate, Progress, mean_of, standard_error
+from hushbid.wording import people
 
 Campaigns = Iterable[FloatArray]
 """The virtual costs of everybody, campaign by campaign."""
@@ -63,10 +64,9 @@ class Planned:
 
     def summary(self) -> str:
         """The plan in words."""
-        people = "1 person" if self.n == 1 else f"{self.n} people"
         found = "number of people" if self.solved_for == "n" else "buyer weight"
         return (
-            f"Invite {people}, with a buyer weight of {self.buyer_weight:.6g}. Expected mean squared error:"
+            f"Invite {people(self.n)}, with a buyer weight of {self.buyer_weight:.6g}. Expected mean squared error:"
             f" {self.expected_mse}. Expected total payment: {self.expected_payment}. From {self.repetitions} simulated"
             f" campaigns; the {found} that meets the target is {self.answer}."
         )
@@ -233,7 +233,7 @@ class _Search:
         cheapest = float(prior.virtual_cost(prior.support[0]))
         if cheapest == 0.0:
             return
-        total = float(np.cbrt(4.0 * population.error_weight / cheapest))
+        total = population.setting.most_loss(population.error_weight, cheapest, population.variance)
         least = 2.0 * (population.width / total) ** 2 if self.kind == "mse" else cheapest * total
         if self.value <= least:
             name = "target_mse" if self.kind == "mse" else "budget"

@@ -6,14 +6,13 @@ itself must know about a setting is here, once.
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
 from hushbid.arrays import FloatArray
-
-SettingName = Literal["central", "local"]
+from hushbid.estimation import Setting as SettingName
 
 _LOCAL = 2.22
 """Local losses add up to at most this times ``V^{1/4}·√(A/ψ)``, unless there is one seller only."""
@@ -27,6 +26,20 @@ class Setting(ABC):
 
     noise_power: ClassVar[int]
     """The noise in the plain mean of k sellers with equal losses falls like k to this power."""
+
+    sends_messages: ClassVar[bool]
+    """Whether people deliver messages that carry their noise already, not data."""
+
+    one_variance: ClassVar[bool]
+    """Whether everybody's variance must be the same."""
+
+    loss_rounding: ClassVar[float]
+    """Privacy losses are right to this relative error."""
+
+    @property
+    def other(self) -> SettingName:
+        """The other setting's name."""
+        return "central" if self.sends_messages else "local"
 
     @abstractmethod
     def identity_decides(self, variance: float | FloatArray) -> bool:
@@ -54,6 +67,9 @@ class Central(Setting):
 
     name: ClassVar[SettingName] = "central"
     noise_power: ClassVar[int] = 2
+    sends_messages: ClassVar[bool] = False
+    one_variance: ClassVar[bool] = False
+    loss_rounding: ClassVar[float] = 1e-12
 
     def identity_decides(self, variance: float | FloatArray) -> bool:
         return not np.all(variance)
@@ -76,12 +92,15 @@ class Local(Setting):
 
     name: ClassVar[SettingName] = "local"
     noise_power: ClassVar[int] = 1
+    sends_messages: ClassVar[bool] = True
+    one_variance: ClassVar[bool] = True
+    loss_rounding: ClassVar[float] = 1e-10  # losses come from a Newton step of 4e-6
 
     def identity_decides(self, variance: float | FloatArray) -> bool:
         return True
 
     def lower_bound(self, costs: FloatArray, variance: float | FloatArray, error_weight: float) -> float:
-        assert isinstance(variance, float)  # a market refuses one per person
+        assert isinstance(variance, float)  # one_variance
         return float(local_lower_bound(costs, variance, error_weight))
 
     def hardest_to_release(self, losses: FloatArray) -> float:

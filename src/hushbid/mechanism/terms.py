@@ -7,7 +7,7 @@ privacy loss.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.arrays import FloatArray, as_bounds, as_count, as_nonnegative, as_number
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
+from hushbid.estimation import Setting
 from hushbid.mechanism.population import Group, OutsideOption, Population, groups_of, total_weight
 from hushbid.mechanism.setting import SETTINGS
+from hushbid.mechanism.setting import Setting as Strategy
 from hushbid.priors import Grouped, Prior, prior_from_dict
 
 
@@ -33,7 +35,7 @@ class Terms:
     prior: Prior | Grouped
     """What the platform believes about sensitivities; it must not be estimated from the reports it prices."""
 
-    setting: Literal["central", "local"] = "central"
+    setting: Setting = "central"
     """Where noise is added: once by a trusted platform, or on each person's device."""
 
     bounds: tuple[float, float] = (0.0, 1.0)
@@ -72,7 +74,7 @@ class Terms:
         object.__setattr__(self, "user_weight", as_nonnegative(self.user_weight, "user_weight"))
         if self.variance is not None:
             object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
-        if isinstance(self.variance, np.ndarray) and self.setting == "local":
+        if isinstance(self.variance, np.ndarray) and self.strategy.one_variance:
             raise InputError(ONE_LOCAL_VARIANCE, field="variance")
         if self.buyer_weight == 0.0 and not np.any(self.user_weight):
             told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
@@ -137,6 +139,11 @@ class Terms:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people."""
         return total_weight(self.buyer_weight, self.user_weight, n)  # type: ignore[arg-type]
 
+    @property
+    def strategy(self) -> Strategy:
+        """What depends on the setting."""
+        return SETTINGS[self.setting]
+
     def for_people(self, n: int) -> Population:
         """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
         people = as_count(n, "n", least=1)
@@ -157,7 +164,7 @@ class Terms:
             raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
         return Population(
             people=people,
-            setting=SETTINGS[self.setting],
+            setting=self.strategy,
             groups=groups,
             grouped=self.grouped,
             width=self.width,

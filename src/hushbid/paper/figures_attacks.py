@@ -86,12 +86,14 @@ def wrong_prior(quick: bool = False) -> PaperFigure:
     points = 5 if quick else 25
     beliefs = [(low, 2.0) for low in np.linspace(0.0, 1.0, points).tolist()]
     beliefs += [(1.0, high) for high in np.linspace(1.25, 4.0, points).tolist()]
+    # the same people under every belief
     rng = np.random.default_rng(20220715)
     populations = [PRIOR.sample(PEOPLE, rng=rng) for _ in range(4 if quick else 40)]
     table: dict[str, FloatArray] = {
         "believed_low": np.array([low for low, _ in beliefs]),
         "believed_high": np.array([high for _, high in beliefs]),
     }
+    # each belief relative to the right one
     for setting in STYLES:
         right = _mean_run(market_in(setting), populations)
         wrong = [_mean_run(market_in(setting, prior=Uniform(*belief)), populations) for belief in beliefs]

@@ -42,6 +42,7 @@ def two_users(quick: bool = False) -> PaperFigure:
     reports = np.linspace(1.0, 2.0, points)
     second, first = np.meshgrid(reports, reports)
     table = {"c1": first.ravel(), "c2": second.ravel()}
+    # every pair of reports, solved in both settings
     for setting in ("central", "local"):
         found = [
             allocate(PRIOR.virtual_cost(np.array(pair)), setting=setting, variance=VARIANCE)

@@ -64,6 +64,7 @@ def landscape(quick: bool = False) -> PaperFigure:
     costs = np.asarray(Uniform(1.0, 2.0).virtual_cost(np.linspace(1.0, 2.0, CROWD)))
     shares = np.linspace(0.0, 0.22, rows)
     numbers = np.arange(1, rows + 1)
+    # central: what each share of the dearer person costs; local: what each number of people does
     table: dict[str, FloatArray] = {"share": shares}
     table |= {f"cost_{where}": cost_of_share(shares, dear) for where, dear in DEAR.items()}
     table["people"] = numbers.astype(np.float64)

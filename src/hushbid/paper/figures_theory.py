@@ -62,6 +62,7 @@ def band(quick: bool = False) -> PaperFigure:
     costs = (1.0, 0.01, 0.0001)
     sizes = np.unique(np.round(np.geomspace(10, 1e6, 6 if quick else 31)))
     table = {"n": sizes}
+    # the threshold by solving, in both settings, and by the paper's formula
     for cost in costs:
         table[f"central_{cost:g}"] = np.array(
             [drop_threshold(int(n), cost, setting="central", variance=VARIANCE) for n in sizes]

@@ -13,17 +13,15 @@ Everything is on a data range of width 1. [F] = Fallah, Makhdoumi, Malekian, Ozd
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, IndexArray, as_floats
 from hushbid.errors import InputError, NobodyToBuyFrom
+from hushbid.estimation import Setting
 
-__all__ = ["RivalAllocation", "RivalProblem", "Setting", "read_problem", "score"]
-
-Setting = Literal["central", "local"]
+__all__ = ["RivalAllocation", "RivalProblem", "read_problem", "score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

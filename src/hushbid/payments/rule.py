@@ -8,11 +8,8 @@ import numpy as np
 from hushbid.arrays import FloatArray, IndexArray
 
 ROUNDING = 16.0 * np.finfo(float).eps
-_LOSS_ROUNDING = {"central": 1e-12, "local": 1e-10}
-"""Privacy losses are right to this relative error; in the local setting they come from a Newton step of 4e-6."""
-
 _RENT_ROUNDING = 1e-13
-"""And those that rents are integrals of to this one."""
+"""The losses that rents are integrals of are right to this relative error."""
 
 
 class Replies(Protocol):
@@ -57,8 +54,8 @@ class Rents:
 
 
 def rounding(
-    setting: str,
     *,
+    loss_rounding: float,
     error_weight: float,
     variance: float,
     objective: float,
@@ -73,7 +70,7 @@ def rounding(
     more is bought than she would sell alone; and the objective ``J`` without her, since by parts price and rent are at
     most what she saves. ``J ≤ objective/(1 − w)²`` if the others keep what they sell. The price alone is also at most
     ``A·MSE²/(2V) ≤ J²/(2AV)``: in both settings the optimality condition says so. ``care`` is what the error of the
-    estimate, inside and outside, costs whoever cares most.
+    estimate, inside and outside, costs whoever cares most, and losses are right to the relative ``loss_rounding``.
     """
     if not top < np.inf:
         return 0.0  # there the enclosure of the integral is far wider
@@ -81,5 +78,5 @@ def rounding(
     alone = min(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * top ** (2.0 / 3.0), cap * top)
     without = objective / (1.0 - largest_weight) ** 2 if largest_weight < 1.0 else np.inf
     price = without * (without / (2.0 * error_weight * variance)) if variance > 0.0 else np.inf
-    most: float = _LOSS_ROUNDING[setting] * (min(alone, price) + care) + _RENT_ROUNDING * min(alone, without)
+    most: float = loss_rounding * (min(alone, price) + care) + _RENT_ROUNDING * min(alone, without)
     return most

@@ -11,9 +11,9 @@ Wiring, for a command line or a server:
 
 - ``outcome`` is ``market.acquire(reports)`` or one read back; ``release`` the release made from it, None before.
 - ``groups``: one label per person, in the order of the reports. Ids are not taken: what is not given cannot leak.
-- ``audits``: results of `hushbid.audit` (anything with ``rejected``, and ``power`` where known), or `AuditLine`.
+- ``audits``: results of `hushbid.audit`, or `AuditLine`.
 - ``currency``: an ISO code or `hushbid.money.Currency`. Totals and the bound on misreports then include rounding
-  every payment up to the smallest coin.
+  every payment up to the smallest coin. ``money`` instead: what is really paid, where it was rounded already.
 - ``comparison``: by default the other setting is computed on the same reports, which takes as long as ``acquire``.
 - ``menu``: ``market.menu(n, rng=...)``; shown in place of the schedule when fewer than 20 people were bought from.
 - ``record_name`` and ``record_hash``: how the reader finds and recognises the record for ``hushbid verify``.
@@ -33,6 +33,7 @@ In reading order:
 - `page`: the page around them, its opening and its policy.
 - `rendering`: how templates are filled in; the server's pages use it too.
 - `svg`: scales, axes and marks for all pictures.
+- `schedule_chart`: privacy loss and payment against what a person reports; the privacy section shows it.
 - `prior_chart`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
 """
 

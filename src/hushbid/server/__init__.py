@@ -3,6 +3,7 @@
 From the bottom; each package imports only what stands above it here:
 
 ==================  ====================================================================================
+`faults`            how a fault that nobody foresaw is written down
 `failpoints`        named moments at which a test kills the server
 `vault`             keys to people's values: one per campaign, outside the database, destroyed in the end
 `domain`            what a campaign is and who may do what when, without any input or output

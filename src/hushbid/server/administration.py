@@ -97,7 +97,10 @@ class Administration:
 
     def _write(self, name: str, operation: Operation[T]) -> T:
         with self._database.writer.begin():
-            return operation(Transaction(self._database.writer, utc_now(), self._installation))
+            tx = Transaction(self._database.writer, utc_now(), self._installation)
+            result = operation(tx)
+            tx.memory.write(tx.connection)
+            return result
 
 
 def _opened(home: Home, database: str | None, *, exclusive: bool) -> Database:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from hushbid.client.calls import NoEntry, refusal
 from hushbid.errors import (
     AlreadyReleased,
     CampaignError,
@@ -228,8 +229,56 @@ def test_a_problem_has_field_and_waiting_time_from_the_error_and_not_from_its_se
     assert "errors" not in refused(InputError(told)).json()
     found = refused(InputError(told, field="bounds"))
     assert found.json()["errors"] == [{"field": "bounds", "problem": told}]
+    found = refused(InputError(told, field="people", row=3))
+    assert found.json()["errors"] == [{"field": "people", "problem": told, "row": 3}]
     assert "retry-after" not in refused(Throttled(told)).headers
     assert refused(Throttled(told, retry_after=6.5)).headers["retry-after"] == "7"
+
+
+SETTINGS = {
+    "title": "Sleep",
+    "question": "How many hours did you sleep?",
+    "prior": "uniform:1,2",
+    "bounds": [0, 24],
+    "buyer_weight": 50,
+    "max_privacy_loss": 1,
+}
+
+
+def test_everything_that_is_wrong_with_a_draft_is_told_at_once_whoever_finds_it(shared: Live) -> None:
+    with shared.client(shared.analyst) as client:
+        wrong = {**SETTINGS, "prior": "nonsense", "buyer_weight": "much", "report_by": "tomorrow"}
+        found = client.post("/campaigns", json=wrong).json()
+    assert [fault["field"] for fault in found["errors"]] == ["prior", "buyer_weight", "report_by"]
+
+
+@pytest.mark.parametrize("title", ["", "  ", "x" * 201])
+def test_a_field_has_one_name_and_one_sentence_wherever_it_is_sent(shared: Live, title: str) -> None:
+    campaign = opened(shared.service).id
+    with shared.client(shared.analyst) as client:
+        draft = client.post("/campaigns", json={**SETTINGS, "title": title}).json()
+        copy = client.post(f"/campaigns/{campaign}/copy", json={"title": title}).json()
+        ahead = client.post("/preview", json={"settings": {**SETTINGS, "title": title}, "people": 5}).json()
+    assert draft["errors"] == copy["errors"]
+    [fault] = draft["errors"]
+    assert fault["field"] == "title"
+    assert fault["problem"].startswith("title must have 1 to 200 characters")
+    assert [one["field"] for one in ahead["errors"]] == ["settings.title"]
+
+
+def test_a_refused_secret_says_why_and_since_when_for_programs_too(shared: Live) -> None:
+    def told(secret: str) -> tuple[str, bool]:
+        with shared.client(secret) as client:
+            response = client.get("/participation")
+        found = refusal(response.status_code, response.content)
+        assert isinstance(found, NoEntry)
+        return found.reason, found.at is not None
+
+    play = opened(shared.service)
+    ended = play.token(0)
+    shared.service.renew_link(play.who, play.id, play.links[0].label)
+    assert told(ended) == ("ended", True)
+    assert told("hb_d_" + 43 * "x") == ("unknown", False)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("report was 1.23456"), RecordError("report was 1.23456")])

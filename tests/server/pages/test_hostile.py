@@ -265,7 +265,14 @@ def test_the_same_copy_sent_twice_is_made_once(ann: Visitor, either: Live) -> No
     [made] = {answer.headers["location"] for answer in twice}
     assert "Once more" in ann.get(made).text
     refused = ann.send(path, path, title="", once="j" * 24)
-    assert (refused.status_code, "title must have" in refused.text) == (409, True)
+    assert (refused.status_code, "title must have" in refused.text) == (422, True)
+    assert 'aria-describedby="title-problem' in refused.text
+    keyless = ann.send(path, path, title="Without a key")
+    assert (keyless.status_code, "Please send it again" in keyless.text, "Idempotency" in keyless.text) == (
+        422,
+        True,
+        False,
+    )
 
 
 def test_the_same_draft_sent_twice_is_stored_once(ann: Visitor, either: Live) -> None:

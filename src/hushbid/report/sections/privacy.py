@@ -1,4 +1,4 @@
-"""Who gave up how much privacy: the distribution of privacy losses, and the schedule behind it (`schedule`)."""
+"""Who gave up how much privacy: the distribution of privacy losses, and the schedule behind it."""
 
 import math
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from hushbid.disclosure import Release
 from hushbid.mechanism import Outcome
+from hushbid.report import schedule_chart
 from hushbid.report.material import Material
-from hushbid.report.sections import schedule
 from hushbid.report.suppression import (
     SMALLEST_CHART,
     Histogram,
@@ -65,7 +65,7 @@ class PrivacyFacts:
     histogram: Histogram | None
     """Of the losses of those bought from; None if they are too few."""
 
-    curves: tuple[schedule.Curve, ...]
+    curves: tuple[schedule_chart.Curve, ...]
     """The schedule; empty if people are too few."""
 
     withheld: str
@@ -91,7 +91,7 @@ def facts_of(material: Material) -> PrivacyFacts:
         quantiles=levels,
         median=dict(levels).get(0.5),
         histogram=histogram(finite),
-        curves=schedule.curves_of(outcome, material.menu),
+        curves=schedule_chart.curves_of(outcome, material.menu),
         withheld="" if enough_for_chart(finite.size) else _FEW_FOR_A_CHART,
         checked=_checked(material.release),
     )

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from markupsafe import Markup
@@ -72,7 +71,7 @@ def facts_of(material: Material) -> ComparisonFacts:
     if other == "omit":
         return ComparisonFacts(settings=(here,), missing="The other setting was not computed.")
     if other == "compute":
-        setting: Literal["central", "local"] = "local" if outcome.market.setting == "central" else "central"
+        setting = outcome.market.strategy.other
         try:
             other = again(outcome, setting=setting)
         except HushbidError as problem:
@@ -89,7 +88,7 @@ def facts_of(material: Material) -> ComparisonFacts:
 
 
 def again(outcome: Outcome, **changes: object) -> Outcome:
-    """The same reports in a market that differs by so much."""
+    """What is decided about an outcome's reports in a market that differs by so much."""
     changed: Market = replace(outcome.market, **changes)  # type: ignore[arg-type]
     return changed.acquire(outcome.reports, tie_key=outcome.tie_order)
 

@@ -10,7 +10,7 @@ In reading order:
 `participant`   what one participant asks, by her device's secret: reporting, delivering, withdrawing
 `public`        what everybody may ask
 `schemas`       what is sent and received where it is not the domain's own; the OpenAPI document
-`once`          requests that may arrive twice but must be carried out once
+`idempotency`   requests that may arrive twice but must be carried out once
 `exports`       files to take away: payments, log, report
 `problems`      every refusal and fault as problem+json (RFC 9457)
 `middleware`    what goes around every request: limits, security headers, the access log

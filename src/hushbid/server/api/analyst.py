@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
 
-from hushbid.errors import InputError, NotFound
+from hushbid.errors import NotFound
 from hushbid.server.api import exports
 from hushbid.server.api.auth import Analyst, Staff
-from hushbid.server.api.once import Key, once
+from hushbid.server.api.idempotency import Key, Once
 from hushbid.server.api.schemas import (
     CampaignId,
     Cancelling,
@@ -32,7 +31,7 @@ from hushbid.server.api.schemas import (
     received,
 )
 from hushbid.server.api.state import PREFIX, app_of
-from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.domain.settings import CampaignSettings, Title
 from hushbid.server.domain.views import (
     CampaignView,
     Invitation,
@@ -44,6 +43,7 @@ from hushbid.server.domain.views import (
     Principal,
 )
 from hushbid.server.service import Service
+from hushbid.server.service.views_of import place_of
 
 router = APIRouter(prefix=PREFIX, tags=["campaigns"])
 _READ = problems(401, 403, 404, 422)
@@ -58,13 +58,13 @@ _HUNDRED = 100
 async def draft(request: Request, caller: Analyst, given: CampaignSettings, key: Key = None) -> Response:
     """Begin a campaign that only analysts and auditors know of."""
     service, who = app_of(request).service, caller.who
-    return await once(request, who.id, key, lambda repeat: service.draft.once(repeat, who, given), status=201)
+    return await Once(request, who.id, key, status=201).do(service.draft, who, given)
 
 
 class Copy(Form):
     """What is new about a copy."""
 
-    title: str = Field(min_length=1, max_length=200)
+    title: Title
     """What people call it."""
 
 
@@ -77,8 +77,8 @@ class Copy(Form):
 )
 async def copy(request: Request, caller: Analyst, campaign: CampaignId, given: Copy, key: Key = None) -> Response:
     """Begin a draft with the settings of another campaign, in whatever state that is; it has no people yet."""
-    service, who, title = app_of(request).service, caller.who, given.title
-    return await once(request, who.id, key, lambda repeat: service.copy.once(repeat, who, campaign, title), status=201)
+    service, who = app_of(request).service, caller.who
+    return await Once(request, who.id, key, status=201).do(service.copy, who, campaign, given.title)
 
 
 @router.put("/campaigns/{campaign}", response_model=CampaignView, responses=_CHANGE, summary="Change a draft")
@@ -91,7 +91,7 @@ async def change(request: Request, caller: Analyst, campaign: CampaignId, given:
 async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Throw a draft away, with everybody who was invited."""
     service, who = app_of(request).service, caller.who
-    return await once(request, who.id, key, lambda repeat: service.discard.once(repeat, who, campaign), status=204)
+    return await Once(request, who.id, key, status=204).do(service.discard, who, campaign)
 
 
 @router.post("/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead without storing anything")
@@ -122,13 +122,8 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
     given = await received(request, Invite)
     people = None if given.people is None else [(one.id, one.group) for one in given.people]
     service, who = app_of(request).service, caller.who
-    return await once(
-        request,
-        who.id,
-        key,
-        lambda repeat: service.invite.once(repeat, who, campaign, count=given.count, people=people),
-        status=201,
-        shape=lambda found: {"invitations": found},
+    return await Once(request, who.id, key, status=201, shape=lambda found: {"invitations": found}).do(
+        service.invite, who, campaign, count=given.count, people=people
     )
 
 
@@ -139,7 +134,7 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
 async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
     service, who = app_of(request).service, caller.who
-    return await once(request, who.id, key, lambda repeat: service.open.once(repeat, who, campaign), slow=True)
+    return await Once(request, who.id, key, slow=True).do(service.open, who, campaign)
 
 
 @router.post(
@@ -152,13 +147,7 @@ async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId,
 async def close_reporting(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Take no more reports, and decide in the background."""
     service, who = app_of(request).service, caller.who
-    return await once(
-        request,
-        who.id,
-        key,
-        lambda repeat: service.close_reporting.once(repeat, who, campaign),
-        status=202,
-    )
+    return await Once(request, who.id, key, status=202).do(service.close_reporting, who, campaign)
 
 
 @router.post(
@@ -174,13 +163,7 @@ async def release(
     """Take no more data, and draw the estimate, once and for ever, in the background."""
     service, who = app_of(request).service, caller.who
     nobody = given is not None and given.accept_nobody
-    return await once(
-        request,
-        who.id,
-        key,
-        lambda repeat: service.release.once(repeat, who, campaign, accept_nobody=nobody),
-        status=202,
-    )
+    return await Once(request, who.id, key, status=202).do(service.release, who, campaign, accept_nobody=nobody)
 
 
 @router.post("/campaigns/{campaign}/payments", response_model=Paid, responses=_CHANGE, summary="Mark as paid")
@@ -190,12 +173,8 @@ async def mark_paid(
     """Say that people were paid what was due to them: these, or everybody."""
     service, who = app_of(request).service, caller.who
     labels = None if given is None else given.labels
-    return await once(
-        request,
-        who.id,
-        key,
-        lambda repeat: service.mark_paid.once(repeat, who, campaign, labels),
-        shape=lambda found: {"paid": found},
+    return await Once(request, who.id, key, shape=lambda found: {"paid": found}).do(
+        service.mark_paid, who, campaign, labels
     )
 
 
@@ -207,13 +186,7 @@ async def renew_link(
 ) -> Response:
     """A new link for somebody who lost hers; the old one is worth nothing from now on."""
     service, who = app_of(request).service, caller.who
-    return await once(
-        request,
-        who.id,
-        key,
-        lambda repeat: service.renew_link.once(repeat, who, campaign, given.label),
-        status=201,
-    )
+    return await Once(request, who.id, key, status=201).do(service.renew_link, who, campaign, given.label)
 
 
 @router.post("/campaigns/{campaign}/close", response_model=CampaignView, responses=_CHANGE, summary="Close a campaign")
@@ -223,12 +196,7 @@ async def close(
     """End a campaign whose estimate is out; whoever is unpaid must be accepted by name."""
     service, who = app_of(request).service, caller.who
     unpaid = given is not None and given.accept_unpaid
-    return await once(
-        request,
-        who.id,
-        key,
-        lambda repeat: service.close_campaign.once(repeat, who, campaign, accept_unpaid=unpaid),
-    )
+    return await Once(request, who.id, key).do(service.close_campaign, who, campaign, accept_unpaid=unpaid)
 
 
 @router.post(
@@ -240,7 +208,7 @@ async def cancel(
     """Give a campaign up before people have been told what is bought from them."""
     service, who = app_of(request).service, caller.who
     reason = (given or Cancelling()).reason
-    return await once(request, who.id, key, lambda repeat: service.cancel.once(repeat, who, campaign, reason))
+    return await Once(request, who.id, key).do(service.cancel, who, campaign, reason)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -377,20 +345,12 @@ async def _tell(request: Request, ask: Callable[[Service], Any]) -> Response:
 
 def _jobs(service: Service, who: Principal, campaign: str, *, cursor: str | None, limit: int) -> Page[JobView]:
     oldest_first = service.jobs(who, campaign)[::-1]
-    start = _number(cursor)
+    start = place_of(cursor)
     end = start + limit
     return Page(items=oldest_first[start:end], cursor=str(end) if end < len(oldest_first) else None)
 
 
 def _events(service: Service, who: Principal, campaign: str, *, cursor: str | None, limit: int) -> Page[dict[str, Any]]:
-    found = service.events(who, campaign, after=_number(cursor), limit=limit)
+    found = service.events(who, campaign, after=place_of(cursor), limit=limit)
     more = len(found) == limit and service.events(who, campaign, after=found[-1].number, limit=1)
     return Page(items=tuple(event.to_dict() for event in found), cursor=str(found[-1].number) if more else None)
-
-
-def _number(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
-        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
-    return int(cursor)

@@ -12,10 +12,11 @@ from hushbid.server.api.analyst import router as analyst
 from hushbid.server.api.auth import router as session
 from hushbid.server.api.middleware import AsPage, Middleware
 from hushbid.server.api.participant import router as participant
-from hushbid.server.api.problems import handle_problems, log_fault
+from hushbid.server.api.problems import handle_problems
 from hushbid.server.api.public import router as public
 from hushbid.server.api.schemas import document
 from hushbid.server.api.state import PREFIX, AppState
+from hushbid.server.faults import log_fault
 from hushbid.server.service import Service
 
 _TICK_SECONDS = 2.0

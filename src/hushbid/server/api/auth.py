@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
-from starlette.exceptions import HTTPException
 
 from hushbid.errors import NotAllowed
+from hushbid.server.api.problems import Refusal
 from hushbid.server.api.schemas import LoggedIn, LogIn, answer, problems
 from hushbid.server.api.state import COOKIE, PREFIX, AppState, app_of
-from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX
+from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX, NoEntry
 from hushbid.server.domain.views import Principal, Session
 
 router = APIRouter(prefix=f"{PREFIX}/session", tags=["session"])
@@ -49,9 +49,9 @@ class Caller:
     """The token by which she came in."""
 
 
-def not_logged_in(sentence: str) -> HTTPException:
+def not_logged_in(sentence: str, entry: NoEntry | None = None) -> Refusal:
     """The refusal of somebody who is nobody."""
-    return HTTPException(401, sentence, {"WWW-Authenticate": "Bearer"})
+    return Refusal(401, sentence, {"WWW-Authenticate": "Bearer"}, entry=entry)
 
 
 async def staff(

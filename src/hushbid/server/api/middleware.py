@@ -9,10 +9,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hushbid.server.api.problems import fault, log_fault, problem, template
+from hushbid.server.api.problems import Refusal, fault, problem, template
+from hushbid.server.faults import log_fault
 
 BODY_LIMIT = 64 * 1024
 UPLOAD_LIMIT = 32 * 1024 * 1024
@@ -98,7 +98,7 @@ class _Body:
         if message["type"] == "http.request":
             self._seen += len(message.get("body", b""))
             if self._seen > self.limit:
-                raise HTTPException(413, _TOO_LARGE.format(limit=self.limit), {"Connection": "close"})
+                raise Refusal(413, _TOO_LARGE.format(limit=self.limit), {"Connection": "close"})
         return message
 
     def refusal(self) -> ASGIApp:

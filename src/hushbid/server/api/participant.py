@@ -4,19 +4,19 @@ nothing here can be asked for somebody else's."""
 import asyncio
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 
 from hushbid.server.api import exports
 from hushbid.server.api.auth import link_of, not_logged_in, secret_of
-from hushbid.server.api.once import Key, once
+from hushbid.server.api.idempotency import Key, Once
 from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, problems, received
 from hushbid.server.api.state import PREFIX, app_of
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.views import DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
 from hushbid.server.service import Service
-from hushbid.server.service.idempotency import Repeatable
+from hushbid.server.service.use_case import Asked
 
 T = TypeVar("T")
 router = APIRouter(prefix=f"{PREFIX}/participation", tags=["participation"])
@@ -77,7 +77,7 @@ async def enter(request: Request) -> Response:
 async def own_link(request: Request, key: Key = None) -> Response:
     """A link for another device of hers, shown this once; one that she made before and did not use ends. The log, her
     devices and her receipt show that it was made, and that it was used."""
-    return await _once(request, key, lambda service, repeat, secret: service.own_link.once(repeat, secret))
+    return await _once(request, key, app_of(request).service.own_link)
 
 
 @router.get("/devices", response_model=DevicesView, responses=_READ, summary="Where is my part open?")
@@ -91,7 +91,7 @@ async def devices(request: Request) -> Response:
 async def end_other_devices(request: Request, key: Key = None) -> Response:
     """End every other secret of hers and every link that nobody has used; logged. After a delivery only the device that
     delivered, and those it let in later, may."""
-    return await _once(request, key, lambda service, repeat, secret: service.end_other_devices.once(repeat, secret))
+    return await _once(request, key, app_of(request).service.end_other_devices)
 
 
 @router.delete("/secret", status_code=204, responses=_CHANGE, summary="Leave")
@@ -119,13 +119,13 @@ async def menu(request: Request) -> Response:
 @router.post("/decline", response_model=ParticipationView, responses=_CHANGE, summary="Decline")
 async def decline(request: Request, key: Key = None) -> Response:
     """Take no part."""
-    return await _once(request, key, lambda service, repeat, secret: service.decline.once(repeat, secret))
+    return await _once(request, key, app_of(request).service.decline)
 
 
 @router.post("/withdrawal", response_model=ParticipationView, responses=_CHANGE, summary="Withdraw")
 async def withdraw(request: Request, key: Key = None) -> Response:
     """Take back what was given; possible until the estimate is drawn."""
-    return await _once(request, key, lambda service, repeat, secret: service.withdraw.once(repeat, secret))
+    return await _once(request, key, app_of(request).service.withdraw)
 
 
 @router.get(
@@ -165,13 +165,12 @@ async def _ask(request: Request, ask: Callable[[Service], T]) -> T:
     return await _known(app.run(ask, app.service))
 
 
-async def _once(request: Request, key: str | None, do: Callable[[Service, Repeatable | None, str], object]) -> Response:
+async def _once(request: Request, key: str | None, use_case: Asked[[str], Any]) -> Response:
     """Carry a request out once; a secret that has ended gets nothing, also no answer that it got before."""
     secret = await secret_of(request)
-    service = app_of(request).service
     if key is not None:
         await _ask(request, lambda service: service.require_open(secret))
-    return await _known(once(request, _holder(secret), key, lambda repeat: do(service, repeat, secret)))
+    return await _known(Once(request, _holder(secret), key).do(use_case, secret))
 
 
 async def _known(asked: Awaitable[T]) -> T:
@@ -179,7 +178,7 @@ async def _known(asked: Awaitable[T]) -> T:
     try:
         return await asked
     except NoEntry as refused:
-        raise not_logged_in(str(refused)) from None
+        raise not_logged_in(str(refused), refused) from None
 
 
 def _holder(secret: str) -> str:

@@ -6,10 +6,9 @@ quote a report.
 """
 
 import json
-import logging
 import math
-import traceback
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -18,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from hushbid.documents import time_text
 from hushbid.errors import (
     CampaignError,
     Conflict,
@@ -30,12 +30,13 @@ from hushbid.errors import (
     ServerFailed,
     Throttled,
 )
+from hushbid.server.domain.access import NoEntry, Reason
+from hushbid.server.faults import log_fault
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:hushbid:problem:"
 _MOST_FAULTS = 10
 _LONGEST_SENTENCE = 500
-_log = logging.getLogger("hushbid.server")
 
 # The first that fits: a subclass stands before its parent.
 _STATUSES: tuple[tuple[type[HushbidError], int, str], ...] = (
@@ -74,8 +75,9 @@ FAULT = "The server has a fault of its own; nothing of the request was kept in i
 class Fault(BaseModel):
     """One thing that is wrong with a request."""
 
-    field: str = Field(description="Which part of the request: body.sensitivity, query.limit, bounds.")
+    field: str = Field(description="Which part of the request, by its name: sensitivity, limit, people.3.id.")
     problem: str = Field(description="What is allowed there, in a sentence.")
+    row: int | None = Field(default=None, description="Which row of a list, counted from 0; left out if none is.")
 
 
 class Problem(BaseModel):
@@ -86,6 +88,19 @@ class Problem(BaseModel):
     status: int = Field(description="The status of the response.")
     detail: str = Field(description="What is wrong, in one sentence.")
     errors: list[Fault] = Field(default=[], description="Each thing that is wrong with the request.")
+    reason: Reason | None = Field(default=None, description="Why a link or a secret opens nothing; left out otherwise.")
+    at: datetime | None = Field(default=None, description="Since when; left out if there is no such moment.")
+
+
+class Refusal(HTTPException):
+    """A refusal with a sentence of ours; Starlette's and FastAPI's own sentences are theirs."""
+
+    def __init__(
+        self, status: int, sentence: str, headers: Mapping[str, str] | None = None, *, entry: NoEntry | None = None
+    ) -> None:
+        super().__init__(status, sentence, headers)
+        self.entry = entry
+        """Why somebody is not let in, if it is that."""
 
 
 def problem(
@@ -93,8 +108,9 @@ def problem(
     detail: str,
     *,
     name: str | None = None,
-    errors: Iterable[Mapping[str, str]] = (),
+    errors: Iterable[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
+    entry: NoEntry | None = None,
 ) -> Response:
     """A response that says why not."""
     content: dict[str, Any] = {
@@ -106,6 +122,8 @@ def problem(
     found = list(errors)
     if found:
         content["errors"] = found
+    if entry is not None:
+        content |= {"reason": entry.reason} | ({} if entry.at is None else {"at": time_text(entry.at)})
     return Response(json.dumps(content), status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
 
 
@@ -122,17 +140,11 @@ def fault(error: BaseException, where: str) -> Response:
     return problem(500, FAULT)
 
 
-def log_fault(error: BaseException, where: str) -> None:
-    """Write down where a fault came from."""
-    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    _log.error("fault %s at %s\n  %s", type(error).__name__, where, "\n  ".join(places))
-
-
 def refusal(error: HushbidError) -> Response:
     """The answer to something that was refused."""
     for kind, status, name in _STATUSES:
         if isinstance(error, kind):
-            faults = [] if error.field is None else [{"field": error.field, "problem": _sentence(str(error))}]
+            faults = [] if error.field is None else [_fault_of(error, error.field)]
             return problem(status, str(error), name=name, errors=faults, headers=_advice(error, status))
     return problem(500, FAULT)
 
@@ -156,36 +168,47 @@ async def _by_status(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if status == 405:
         headers["Allow"] = ", ".join(sorted(_methods(request)))
-    # Starlette's and FastAPI's own sentences are theirs; ours come with a full stop.
-    own = isinstance(error.detail, str) and error.detail.endswith(".")
-    detail = error.detail if own else _SENTENCES.get(status, f"{HTTPStatus(status).phrase}.")
-    return problem(status, detail, headers=headers)
+    if isinstance(error, Refusal):
+        return problem(status, error.detail, headers=headers, entry=error.entry)
+    return problem(status, _SENTENCES.get(status, f"{HTTPStatus(status).phrase}."), headers=headers)
 
 
 async def _misshapen(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
-    for one in found:
-        refused = one.get("ctx", {}).get("error")
-        if isinstance(refused, HushbidError):  # the form is right, and the domain says what else is wrong
-            return await _refused(request, refused)
-    return misshapen(found)
+    return misshapen(error.errors())
 
 
 def misshapen(found: Iterable[Mapping[str, Any]]) -> Response:
-    """The answer to a request whose form is wrong, from Pydantic's findings; the values are left out."""
-    faults = []
+    """The answer to a request whose form is wrong, or whose fields the domain refuses: all of it, from Pydantic's
+    findings. Values are left out, unless a sentence of the domain's own shows a setting."""
+    faults: list[dict[str, Any]] = []
+    sentences: list[str] = []
     for one in list(found)[:_MOST_FAULTS]:
-        told = "Extra inputs are not permitted" if one.get("type") in _UNKNOWN else str(one.get("msg", ""))
-        fault = {"field": _field(one), "problem": _sentence(told)}
+        refused = one.get("ctx", {}).get("error")
+        fault = _fault_of(refused, _field(one, refused.field)) if isinstance(refused, HushbidError) else _formal(one)
         if fault not in faults:
             faults.append(fault)
-    detail = " ".join(f"{one['field']}: {one['problem']}" for one in faults[:3])
-    return problem(422, detail or "The request has the wrong form.", errors=faults)
+            sentences.append(str(refused) if isinstance(refused, HushbidError) else _told(fault))
+    return problem(422, " ".join(sentences[:3]) or "The request has the wrong form.", errors=faults)
 
 
-def _field(found: Mapping[str, Any]) -> str:
-    """Which field is wrong; names that the sender invented are left out."""
+def _fault_of(error: HushbidError, field: str) -> dict[str, Any]:
+    """What the domain refuses."""
+    return {"field": field, "problem": _sentence(str(error))} | ({} if error.row is None else {"row": error.row})
+
+
+def _formal(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What has the wrong form, in Pydantic's words or those of a request's own model."""
+    told = "Extra inputs are not permitted" if found.get("type") in _UNKNOWN else str(found.get("msg", ""))
+    return {"field": _field(found), "problem": _sentence(told)}
+
+
+def _told(fault: Mapping[str, Any]) -> str:
+    return f"{fault['field']}: {fault['problem']}"
+
+
+def _field(found: Mapping[str, Any], inside: str | None = None) -> str:
+    """Which field is wrong, by the name that the library gives it; names that the sender invented are left out."""
     kind, parts = str(found.get("type", "")), list(found.get("loc", ()))
     if kind == "json_invalid":
         parts = parts[:1]
@@ -194,6 +217,10 @@ def _field(found: Mapping[str, Any]) -> str:
     shown = [
         str(part) for part in parts if isinstance(part, int) or str(part).replace("_", "").replace("-", "").isalnum()
     ]
+    if len(shown) > 1 or inside is not None:
+        shown = shown[1:]  # whether it came in the body, the address or a header
+    if inside is not None and shown[-1:] != [inside]:
+        shown.append(inside)
     return ".".join(shown) or "request"
 
 

@@ -19,9 +19,9 @@ from hushbid.server.domain import views
 from hushbid.server.domain.access import SECRET_LETTERS, SECRET_PREFIX
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Whole
 from hushbid.server.domain.views import CampaignView, Page
+from hushbid.server.service.views_of import MOST_ON_A_PAGE
 
 M = TypeVar("M", bound=BaseModel)
-MOST_ON_A_PAGE = 1000
 _ID = r"^[a-z0-9]{1,64}$"
 _NOT_JSON = "The content must be JSON, and Content-Type application/json."
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
@@ -235,7 +235,7 @@ async def received(request: Request, model: type[M]) -> M:
     try:
         return model.model_validate_json(await request.body())
     except ValidationError as problem:
-        found = problem.errors(include_url=False, include_context=False, include_input=False)
+        found = problem.errors(include_url=False, include_input=False)
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
 
 
@@ -316,9 +316,6 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of an application; made once."""
     if app.openapi_schema is None:
-        for view in vars(views).values():  # their docstrings are its descriptions
-            if isinstance(view, type) and view.__module__ == views.__name__:
-                view.__pydantic_config__ = {"use_attribute_docstrings": True}  # type: ignore[attr-defined]
         found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
         for model in (Problem, Invite, Report, Delivery, Exchange):

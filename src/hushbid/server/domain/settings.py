@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,7 +22,8 @@ MOST_PEOPLE = 100_000
 LEAST_PEOPLE = FEWEST_PEOPLE
 """A server's campaigns need at least so many reports."""
 
-_LONGEST = {"title": 200, "question": 2_000, "description": 20_000, "unit": 50, "group": 100}
+LONGEST_TITLE = 200
+_LONGEST = {"title": LONGEST_TITLE, "question": 2_000, "description": 20_000, "unit": 50, "group": 100}
 _MOST_GROUPS = 50
 _MOST_MONEY = 10**15
 _MOST_DAYS = 3650
@@ -33,7 +34,14 @@ _NARROWEST = 1e-6
 _SHOWN = 10**18  # in a refusal; what is larger may be too large to be written
 
 
+def _length(name: str, *, needed: bool = False) -> Any:
+    """How long a text may be, for whoever reads what a request looks like; `checked_text` refuses."""
+    shown: dict[str, Any] = {"maxLength": _LONGEST[name]}
+    return Field(json_schema_extra={"minLength": 1, **shown} if needed else shown)
+
+
 # How a field looks in a request, where it is not what it is here.
+Title = Annotated[str, _length("title", needed=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -52,10 +60,10 @@ class CampaignSettings:
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    title: Annotated[str, Field(min_length=1, max_length=_LONGEST["title"])]
+    title: Title
     """What people call the campaign."""
 
-    question: Annotated[str, Field(min_length=1, max_length=_LONGEST["question"])]
+    question: Annotated[str, _length("question", needed=True)]
     """What everybody is asked for, in a sentence."""
 
     prior: Annotated[Prior | Mapping[str, Prior], _PRIOR]
@@ -79,10 +87,10 @@ class CampaignSettings:
     variance: Number | None = None
     """Of the data around their mean; left out, it is the largest that the bounds allow."""
 
-    description: Annotated[str, Field(max_length=_LONGEST["description"])] = ""
+    description: Annotated[str, _length("description")] = ""
     """For what, by whom, and what happens with the result: what a person consents to."""
 
-    unit: Annotated[str, Field(max_length=_LONGEST["unit"])] = ""
+    unit: Annotated[str, _length("unit")] = ""
     """Of the data."""
 
     currency: str = "EUR"
@@ -189,11 +197,7 @@ class CampaignSettings:
         unknown = sorted(set(map(str, values)) - known)
         if unknown:
             raise InputError(f"settings have the fields {', '.join(sorted(known))}, but not {', '.join(unknown)}.")
-        missing = [
-            name
-            for name in ("title", "question", "prior", "buyer_weight", "bounds", "max_privacy_loss")
-            if name not in values
-        ]
+        missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in values]
         if missing:
             raise InputError(f"settings must have {', '.join(missing)}.", field="settings")
         found = dict(values)

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import ConfigDict
 
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
@@ -10,8 +12,15 @@ from hushbid.server.domain.states import CampaignState, ParticipantState
 T = TypeVar("T")
 
 
+class View:
+    """Something that is shown: the docstrings of its fields describe them in the OpenAPI document, too."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(use_attribute_docstrings=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
+class Page(View, Generic[T]):
     """Part of a list."""
 
     items: tuple[T, ...]
@@ -22,7 +31,7 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class Spending(View):
     """What a campaign may cost, before anybody has reported: payments and fees, rounding included; minor units."""
 
     people: int
@@ -45,7 +54,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class Preview(View):
     """What can be expected of a campaign: for the analyst, before it opens."""
 
     spending: Spending
@@ -62,7 +71,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MenuView:
+class MenuView(View):
     """What a person can expect as a function of her report, before anybody has reported."""
 
     reports: tuple[float, ...]
@@ -82,7 +91,7 @@ class MenuView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobView:
+class JobView(View):
     """Work in the background."""
 
     id: str
@@ -106,7 +115,7 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignView:
+class CampaignView(View):
     """A campaign, for analysts and auditors; nothing in it belongs to one person."""
 
     id: str
@@ -151,7 +160,7 @@ class CampaignView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParticipantView:
+class ParticipantView(View):
     """One person in a campaign, for analysts and auditors. Reports and losses stand in the record, not here."""
 
     id: str
@@ -170,7 +179,7 @@ class ParticipantView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Invitation:
+class Invitation(View):
     """A personal link, shown once and used once; the server keeps only its hash."""
 
     id: str
@@ -182,14 +191,14 @@ class Invitation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnLink:
+class OwnLink(View):
     """A link that a participant made for another device of hers, shown once and used once."""
 
     token: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class Device(View):
     """A browser or program in which somebody's part is open."""
 
     since: datetime
@@ -202,7 +211,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DevicesView:
+class DevicesView(View):
     """Where somebody's part is open, and when links for other devices were made and used."""
 
     devices: tuple[Device, ...]
@@ -219,7 +228,7 @@ class DevicesView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaymentRow:
+class PaymentRow(View):
     """One line of the payments export."""
 
     id: str
@@ -242,7 +251,7 @@ class PaymentRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountView:
+class AccountView(View):
     """What a campaign owes, whether it was paid or not."""
 
     delivered: int
@@ -259,7 +268,7 @@ class AccountView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParticipationView:
+class ParticipationView(View):
     """What one person sees of a campaign: the public facts, and her own."""
 
     campaign: str
@@ -318,7 +327,7 @@ class ParticipationView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublicView:
+class PublicView(View):
     """What anybody may see of a campaign that has opened."""
 
     campaign: str
@@ -341,7 +350,7 @@ class PublicView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerRow:
+class LedgerRow(View):
     """What one person gave up, or may give up, in one campaign."""
 
     person: str
@@ -355,7 +364,7 @@ class LedgerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalLedger:
+class PersonalLedger(View):
     """What a person has given up over all campaigns."""
 
     rows: tuple[LedgerRow, ...]
@@ -373,7 +382,7 @@ class PersonalLedger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
+class Principal(View):
     """Who is asking."""
 
     role: Literal["analyst", "auditor", "participant"]
@@ -388,7 +397,7 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(View):
     """A log-in; the token is shown once."""
 
     token: str

@@ -11,7 +11,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `drafting`       drafting a campaign with a look ahead, and inviting people
 `settings_form`  the draft's form, as it is typed and as settings
 `steps`          one campaign's page, and each step of its life: offered, asked about, taken; payments
-`auditing`       checks of what the server says, and attacks on its claims
+`auditing`       attacks on a campaign's claims, under way and done
 `estimates`      an estimate with its error in words
 `pictures`       charts
 `texts`          all wording, in every language there is a file for

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import HushbidError, InputError, ServerFailed
@@ -26,7 +25,6 @@ from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
 
 router = APIRouter(include_in_schema=False)
-_MENU_REPETITIONS, _MENU_POINTS, _MENU_PEOPLE = 8, 17, 2_000
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
 
 
@@ -97,13 +95,12 @@ async def _sent(visit: Visit, view: CampaignView | None) -> Response:
     try:
         if form.text("action") == "preview":
             found = await _looked_ahead(visit, given)
-            menu = await visit.app.compute(quick_menu, settings, given.people)
+            menu = await visit.app.compute(service.sketch_menu, settings, given.people)
             return _form_page(visit, view, typed, given=given, preview=found, menu=menu)
         if view is not None:
             campaign = (await visit.app.run(service.change, who, view.id, settings)).id
         else:
-            key = form.text("once")
-            campaign = await visit.app.run(_once, service, who, key, settings)
+            campaign = await _stored(visit, form, settings)
     except ServerFailed:
         raise
     except HushbidError as refused:
@@ -111,13 +108,15 @@ async def _sent(visit: Visit, view: CampaignView | None) -> Response:
     return visit.go(f"/campaigns/{campaign}")
 
 
-def _once(service: Service, who: Principal, key: str, settings: CampaignSettings) -> str:
+async def _stored(visit: Visit, form: Form, settings: CampaignSettings) -> str:
     """Store a draft once, however often the same form arrives."""
-    if not _is_key(key):
-        return service.draft(who, settings).id
-    asked = b"page draft\n" + json.dumps(settings.to_dict(), sort_keys=True).encode()
-    repeatable = Repeatable(who=who.id, key=key, asked=asked, encode=lambda view: str(view.id).encode())
-    found, _ = service.once(repeatable, lambda repeat: service.draft.once(repeat, who, settings))
+    service = visit.app.service
+    what = json.dumps(settings.to_dict(), sort_keys=True)
+    try:
+        asked = visit.repeatable(form, "page draft", what, encode=lambda view: str(view.id).encode())
+    except Unreadable:  # a form without its key is as good: at worst there are two drafts
+        return (await visit.app.run(service.draft, visit.who, settings)).id
+    found, _ = await visit.app.run(service.once, asked, service.draft, visit.who, settings)
     return found.decode()
 
 
@@ -162,17 +161,6 @@ async def _looked_ahead(visit: Visit, given: Filled, *, wanted: Callable[[], boo
     if settings.groups:
         groups = [settings.groups[k % len(settings.groups)] for k in range(people)]
     return await visit.app.compute(lambda: service.preview(settings, groups) if wanted() else None)
-
-
-def quick_menu(settings: CampaignSettings, people: int) -> MenuView | None:
-    """Roughly what people of a single group can expect, for a picture; none for groups or crowds."""
-    if settings.groups or people > _MENU_PEOPLE:
-        return None
-    rng = np.random.default_rng(people)
-    market = settings.market_for([None] * people)
-    menu = market.menu(people, rng=rng, repetitions=_MENU_REPETITIONS, points=_MENU_POINTS)
-    columns = {name: tuple(map(float, getattr(menu, name))) for name in ("privacy_loss", "payment", "chance")}
-    return MenuView(reports=tuple(map(float, menu.reports)), repetitions=_MENU_REPETITIONS, **columns)
 
 
 def preview_texts(visit: Visit, settings: CampaignSettings, found: Preview) -> dict[str, str]:
@@ -223,25 +211,25 @@ async def invite(request: Request, campaign: str) -> Response:
     typed = {name: form.text(name) for name in ("count", "people")}
     try:
         people = _invited(form)
-        key = form.text("once")
-        links = await visit.app.run(_links, service, visit.who, found, key, form.text("digest"), people)
+        digest = form.text("digest") or _digest(people)
+        asked = visit.repeatable(form, "page invite", found, digest, encode=_encoded)
+        links = await visit.app.run(_links, service, asked, visit.who, found, people)
     except ServerFailed:
         raise
     except Unreadable as refused:
-        sentence = visit.texts(str(refused), most=visit.write.number(MOST_PEOPLE, 9))
+        sentence = visit.texts(refused.text, most=visit.write.number(MOST_PEOPLE, 9))
         return _invite_page(visit, view, typed=typed, problem=sentence, language=None, status=422)
     except HushbidError as refused:
         return _invite_page(visit, view, typed=typed, problem=str(refused), status=422)
     shown = [{**one, "link": f"{base_address(visit)}/p#{one['token']}"} for one in links]
     if form.text("as") == "csv":
         return Csv(_links_csv(shown), headers=download(f"{found}-links.csv"))
-    digest = form.text("digest") or _digest(people)
     return visit.page(
         "staff/links.html",
         here=f"/campaigns/{found}",
         view=view,
         links=shown,
-        once=key,
+        once=form.text("once"),
         digest=digest,
         tab="overview",
     )
@@ -310,34 +298,23 @@ def people_of(text: str) -> list[tuple[str, str | None]]:
 
 def _links(
     service: Service,
+    asked: Repeatable,
     who: Principal,
     campaign: str,
-    key: str,
-    digest: str,
     people: int | list[tuple[str, str | None]] | None,
 ) -> list[dict[str, Any]]:
     """Make links once for one form; the same form again gives the same links."""
-    if not _is_key(key):
-        raise InputError("once must be the key that the form came with.", field="once")
-    asked = f"page invite\n{campaign}\n{digest or _digest(people)}".encode()
-    repeatable = Repeatable(who=who.id, key=key, asked=asked, encode=_encoded)
-    found, _ = service.once(repeatable, lambda repeat: _invite(service, repeat, who, campaign, people))
+    if people is None:
+        before = service.answered(asked)
+        if before is None:
+            raise InputError("The links are not kept any more: invite the people again, or renew single links.")
+        found = before
+    elif isinstance(people, int):
+        found, _ = service.once(asked, service.invite, who, campaign, count=people)
+    else:
+        found, _ = service.once(asked, service.invite, who, campaign, people=people)
     links: list[dict[str, Any]] = json.loads(found)
     return links
-
-
-def _invite(
-    service: Service,
-    repeat: Repeatable,
-    who: Principal,
-    campaign: str,
-    people: int | list[tuple[str, str | None]] | None,
-) -> tuple[Invitation, ...]:
-    if people is None:
-        raise InputError("The links are not kept any more: invite the people again, or renew single links.")
-    if isinstance(people, int):
-        return service.invite.once(repeat, who, campaign, count=people)
-    return service.invite.once(repeat, who, campaign, people=people)
 
 
 def _encoded(made: tuple[Invitation, ...]) -> bytes:
@@ -354,7 +331,3 @@ def _links_csv(links: Sequence[Mapping[str, Any]]) -> str:
     writer.writerow(("id", "label", "group", "link"))
     writer.writerows((one["id"], harmless(one["label"]), harmless(one["group"] or ""), one["link"]) for one in links)
     return text.getvalue()
-
-
-def _is_key(text: str) -> bool:
-    return 16 <= len(text) <= 200 and text.isascii() and text.isprintable() and " " not in text

@@ -18,7 +18,12 @@ _ROUGH = 3
 
 
 class Unreadable(ValueError):
-    """What was typed is not a number; the argument is the name of a text that says why."""
+    """What was typed or sent cannot be read."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"What was typed cannot be read: see the text {text}.")
+        self.text = text
+        """The name of the text that says why."""
 
 
 @dataclass(frozen=True, slots=True)

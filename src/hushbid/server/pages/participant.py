@@ -171,7 +171,7 @@ def _answer(visit: Visit, view: ParticipationView, typed: str, *, agreed: bool) 
     try:
         price = visit.write.read(typed[:100])
     except Unreadable as problem:
-        return _Answer(typed=typed[:100], agreed=agreed, problem=visit.texts(str(problem)))
+        return _Answer(typed=typed[:100], agreed=agreed, problem=visit.texts(problem.text))
     least = Decimal(repr(view.smallest_report)) * Decimal(repr(step))
     report = choice.report_of(price, step)
     if price < least or report < view.smallest_report or report > 1e12:
@@ -242,7 +242,7 @@ async def _asking(request: Request, what: str, stages: set[str] | None) -> Respo
     stage = stage_of(view, visit.app.service.clock())
     if stages is not None and stage not in stages:
         return visit.go("/p")
-    return visit.page("participant/really.html", what=what, view=view, stage=stage)
+    return visit.page("participant/confirm_leaving.html", what=what, view=view, stage=stage)
 
 
 async def _doing(request: Request, do: Callable[[Service, str], object]) -> Response:
@@ -272,11 +272,13 @@ async def deliver_value(request: Request) -> Response:
     try:
         value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
         if value is not None and not form.ticked("sure"):
-            return visit.page("participant/sure.html", here="/p", view=view, value=value, nonce=form.text("nonce"))
+            return visit.page(
+                "participant/confirm_value.html", here="/p", view=view, value=value, nonce=form.text("nonce")
+            )
         promise = visit.app.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
     except Unreadable as refused:
-        problem = visit.texts(str(refused), low=visit.write.number(low, 12), high=visit.write.number(high, 12))
+        problem = visit.texts(refused.text, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
         return await _standing(visit, status=422, typed=typed, problem=problem)
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)

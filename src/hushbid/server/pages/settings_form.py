@@ -102,7 +102,7 @@ def filled(typed: Mapping[str, str], write: Writing) -> Filled:
         try:
             values[name] = read(typed.get(name, ""))
         except Unreadable as problem:
-            found.problems[field_name or name] = write.texts(str(problem))
+            found.problems[field_name or name] = write.texts(problem.text)
 
     for name in ("title", "question"):
         take(name, _needed)

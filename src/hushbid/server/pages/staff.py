@@ -3,12 +3,13 @@ without names."""
 
 from fastapi import APIRouter, Request, Response
 
-from hushbid.errors import InputError, NotFound
+from hushbid.errors import NotFound
 from hushbid.server.api import exports
 from hushbid.server.pages import pictures
-from hushbid.server.pages.auditing import Attacks, verified
+from hushbid.server.pages.auditing import Attacks
 from hushbid.server.pages.estimates import estimate_value, shown_estimate
 from hushbid.server.pages.visit import anybody, require_id, staff
+from hushbid.server.service.views_of import place_of
 
 router = APIRouter(include_in_schema=False)
 _PAGE = 100
@@ -50,7 +51,7 @@ async def people(request: Request, campaign: str) -> Response:
 async def log(request: Request, campaign: str) -> Response:
     """What happened, each line chained to the one before."""
     visit = await staff(request)
-    found, after = require_id(campaign), _whole(request.query_params.get("after"))
+    found, after = require_id(campaign), place_of(request.query_params.get("after"), "after")
     service = visit.app.service
     view = await visit.app.run(service.campaign, visit.who, found)
     events = await visit.app.run(service.events, visit.who, found, after=after, limit=_PAGE + 1)
@@ -65,9 +66,9 @@ async def audit(request: Request, campaign: str) -> Response:
     found, service = require_id(campaign), visit.app.service
     view = await visit.app.run(service.campaign, visit.who, found)
     try:
-        checks = await visit.app.compute(verified, service, visit.who, view)
+        checks = await visit.app.compute(service.checks, visit.who, found)
     except NotFound:
-        checks = ()
+        checks = {}
     decided = bool(checks)
     attacking, attacks = _attacks(request).found(view)
     return visit.page(
@@ -75,6 +76,7 @@ async def audit(request: Request, campaign: str) -> Response:
         view=view,
         decided=decided,
         checks=checks,
+        failed=sum(check.status == "failed" for some in checks.values() for check in some),
         attacking=attacking,
         attacks=attacks,
         tab="audit",
@@ -129,11 +131,3 @@ async def public(request: Request, campaign: str) -> Response:
     keys = await visit.app.run(visit.app.service.keys)
     estimate = shown_estimate(visit.texts, visit.write, view.release, view.bounds, view.unit)
     return visit.page("public.html", view=view, fingerprint=keys.newest.fingerprint, estimate=estimate)
-
-
-def _whole(text: str | None) -> int:
-    if text is None:
-        return 0
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise InputError("after must be a whole number.", field="after")
-    return int(text)

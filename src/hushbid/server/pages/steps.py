@@ -12,16 +12,17 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
-from hushbid.errors import HushbidError, ServerFailed
+from hushbid.errors import HushbidError, InputError, ServerFailed
 from hushbid.server.api.schemas import answer
+from hushbid.server.domain.settings import LONGEST_TITLE
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import CampaignView, JobView, Principal
 from hushbid.server.pages import pictures
 from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.numbers import Unreadable
 from hushbid.server.pages.settings_form import prior_typed
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id, staff
 from hushbid.server.service import Service
-from hushbid.server.service.idempotency import Repeatable
 
 router = APIRouter(include_in_schema=False)
 Do = Callable[[Service, Principal, str, Form], Any]
@@ -181,27 +182,33 @@ async def ask_to_copy(request: Request, campaign: str) -> Response:
 async def copy(request: Request, campaign: str) -> Response:
     """Copy a campaign's settings into a new draft."""
     visit = await analyst(request)
-    form, found = await visit.form(), require_id(campaign)
-    title, key = form.text("title"), form.text("once")
+    form, found, service = await visit.form(), require_id(campaign), visit.app.service
+    title = form.text("title")
     try:
-        made = await visit.app.run(_copied, visit.app.service, visit.who, found, title, key)
+        asked = visit.repeatable(form, "page copy", found, title, encode=lambda view: str(view.id).encode())
+        made, _ = await visit.app.run(service.once, asked, service.copy, visit.who, found, title)
     except ServerFailed:
         raise
+    except Unreadable as unreadable:
+        problem = visit.texts(unreadable.text)
+        return await _copy_page(visit, found, title=title, problem=problem, language=None, status=422)
+    except InputError as refused:
+        at = "title_problem" if refused.field == "title" else "problem"
+        return await _copy_page(visit, found, title=title, status=422, **{at: str(refused)})
     except HushbidError as refused:
         return await _copy_page(visit, found, title=title, problem=str(refused), status=409)
-    return visit.go(f"/campaigns/{made}")
-
-
-def _copied(service: Service, who: Principal, campaign: str, title: str, key: str) -> str:
-    """Make one copy, however often the same form arrives."""
-    asked = f"page copy\n{campaign}\n{title}".encode()
-    repeatable = Repeatable(who=who.id, key=key, asked=asked, encode=lambda view: str(view.id).encode())
-    made, _ = service.once(repeatable, lambda repeat: service.copy.once(repeat, who, campaign, title))
-    return made.decode()
+    return visit.go(f"/campaigns/{made.decode()}")
 
 
 async def _copy_page(
-    visit: Visit, campaign: str, *, title: str = "", problem: str | None = None, status: int = 200
+    visit: Visit,
+    campaign: str,
+    *,
+    title: str = "",
+    title_problem: str | None = None,
+    problem: str | None = None,
+    language: str | None = "en",
+    status: int = 200,
 ) -> Response:
     view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
     return visit.page(
@@ -210,7 +217,10 @@ async def _copy_page(
         here=f"/campaigns/{campaign}/copy",
         view=view,
         title=title,
+        title_problem=title_problem,
+        longest=LONGEST_TITLE,
         problem=problem,
+        language=language,
         once=secrets.token_urlsafe(24),
         tab="overview",
     )

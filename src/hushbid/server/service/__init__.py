@@ -13,6 +13,7 @@ In reading order:
 `release`        deliveries stop, the one estimate is drawn
 `ending`         how a campaign ends: cancelled or closed, people paid, receipts, the end of keys
 `views_of`       what analysts, auditors and the public see
+`audits`         checks of a campaign from its record and log alone, and attacks on its claims
 `accounts`       users, passwords, sessions, tokens
 `upkeep`         what happens by itself: at the start, and as time passes
 `idempotency`    requests that may arrive twice but must be carried out once

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, checke
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
 from hushbid.server.installation import Installation
-from hushbid.server.service.forecast import menus, preview
+from hushbid.server.service.forecast import menus, preview, sketched
 from hushbid.server.service.use_case import Desk, Operation
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.store import campaigns, events, ledger, links, participants
@@ -36,9 +37,20 @@ def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> Campai
 
 
 def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> CampaignView:
-    """Draft a campaign with the settings of another, under a title of its own; people and results are not copied."""
+    """Draft a campaign with the settings of another, under a title of its own; people and results are not copied.
+
+    Deadlines are not, either: they have passed, or will have before anybody is asked.
+    """
     rules.require_analyst(who)
-    settings = replace(campaigns.get(tx.connection, campaign_id).settings, title=title)
+    settings = campaigns.get(tx.connection, campaign_id).settings
+    least = tx.installation.least_people
+    if settings.minimum_people < least:
+        raise Conflict(
+            f"This campaign cannot be copied: it is content with {settings.minimum_people} people, and this server asks"
+            f" for at least {least}. Draft a new one.",
+            field="minimum_people",
+        )
+    settings = replace(settings, title=title, report_by=None, deliver_by=None, automatic=False)
     return _store(tx, who, settings, {"copy_of": campaign_id})
 
 
@@ -155,6 +167,11 @@ def look_ahead(desk: Desk, settings: CampaignSettings, people: int | Sequence[st
     return preview(settings, groups, desk.effort)
 
 
+def sketch_menu(desk: Desk, settings: CampaignSettings, people: int) -> MenuView | None:
+    """Roughly what people can expect of a campaign that is not stored; None for groups, and for crowds."""
+    return sketched(settings, people)
+
+
 def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | None = None) -> Preview:
     """What a stored campaign may cost: for so many people, or for those who are invited."""
     rules.require_staff(who)
@@ -173,13 +190,13 @@ def opening(desk: Desk, who: Principal, campaign_id: str) -> Operation[CampaignV
     with desk.read() as connection:
         campaign = campaigns.get(connection, campaign_id)
         groups = participants.groups(connection, campaign_id)
-    _require_ready(campaign, groups, desk.installation)
+    _require_ready(campaign, groups, desk.installation, desk.clock())
     forecast = preview(campaign.settings, groups, desk.effort)
     menu_of = menus(campaign.settings, groups, desk.effort)
     return lambda tx: _open(tx, campaign, forecast, menu_of)
 
 
-def _require_ready(campaign: Campaign, groups: Sequence[str | None], installation: Installation) -> None:
+def _require_ready(campaign: Campaign, groups: Sequence[str | None], installation: Installation, now: datetime) -> None:
     """Refuse to open a campaign that is not ready."""
     settings, privacy_cap = campaign.settings, installation.privacy_cap
     rules.require_state(campaign, CampaignState.DRAFT, to="open it")
@@ -197,6 +214,10 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
             field="max_privacy_loss",
         )
     settings.require_people(installation.least_people)
+    for name, what in (("report_by", "reports"), ("deliver_by", "data")):
+        deadline = getattr(settings, name)
+        if deadline is not None and now >= deadline:
+            raise Conflict(f"The deadline for {what} has passed already: change {name} first.", field=name)
 
 
 def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[str, MenuView]) -> CampaignView:
@@ -205,13 +226,11 @@ def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[
     # the forecast took a while: everything is checked again, inside the transaction
     now = campaigns.get(connection, campaign.id)
     groups = participants.groups(connection, campaign.id)
-    _require_ready(now, groups, tx.installation)
+    _require_ready(now, groups, tx.installation, tx.now)
     if now.settings != campaign.settings or len(groups) != forecast.spending.people:
         raise Conflict("The draft was changed at the same moment: look again.")
     if forecast.above_ceiling:
         raise Conflict(_above_ceiling(campaign.settings, forecast))
-    if campaign.settings.report_by is not None and tx.now >= campaign.settings.report_by:
-        raise Conflict("The deadline for reports has passed already.")
     # may bring it below the minimum
     excluded = _reserve(tx, campaign)
     if len(groups) - excluded < campaign.settings.minimum_people:

@@ -25,6 +25,7 @@ _LEAST, _MOST = 20, 200
 _SECONDS = 4.0
 _POINTS = 33
 _AT_ONCE = 5
+_SKETCHED_REPETITIONS, _SKETCHED_POINTS, _SKETCHED_PEOPLE = 8, 17, 2_000
 _HIGH = 0.95
 _MOST_PAID = 1e15
 
@@ -73,6 +74,22 @@ def menus(settings: CampaignSettings, groups: Sequence[str | None], effort: Effo
     share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(present))
     rng = _generator(settings, groups)
     return {name: _menu(population, settings, groups, name, share, rng) for name in present}
+
+
+def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
+    """Roughly what people of a single group can expect, for a picture; none for groups or crowds."""
+    if settings.groups or people > _SKETCHED_PEOPLE:
+        return None
+    rng = np.random.default_rng(people)
+    population = settings.market_for([None] * people).for_people(people)
+    menu = expected_menu(population, rng=rng, repetitions=_SKETCHED_REPETITIONS, points=_SKETCHED_POINTS)
+    return MenuView(
+        reports=_numbers(menu.reports),
+        privacy_loss=_numbers(menu.privacy_loss),
+        payment=_numbers(menu.payment),
+        chance=_numbers(menu.chance),
+        repetitions=_SKETCHED_REPETITIONS,
+    )
 
 
 def _menu(

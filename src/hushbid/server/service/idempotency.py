@@ -9,9 +9,10 @@ only a hash.
 """
 
 import hashlib
+import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -22,8 +23,13 @@ from hushbid.server.store import jobs
 from hushbid.server.store.database import Transaction
 
 T = TypeVar("T")
+SHORTEST_KEY, LONGEST_KEY, KEY_LETTERS = 16, 200, r"^[!-~]+$"
 _NONCE_BYTES = 12
-_SHORTEST, _LONGEST = 16, 200
+
+
+def is_key(text: str) -> bool:
+    """Whether a text may be a key: long enough that nobody guesses it, printable ASCII without spaces."""
+    return SHORTEST_KEY <= len(text) <= LONGEST_KEY and re.fullmatch(KEY_LETTERS, text) is not None
 
 
 class AlreadyDone(Exception):
@@ -34,7 +40,7 @@ class AlreadyDone(Exception):
         self.answer = answer
 
 
-@dataclass(repr=False)
+@dataclass(frozen=True, repr=False)
 class Repeatable:
     """A request with a key, on its way through a use case that writes once."""
 
@@ -44,17 +50,12 @@ class Repeatable:
     encode: Callable[[Any], bytes]
     """The answer, made from what the use case returns."""
 
-    answer: bytes | None = None
-    """There once it is stored."""
-
-    _place: str = field(init=False)
-    _digest: str = field(init=False)
-
     def __post_init__(self) -> None:
-        if not (_SHORTEST <= len(self.key) <= _LONGEST and self.key.isascii() and self.key.isprintable()):
-            raise InputError(f"Idempotency-Key must have {_SHORTEST} to {_LONGEST} printable ASCII characters.")
-        self._place = hashlib.sha256(f"hushbid request\n{self.who}\n{self.key}".encode()).hexdigest()
-        self._digest = hashlib.sha256(self.asked).hexdigest()
+        if not is_key(self.key):
+            raise InputError(
+                f"Idempotency-Key must have {SHORTEST_KEY} to {LONGEST_KEY} printable ASCII characters, no spaces.",
+                field="Idempotency-Key",
+            )
 
     def before(self, connection: Connection) -> bytes | None:
         """The answer it got before, if any."""
@@ -66,21 +67,29 @@ class Repeatable:
             raise Conflict("This Idempotency-Key was used for another request.")
         return self._cipher().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
 
-    def around(self, operation: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+    def around(self, operation: Callable[[Transaction], T]) -> Callable[[Transaction], tuple[T, bytes]]:
         """The operation that carries the request out unless that was done before, and stores the answer with it."""
 
-        def carried_out(tx: Transaction) -> T:
+        def carried_out(tx: Transaction) -> tuple[T, bytes]:
             before = self.before(tx.connection)
             if before is not None:
                 raise AlreadyDone(before)
             result = operation(tx)
-            self.answer = self.encode(result)
+            answer = self.encode(result)
             nonce = secrets.token_bytes(_NONCE_BYTES)
-            sealed = nonce + self._cipher().encrypt(nonce, self.answer, None)  # answers hold links
+            sealed = nonce + self._cipher().encrypt(nonce, answer, None)  # answers hold links
             jobs.remember(tx.connection, self._place, request=self._digest, answer=sealed, at=tx.at)
-            return result
+            return result, answer
 
         return carried_out
+
+    @property
+    def _place(self) -> str:
+        return hashlib.sha256(f"hushbid request\n{self.who}\n{self.key}".encode()).hexdigest()
+
+    @property
+    def _digest(self) -> str:
+        return hashlib.sha256(self.asked).hexdigest()
 
     def _cipher(self) -> AESGCM:
         return AESGCM(hashlib.sha256(f"hushbid answer\n{self.who}\n{self.key}".encode()).digest())

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 
 from hushbid.errors import HushbidError, ServerFailed
 from hushbid.server.domain.views import JobView
+from hushbid.server.faults import log_fault
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class Jobs:
             except HushbidError as problem:
                 self._tell(job, str(problem))
             except Exception as problem:  # noqa: BLE001 - the campaign stays where it is, and somebody must be told
-                _log.exception("%s of campaign %s failed", job.kind, job.campaign)
+                log_fault(problem, f"{job.kind} of campaign {job.campaign}")
                 self._tell(job, f"An unexpected fault: {type(problem).__name__}; the server's log says more.")
             finally:
                 self._known.pop(job.id, None)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
 
@@ -24,25 +24,27 @@ from hushbid.server.failpoints import Crash, no_crash
 from hushbid.server.installation import Home, Installation
 from hushbid.server.service import (
     accounts,
+    audits,
     decision,
     drafts,
     ending,
     links,
-    participation,
-    release,
     upkeep,
     views_of,
 )
+from hushbid.server.service import participation as participating
+from hushbid.server.service import release as releasing
 from hushbid.server.service.forecast import Effort
 from hushbid.server.service.idempotency import AlreadyDone, Repeatable
 from hushbid.server.service.jobs import Jobs
-from hushbid.server.service.use_case import Background, Change, Desk, Prepared, Read, Steps, Submission
+from hushbid.server.service.use_case import Asked, Background, Change, Desk, Prepared, Read, Steps, Submission
 from hushbid.server.service.writer import Writer
 from hushbid.server.store import campaigns as stored_campaigns
 from hushbid.server.store import jobs as stored_jobs
 from hushbid.server.store.database import Clock, Database, Transaction, lock_file, utc_now
 from hushbid.server.store.migrate import bind_installation, migrate
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _MOST_CAP = 1e6
 
@@ -72,6 +74,7 @@ class Service:
     change = Change("change", drafts.change)
     discard = Change("discard", drafts.discard)
     preview = Steps(drafts.look_ahead)
+    sketch_menu = Steps(drafts.sketch_menu)
     preview_campaign = Steps(drafts.look_ahead_at)
     invite = Change("invite", drafts.invite)
     renew_link = Change("renew", drafts.renew_link)
@@ -79,10 +82,10 @@ class Service:
 
     # the analyst, from the reports to the end
     close_reporting = Background("allocation.start", decision.close_reporting)
+    release = Background("release.start", releasing.release)
     mark_paid = Change("payment", ending.mark_paid)
     close_campaign = Change("close", ending.close)
     cancel = Change("cancel", ending.cancel)
-    release = Background("release.start", release.release)  # from here on the name is taken
 
     # what analysts, auditors and the public see
     campaigns = Read(views_of.list_campaigns)
@@ -95,6 +98,8 @@ class Service:
     payments = Read(ending.payments)
     account = Read(ending.account)
     ledger = Read(views_of.list_ledger)
+    checks = Steps(audits.checks)
+    attacks = Steps(audits.attacks)
     public = Read(views_of.read_public)
 
     # a participant's devices: first a link is exchanged for a secret, by which all that follows goes
@@ -106,14 +111,14 @@ class Service:
     leave = Change("leave", links.leave)
 
     # a participant's part
-    menu = Read(participation.read_menu)
-    report = Submission("report", participation.report)
-    decline = Change("decline", participation.decline)
-    withdraw = Change("withdraw", participation.withdraw)
-    deliver = Submission("delivery", participation.deliver)
-    export = Steps(participation.export)
-    personal_ledger = Steps(participation.personal_ledger)
-    participation = Read(participation.read_own)  # from here on the name is taken
+    participation = Read(participating.read_own)
+    menu = Read(participating.read_menu)
+    report = Submission("report", participating.report)
+    decline = Change("decline", participating.decline)
+    withdraw = Change("withdraw", participating.withdraw)
+    deliver = Submission("delivery", participating.deliver)
+    export = Steps(participating.export)
+    personal_ledger = Steps(participating.personal_ledger)
 
     def __init__(
         self,
@@ -135,7 +140,7 @@ class Service:
         self.home = home
         self.clock = clock
         self._database = database
-        self._trees = participation.TreeOf()
+        self._trees = participating.TreeOf()
         self._forgot_at: datetime | None = None
         # the order matters: the folder, the cap, the tables, the writer, then what a crash left
         with ExitStack() as held:
@@ -189,33 +194,35 @@ class Service:
         """A participant's signed receipt, once the campaign is over."""
         key = self.home.signing.current()
         with self._read() as connection:
-            return participation.receipt(connection, secret, tree_of=self._trees, key=key)
+            return participating.receipt(connection, secret, tree_of=self._trees, key=key)
 
     def keys(self) -> KeyList:
         """The public keys by which receipts are checked."""
         return self.home.signing.listed()
 
-    def once(self, request: Repeatable, do: Callable[[Repeatable], object]) -> tuple[bytes, bool]:
+    def once(self, request: Repeatable, use_case: Asked[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
         """Carry a request out unless that was done before under the same key: its answer, and whether it was.
 
-        ``do`` makes a change under the request it is given, as in ``lambda request: service.draft.once(request, who,
-        settings)``. The change and the answer become durable together, so a request is carried out once even if the
-        server is killed in the middle of it.
+        As in ``service.once(request, service.draft, who, settings)``. The change and the answer become durable
+        together, so a request is carried out once even if the server is killed in the middle of it.
         """
-        before = self._answered(request)
+        before = self.answered(request)
         if before is not None:
             return before, True
         try:
-            do(request)
+            return use_case.under(request, *args, **kwargs), False
         except AlreadyDone as done:
             return done.answer, True
         except HushbidError:  # perhaps because the same request has just been carried out
-            before = self._answered(request)
+            before = self.answered(request)
             if before is None:
                 raise
             return before, True
-        assert request.answer is not None, "whatever may be asked for once writes"
-        return request.answer, False
+
+    def answered(self, request: Repeatable) -> bytes | None:
+        """The answer that a request got before, if it was carried out."""
+        with self._read() as connection:
+            return request.before(connection)
 
     def tick(self) -> None:
         """What happens by itself as time passes; to be called every second or so."""
@@ -224,7 +231,7 @@ class Service:
         for campaign_id in reports:
             self._unless_late("allocation.start", partial(decision.start, campaign_id=campaign_id))
         for campaign_id in data:
-            self._unless_late("release.start", partial(release.start, campaign_id=campaign_id, accept_nobody=True))
+            self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))
         upkeep.destroy_keys(self.desk, now)
         if self._forgot_at is None or abs(now - self._forgot_at) >= upkeep.FORGETTING:
             upkeep.forget(self.desk)
@@ -250,10 +257,6 @@ class Service:
         with self._database.reading() as connection:
             yield connection
 
-    def _answered(self, request: Repeatable) -> bytes | None:
-        with self._read() as connection:
-            return request.before(connection)
-
     def _unless_late(self, name: str, begin: Callable[[Transaction], JobView]) -> None:
         """Begin something by itself, unless somebody was faster."""
         with suppress(Conflict):
@@ -261,7 +264,7 @@ class Service:
 
     def _run_job(self, job: JobView) -> None:
         if job.kind == "release":
-            release.run(self.desk, job)
+            releasing.run(self.desk, job)
             return
         decision.run(self.desk, job)
         with self._read() as connection:
@@ -270,7 +273,7 @@ class Service:
         # a restored database may be behind: the estimate drawn, or the key destroyed, before
         again = upkeep.take_up_delivering(self.desk, campaign)
         if again is not None:
-            release.run(self.desk, again)
+            releasing.run(self.desk, again)
 
     def _job_failed(self, job: JobView, problem: str) -> None:
         failed = {"state": "failed", "problem": problem}

@@ -5,15 +5,16 @@ computes for seconds in between, takes the `Desk`. The service lists the functio
 `Steps` and their kin, and whoever calls ``service.draft(who, settings)`` passes what the function takes after that
 first argument. So nobody writes a signature twice, and mypy knows them all.
 
-A change may be asked for under a key (`hushbid.server.service.idempotency`): ``service.draft.once(request, who,
-settings)``; without a request that is an ordinary call.
+A change may be asked for under a key (`hushbid.server.service.idempotency`): ``service.once(request, service.draft,
+who, settings)``.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from sqlalchemy import Connection
 
@@ -26,6 +27,9 @@ from hushbid.server.store.database import Clock, Transaction
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Asks = TypeVar("Asks")
+"""What a use case is on a running server: something that can be called."""
+
 Operation = Callable[[Transaction], T]
 
 
@@ -67,14 +71,36 @@ class Serves(HasDesk, Protocol):
         """Begin to work in the background."""
 
 
-class Read(Generic[P, T]):
+Server = TypeVar("Server", bound=HasDesk)
+
+
+class UseCase(ABC, Generic[Server, Asks]):
+    """A name on a class: on a running server what can be called, on the class itself what stands here."""
+
+    @overload
+    def __get__(self, server: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, server: Server, owner: type) -> Asks: ...
+
+    def __get__(self, server: Server | None, owner: type) -> Self | Asks:
+        return self if server is None else self.of(server)
+
+    @abstractmethod
+    def of(self, server: Server) -> Asks:
+        """What is called on that server."""
+
+
+class Read(UseCase[HasDesk, Callable[P, T]], Generic[P, T]):
     """A use case that reads, in one consistent state."""
 
     def __init__(self, function: Callable[Concatenate[Connection, P], T]) -> None:
         self._function = function
         self.__doc__ = function.__doc__
 
-    def __get__(self, server: HasDesk, owner: type) -> Callable[P, T]:
+    def of(self, server: HasDesk) -> Callable[P, T]:
+        """The function, called with a connection."""
+
         def read(*args: P.args, **kwargs: P.kwargs) -> T:
             with server.desk.read() as connection:
                 return self._function(connection, *args, **kwargs)
@@ -82,14 +108,16 @@ class Read(Generic[P, T]):
         return read
 
 
-class Steps(Generic[P, T]):
+class Steps(UseCase[HasDesk, Callable[P, T]], Generic[P, T]):
     """A use case that takes several steps."""
 
     def __init__(self, function: Callable[Concatenate[Desk, P], T]) -> None:
         self._function = function
         self.__doc__ = function.__doc__
 
-    def __get__(self, server: HasDesk, owner: type) -> Callable[P, T]:
+    def of(self, server: HasDesk) -> Callable[P, T]:
+        """The function, called with the desk."""
+
         def take(*args: P.args, **kwargs: P.kwargs) -> T:
             return self._function(server.desk, *args, **kwargs)
 
@@ -108,20 +136,23 @@ class Asked(Generic[P, T]):
 
     write: Write
     then: Callable[[T], object] | None = None
+    """What follows once it is durable."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.once(None, *args, **kwargs)
-
-    def once(self, request: Repeatable | None, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Make the change; under a request, with the answer to it stored in the same transaction."""
-        operation = self.prepare(*args, **kwargs)
-        result = self.write(self.name, operation if request is None else request.around(operation))
+        result = self.write(self.name, self.prepare(*args, **kwargs))
         if self.then is not None:
             self.then(result)
         return result
 
+    def under(self, request: Repeatable, *args: P.args, **kwargs: P.kwargs) -> bytes:
+        """Make the change with the answer to a request, stored in the same transaction. See `Service.once`."""
+        result, answer = self.write(self.name, request.around(self.prepare(*args, **kwargs)))
+        if self.then is not None:
+            self.then(result)
+        return answer
 
-class Change(Generic[P, T]):
+
+class Change(UseCase[HasDesk, Asked[P, T]], Generic[P, T]):
     """A use case that changes something, in one transaction, under a name by which crash tests know it."""
 
     def __init__(self, name: str, function: Callable[Concatenate[Transaction, P], T]) -> None:
@@ -129,25 +160,27 @@ class Change(Generic[P, T]):
         self._function = function
         self.__doc__ = function.__doc__
 
-    def __get__(self, server: HasDesk, owner: type) -> Asked[P, T]:
+    def of(self, server: HasDesk) -> Asked[P, T]:
+        """The change, which prepares nothing."""
         return Asked(self._name, self._operation, server.desk.write)
 
     def _operation(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
         return lambda tx: self._function(tx, *args, **kwargs)
 
 
-class Background(Generic[P]):
+class Background(UseCase[Serves, Asked[P, JobView]], Generic[P]):
     """A change that begins work in the background."""
 
     def __init__(self, name: str, function: Callable[Concatenate[Transaction, P], JobView]) -> None:
         self._change = Change(name, function)
         self.__doc__ = function.__doc__
 
-    def __get__(self, server: Serves, owner: type) -> Asked[P, JobView]:
-        return replace(self._change.__get__(server, owner), then=server.start)
+    def of(self, server: Serves) -> Asked[P, JobView]:
+        """The change, after which the work begins."""
+        return replace(self._change.of(server), then=server.start)
 
 
-class Prepared(Generic[P, T]):
+class Prepared(UseCase[HasDesk, Asked[P, T]], Generic[P, T]):
     """A change that needs time before its transaction; the function returns what is done in it."""
 
     def __init__(self, name: str, function: Callable[Concatenate[Desk, P], Operation[T]]) -> None:
@@ -155,7 +188,9 @@ class Prepared(Generic[P, T]):
         self._function = function
         self.__doc__ = function.__doc__
 
-    def __get__(self, server: HasDesk, owner: type) -> Asked[P, T]:
+    def of(self, server: HasDesk) -> Asked[P, T]:
+        """The change, prepared with the desk."""
+
         def prepare(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
             return self._function(server.desk, *args, **kwargs)
 
@@ -184,7 +219,7 @@ class Submitted(Generic[P, T]):
         )
 
 
-class Submission(Generic[P, T]):
+class Submission(UseCase[Serves, Submitted[P, T]], Generic[P, T]):
     """A change that checks everything before it writes, so that many share one transaction without savepoints.
 
     Its first argument is a participant's secret, by which the people of a whole group are read at once, or a link.
@@ -198,5 +233,6 @@ class Submission(Generic[P, T]):
         self._holds_secret = holds_secret
         self.__doc__ = function.__doc__
 
-    def __get__(self, server: Serves, owner: type) -> Submitted[P, T]:
+    def of(self, server: Serves) -> Submitted[P, T]:
+        """What is submitted to the writer."""
         return Submitted(self._name, self._function, server.writer, self._holds_secret)

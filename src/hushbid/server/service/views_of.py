@@ -55,7 +55,7 @@ def list_participants(
 ) -> Page[ParticipantView]:
     """A campaign's people in the order of invitation; auditors do not see labels."""
     rules.require_staff(who)
-    after = _number(cursor)
+    after = place_of(cursor)
     campaign = campaigns.get(connection, campaign_id)
     found = participants.listed(connection, campaign_id, after=after, limit=_checked_limit(limit) + 1)
     views = tuple(participant_view(campaign, one, labelled=who.role == "analyst") for one in found[:limit])
@@ -266,18 +266,19 @@ def spending_text(spending: Spending) -> str:
     return plain_text(asdict(spending))
 
 
+def place_of(cursor: str | None, name: str = "cursor") -> int:
+    """The number after which a list goes on, from what an earlier page gave; 0 at the beginning."""
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
+        raise InputError(f"{name} must be one that an earlier page gave.", field=name)
+    return int(cursor)
+
+
 def _checked_limit(limit: int) -> int:
     if type(limit) is not int or not 1 <= limit <= MOST_ON_A_PAGE:
         raise InputError(f"limit must be a whole number from 1 to {MOST_ON_A_PAGE}, got {limit!r}.", field="limit")
     return limit
-
-
-def _number(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
-        raise InputError("cursor must be one that an earlier page gave.", field="cursor")
-    return int(cursor)
 
 
 def _two(cursor: str) -> tuple[str, str]:

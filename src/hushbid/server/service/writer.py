@@ -178,14 +178,13 @@ class Writer:
             return
         memory.write(connection)
         # others' changes are before it, so that its end does not undo them
-        connection.exec_driver_sql("SAVEPOINT operation")
-        try:
-            one.result = one.operation(tx)
-            memory.write(connection)
-        except Exception as problem:  # noqa: BLE001 - it is the caller's; only this operation is undone
-            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
-            one.refused = problem
-        connection.exec_driver_sql("RELEASE SAVEPOINT operation")
+        with self._database.savepoint() as undo:
+            try:
+                one.result = one.operation(tx)
+                memory.write(connection)
+            except Exception as problem:  # noqa: BLE001 - it is the caller's; only this operation is undone
+                undo()
+                one.refused = problem
         memory.forget()
 
     def _pass(self, group: list[_Waiting], when: str) -> None:

@@ -86,6 +86,18 @@ class Database:
         """Whether the writer has a connection that was not lost; a new one needs the lock first."""
         return self._writer is not None and not self._writer.invalidated
 
+    @contextmanager
+    def savepoint(self) -> Iterator[Callable[[], None]]:
+        """Yields what undoes all that the writer has done inside so far, and nothing that it did before."""
+        writer = self.writer
+
+        def undo() -> None:
+            writer.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
+
+        writer.exec_driver_sql("SAVEPOINT operation")
+        yield undo
+        writer.exec_driver_sql("RELEASE SAVEPOINT operation")
+
     def reconnect(self) -> None:
         """Connect the writer anew, and take the lock; refused while another server has it."""
         self.disconnect()

@@ -28,7 +28,7 @@ from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits
 from hushbid.disclosure.message import as_ratio, within_reach
 from hushbid.server.api.schemas import Delivery
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "src" / "hushbid" / "server" / "pages" / "static" / "privatize.js"
 VECTORS = json.loads((ROOT / "tests" / "vectors" / "wire-v1.json").read_text())
 FLAGS = (

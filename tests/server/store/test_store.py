@@ -17,13 +17,7 @@ from hushbid.server.store import events
 from hushbid.server.store.database import Database, Memory, Transaction
 from hushbid.server.store.migrate import migrate
 from hushbid.server.store.schema import metadata
-from tests.server.support import Installation, analyst, opened
-
-
-def opened_database(installation: Installation) -> Database:
-    if installation.url is not None:
-        return Database(installation.url, patience=0.05)
-    return Database.sqlite(installation.folder / "hushbid.sqlite3")
+from tests.server.support import Installation, analyst, opened, opened_database
 
 
 def test_a_second_server_on_the_same_database_is_refused_in_one_sentence(

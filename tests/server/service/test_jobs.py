@@ -102,7 +102,9 @@ def test_a_release_that_failed_is_begun_again_and_nothing_leads_back(
 
 
 @on_one_store
-def test_an_unexpected_fault_is_told_without_details(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_fault_is_told_and_logged_without_what_it_says(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError("secret 7.5")
 
@@ -110,3 +112,6 @@ def test_an_unexpected_fault_is_told_without_details(service: Service, monkeypat
     play = opened(service, 2)
     play.report()
     assert play.decide().problem == "An unexpected fault: ZeroDivisionError; the server's log says more."
+    assert "fault ZeroDivisionError at allocation of campaign" in caplog.text
+    assert "decision.py" in caplog.text
+    assert "7.5" not in caplog.text

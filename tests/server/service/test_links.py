@@ -16,8 +16,17 @@ from hushbid.server.store import campaigns
 from hushbid.server.store.migrate import _config
 from hushbid.server.store.schema import hashed, metadata, plain_text, plain_values, stored
 from hushbid.verification.receipts import verify_receipt
-from tests.server.support import NONCE, Installation, Play, decided, drafted, opened, released, secret_for
-from tests.server.test_store import opened_database
+from tests.server.support import (
+    NONCE,
+    Installation,
+    Play,
+    decided,
+    drafted,
+    opened,
+    opened_database,
+    released,
+    secret_for,
+)
 
 HERS, OTHER = secret_for("her device"), secret_for("another")
 Attempt = Callable[[Service, str], object]

@@ -12,7 +12,9 @@ from hushbid.errors import Conflict, DataError, InputError, NotAllowed, NotFound
 from hushbid.priors import Uniform
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.installation import Home
 from hushbid.server.service import Service
+from hushbid.server.store.database import Database
 from hushbid.server.vault import Vault
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 from hushbid.verification.verifying import verify
@@ -62,6 +64,39 @@ def test_a_copy_is_a_draft_with_the_same_settings_and_nobody_in_it(service: Serv
         service.copy(play.who, "c0", "Of nothing")
     service.discard(play.who, copy.id)
     assert play.view.state is CampaignState.RELEASED
+
+
+def test_a_copy_has_no_deadlines_and_opens_after_those_of_the_original_have_passed(installation: Installation) -> None:
+    with installation.start() as service:
+        now = installation.clock.now
+        play = opened(service, 3, report_by=now.replace(hour=18), deliver_by=now.replace(hour=20), automatic=True)
+        installation.clock.pass_(days=2)
+        copy = service.copy(play.who, play.id, "Again")
+        assert (copy.settings.report_by, copy.settings.deliver_by, copy.settings.automatic) == (None, None, False)
+        service.invite(play.who, copy.id, count=3)
+        assert service.open(play.who, copy.id).state is CampaignState.REPORTING
+
+
+def test_what_is_too_small_for_this_server_is_not_copied_and_the_refusal_says_why(installation: Installation) -> None:
+    with installation.start() as service:
+        play = drafted(service, 3)
+    home = Home.at(installation.folder)
+    database = Database.sqlite(home.database) if installation.url is None else Database(installation.url)
+    with Service(home, database, clock=installation.clock) as strict:
+        with pytest.raises(Conflict, match="content with 2 people, and this server asks for at least 5") as refused:
+            strict.copy(play.who, play.id, "Again")
+        assert refused.value.field == "minimum_people"
+
+
+@pytest.mark.parametrize("name", ["report_by", "deliver_by"])
+def test_a_campaign_does_not_open_after_one_of_its_deadlines(installation: Installation, name: str) -> None:
+    with installation.start() as service:
+        play = drafted(service, 3, **{name: installation.clock.now.replace(hour=18)})
+        installation.clock.pass_(days=1)
+        with pytest.raises(Conflict, match=f"has passed already: change {name} first") as refused:
+            service.open(play.who, play.id)
+        assert refused.value.field == name
+        assert play.view.state is CampaignState.DRAFT
 
 
 def test_states_of_people_after_every_step(service: Service) -> None:

@@ -15,8 +15,7 @@ from hushbid.server.service.writer import Writer
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.migrate import migrate
 from hushbid.server.store.schema import installation as table
-from tests.server.support import Clock, Installation
-from tests.server.test_store import opened_database
+from tests.server.support import Clock, Installation, opened_database
 
 Operation = Callable[[Transaction], str]
 

@@ -3,16 +3,19 @@
 import json
 import signal
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, ParamSpec
 
 import pytest
 
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
+from hushbid.server.service.use_case import Asked
 from tests.server.crashing import process_of
 from tests.server.support import Installation, analyst, drafted, opened, secret_for, settings
 
+P = ParamSpec("P")
 KEY = "0123456789abcdef"
 
 
@@ -22,32 +25,34 @@ def encode(found: Any) -> bytes:
     return json.dumps(shown).encode()
 
 
-def ask(
-    service: Service, do: Callable[[Repeatable], Any], *, who: str = "u1", asked: bytes = b"request"
-) -> tuple[bytes, bool]:
-    return service.once(Repeatable(who=who, key=KEY, asked=asked, encode=encode), do)
+def request(*, who: str = "u1", asked: bytes = b"request") -> Repeatable:
+    return Repeatable(who=who, key=KEY, asked=asked, encode=encode)
+
+
+def ask(service: Service, use_case: Asked[P, Any], *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
+    return service.once(request(), use_case, *args, **kwargs)
 
 
 def test_a_request_is_carried_out_once_under_its_key(installation: Installation) -> None:
     with installation.start() as service:
         who = analyst(service)
 
-        def draft(repeat: Repeatable) -> Any:
-            return service.draft.once(repeat, who, settings())
+        def draft(**differently: Any) -> tuple[bytes, bool]:
+            return service.once(request(**differently), service.draft, who, settings())
 
-        first = ask(service, draft)
+        first = draft()
         assert first[1] is False
-        assert ask(service, draft) == (first[0], True)
-        assert ask(service, draft, who="u2")[1] is False
+        assert draft() == (first[0], True)
+        assert draft(who="u2")[1] is False
         with pytest.raises(Conflict, match="another request"):
-            ask(service, draft, asked=b"another")
+            draft(asked=b"another")
         assert len(service.campaigns(who).items) == 2
         installation.clock.pass_(days=2)
         service.tick()
-        assert ask(service, draft)[1] is False
+        assert draft()[1] is False
 
 
-@pytest.mark.parametrize("wrong", ["short", "x" * 201, "\u0661" * 20])
+@pytest.mark.parametrize("wrong", ["short", "x" * 201, "\u0661" * 20, "spaces between words"])
 def test_a_key_that_others_could_guess_is_refused(wrong: str) -> None:
     with pytest.raises(InputError, match="Idempotency-Key"):
         Repeatable(who="u1", key=wrong, asked=b"request", encode=encode)
@@ -56,21 +61,22 @@ def test_a_key_that_others_could_guess_is_refused(wrong: str) -> None:
 def test_what_was_refused_is_not_stored(service: Service) -> None:
     play = drafted(service, 1)
     with pytest.raises(Conflict, match="At least 2 people"):
-        ask(service, lambda repeat: service.open.once(repeat, play.who, play.id))
+        ask(service, service.open, play.who, play.id)
     service.invite(play.who, play.id, count=1)
-    assert ask(service, lambda repeat: service.open.once(repeat, play.who, play.id))[1] is False
+    assert ask(service, service.open, play.who, play.id)[1] is False
 
 
 def test_a_request_that_is_refused_because_it_was_just_carried_out_gets_its_answer(service: Service) -> None:
     """One request arrives twice at once, and the second finds the campaign open before it finds the answer."""
     play = drafted(service, 2)
 
-    def twice(repeat: Repeatable) -> Any:
-        inner = ask(service, lambda repeat: service.open.once(repeat, play.who, play.id))
-        assert inner[1] is False
-        return service.open.once(repeat, play.who, play.id)
+    opening = service.open
 
-    content, repeated = ask(service, twice)
+    def after_another(*args: Any) -> Any:
+        assert ask(service, service.open, play.who, play.id)[1] is False
+        return opening.prepare(*args)
+
+    content, repeated = ask(service, replace(opening, prepare=after_another), play.who, play.id)
     assert (json.loads(content), repeated) == ([play.id], True)
 
 
@@ -81,10 +87,7 @@ def test_an_answer_that_cannot_be_made_undoes_the_change(service: Service) -> No
         raise ValueError("no answer")
 
     with pytest.raises(ValueError, match="no answer"):
-        service.once(
-            Repeatable(who="u1", key=KEY, asked=b"request", encode=broken),
-            lambda repeat: service.draft.once(repeat, who, settings()),
-        )
+        service.once(Repeatable(who="u1", key=KEY, asked=b"request", encode=broken), service.draft, who, settings())
     assert service.campaigns(who).items == ()
 
 
@@ -97,7 +100,7 @@ def test_a_lost_commit_that_was_made_after_all_is_found(service: Service, monkey
         raise ServerFailed("it is not known whether the change was made")
 
     monkeypatch.setattr(service.writer, "run", lost)
-    content, repeated = ask(service, lambda repeat: service.invite.once(repeat, play.who, play.id, count=3))
+    content, repeated = ask(service, service.invite, play.who, play.id, count=3)
     assert (len(json.loads(content)), repeated) == (3, True)
     assert service.campaign(play.who, play.id).people == {"invited": 5}
 
@@ -111,7 +114,7 @@ def _invite(installation: Installation, campaign: str, point: str) -> None:
             signal.raise_signal(signal.SIGKILL)
 
     with installation.start(crash=crash) as service:
-        ask(service, lambda repeat: service.invite.once(repeat, analyst(service), campaign, count=3))
+        ask(service, service.invite, analyst(service), campaign, count=3)
 
 
 @pytest.mark.parametrize(("point", "done"), [("invite.before-commit", False), ("invite.after-commit", True)])
@@ -123,12 +126,12 @@ def test_a_request_whose_server_was_killed_is_answered_when_it_comes_again(
     installation.patience = 5.0
     assert process_of(_invite, installation, play.id, point) == -signal.SIGKILL
     with installation.start() as service:
-        content, repeated = ask(service, lambda repeat: service.invite.once(repeat, play.who, play.id, count=3))
+        content, repeated = ask(service, service.invite, play.who, play.id, count=3)
         assert repeated is done
         assert service.campaign(play.who, play.id).people == {"invited": 5}
         for token in json.loads(content):
             assert service.enter(token, secret_for(token)).state == "invited"
-        assert ask(service, lambda repeat: service.invite.once(repeat, play.who, play.id, count=3)) == (content, True)
+        assert ask(service, service.invite, play.who, play.id, count=3) == (content, True)
 
 
 def _decide(installation: Installation, campaign: str, point: str) -> None:
@@ -137,7 +140,7 @@ def _decide(installation: Installation, campaign: str, point: str) -> None:
             signal.raise_signal(signal.SIGKILL)
 
     with installation.start(crash=crash) as service:
-        ask(service, lambda repeat: service.close_reporting.once(repeat, analyst(service), campaign))
+        ask(service, service.close_reporting, analyst(service), campaign)
 
 
 def test_work_that_was_begun_by_a_request_goes_on_although_its_answer_was_lost(installation: Installation) -> None:
@@ -147,7 +150,7 @@ def test_work_that_was_begun_by_a_request_goes_on_although_its_answer_was_lost(i
     installation.patience = 5.0
     assert process_of(_decide, installation, play.id, "allocation.start.after-commit") == -signal.SIGKILL
     with installation.start() as service:
-        content, repeated = ask(service, lambda repeat: service.close_reporting.once(repeat, play.who, play.id))
+        content, repeated = ask(service, service.close_reporting, play.who, play.id)
         [job] = service.jobs(play.who, play.id)
         assert (json.loads(content), repeated) == ([job.id], True)
         assert service.wait(job, timeout=300).state == "done"

@@ -1,0 +1,63 @@
+"""Checking a campaign as somebody would who does not trust this server, and attacking its claims.
+
+Both from its record and its log alone, which anybody who was given them can repeat.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from hushbid.documents import parsed
+from hushbid.receipts.log import Event
+from hushbid.record import Record
+from hushbid.server.domain.views import Principal
+from hushbid.server.service.use_case import Desk
+from hushbid.server.service.views_of import MOST_ON_A_PAGE, list_events, read_record
+from hushbid.server.store import campaigns
+from hushbid.verification.findings import Check
+from hushbid.verification.receipts import verify_log, verify_logged_record
+
+if TYPE_CHECKING:
+    from hushbid.report.sections.audits import AuditLine
+
+_SAMPLES, _TESTED, _AMONG = 12_000, 6, 8
+
+
+def checks(desk: Desk, who: Principal, campaign_id: str) -> Mapping[str, tuple[Check, ...]]:
+    """Everything that can be checked without the data: of the record, and of the log."""
+    with desk.read() as connection:
+        record = _record(connection, who, campaign_id)
+        log = _log(connection, who, campaign_id)
+        root = campaigns.get(connection, campaign_id).root
+    of_log = verify_log(log, root=root, record=record).checks
+    known = {check.name for check in of_log}
+    of_record = tuple(check for check in verify_logged_record(record, log=log).checks if check.name not in known)
+    return {"record": of_record, "log": tuple(of_log)}
+
+
+def attacks(desk: Desk, who: Principal, campaign_id: str) -> "tuple[AuditLine, ...]":
+    """Look for misreports that pay, outputs that betray too much, and errors larger than stated. Takes some seconds.
+
+    Smaller than what ``hushbid audit`` does with the record by default: other people wait for this server, too.
+    """
+    from hushbid.audit.suite import audits_of
+    from hushbid.report.sections.audits import lines_of  # loads what computes
+
+    with desk.read() as connection:
+        outcome = _record(connection, who, campaign_id).outcome
+    return lines_of(list(audits_of(outcome, samples=_SAMPLES, tested=_TESTED, among=_AMONG)), outcome)
+
+
+def _record(connection: Connection, who: Principal, campaign_id: str) -> Record:
+    return Record.from_dict(parsed(read_record(connection, who, campaign_id)))
+
+
+def _log(connection: Connection, who: Principal, campaign_id: str) -> tuple[Event, ...]:
+    found: list[Event] = []
+    while True:
+        after = found[-1].number if found else 0
+        some = list_events(connection, who, campaign_id, after=after, limit=MOST_ON_A_PAGE)
+        found += some
+        if len(some) < MOST_ON_A_PAGE:
+            return tuple(found)
