@@ -70,7 +70,7 @@ def with_hash(written: bytes, digest: str) -> bytes:
 def parsed(text: bytes) -> dict[str, Any]:
     """The plain values in a JSON text."""
     try:
-        found = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+        found = json.loads(text, object_pairs_hook=unique_keys, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise RecordError(
             "A record must be JSON in which no key occurs twice and no number is NaN or infinite."
@@ -103,7 +103,8 @@ def write_content(path: Path, content: bytes, *, overwrite: bool) -> None:
         raise RecordError(f"{path} cannot be written: {problem.strerror}.") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON text, as an ``object_pairs_hook``; a key that occurs twice is a ``ValueError``."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key occurs twice")

@@ -59,21 +59,47 @@ def write_whole(path: Path, content: bytes, *, replace: bool = False) -> None:
         sync(draft)
         if replace:
             draft.replace(path)
+            sync(path.parent)
         else:
-            os.link(draft, path)  # unlike a rename, fails if the file exists
-        sync(path.parent)
+            give_name(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 
 
 def create(path: Path, content: bytes) -> None:
     """Make a file that is not there yet, for its owner's eyes only; it is durable after `sync`, with its folder."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), content)
+
+
+def note(path: Path, content: bytes) -> None:
+    """Write into an empty file that is there, and make that durable."""
+    _write(os.open(path, os.O_WRONLY), content, durably=True)
+
+
+def _write(descriptor: int, content: bytes, *, durably: bool = False) -> None:
+    """Write all of it, and close the file."""
     try:
         while content:
             content = content[os.write(descriptor, content) :]
+        if durably:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def give_name(draft: Path, final: Path) -> None:
+    """Let a complete file be found under its name too, durably and in one step; a name that is taken is refused."""
+    os.link(draft, final)  # unlike a rename, fails if the file exists
+    sync(final.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder for its owner only, if there is none."""
+    if not folder.is_dir():
+        if folder.exists():
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file")
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        sync(folder.parent)
 
 
 def sync(path: Path) -> None:
@@ -97,6 +123,17 @@ def require_locks(what: str, error: type[HushbidError]) -> None:
 def open_lock(path: Path) -> int:
     """Open a file to lock, made for its owner only if it is not there; it stays when the lock goes."""
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def open_durable_lock(path: Path) -> int:
+    """Open a file to lock; one that was not there is made for its owner only, and durable before this returns."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(path, os.O_RDWR)
+    os.fsync(descriptor)
+    sync(path.parent)
+    return descriptor
 
 
 def lock(descriptor: int, *, wait: bool) -> bool:

@@ -23,9 +23,9 @@ file = "reports.csv"
 [output]
 folder = "made/by/run"
 """
-PRIOR_FILE = '{"format": "hushbid prior", "version": 1, "prior": PRIOR, "pilot": PILOT}'
+PRIOR_FILE = '{"format": "hushbid prior", "version": 1, "prior": PRIOR, "fit": {}, "pilot": PILOT}'
 UNIFORM = '{"family": "uniform", "low": 1, "high": 3}'
-PILOT = '{"people": 3, "key": "ab", "ids": null}'
+PILOT = '{"people": 3, "key": "00112233445566778899aabbccddeeff", "ids": null}'
 DIGITS = "9" * 5000
 
 
@@ -122,8 +122,8 @@ def test_a_record_of_real_people_beside_a_demos_campaign_is_not_replaced(tmp_pat
         ('{"family": "empirical", "values": [1, ' + DIGITS[:400] + '], "weights": null}', PILOT),
         (UNIFORM, '{"people": 3, "key": "zz", "ids": ["a"]}'),
         (UNIFORM, '{"people": 3, "key": "' + "ab" * 100 + '", "ids": ["a"]}'),
-        (UNIFORM, '{"people": 1e400, "key": "ab", "ids": null}'),
-        (UNIFORM, '{"people": 3, "key": "ab", "ids": [["a"]]}'),
+        (UNIFORM, '{"people": 1e400, "key": "00112233445566778899aabbccddeeff", "ids": null}'),
+        (UNIFORM, '{"people": 3, "key": "00112233445566778899aabbccddeeff", "ids": [["a"]]}'),
     ],
     ids=range(10),
 )

@@ -56,6 +56,12 @@ def test_malformed_messages_are_refused_without_being_shown(case: dict[str, obje
     assert "271828" not in str(refusal.value)
 
 
+def test_a_message_that_says_something_twice_is_refused() -> None:
+    text = privatize(0.3, 0.1, (0.0, 1.0)).to_json()
+    with pytest.raises(InputError, match="no key occurs twice"):
+        PrivatizedValue.from_json(text.replace("{", '{"value": "0", ', 1))
+
+
 def test_a_message_survives_the_wire() -> None:
     message = privatize(0.3, 0.1, (0.0, 1.0))
     assert PrivatizedValue.from_json(message.to_json()) == message

@@ -188,12 +188,19 @@ def test_a_negative_sensitivity_is_named_by_its_row(tmp_path: Path) -> None:
     ("content", "told"),
     [
         ("no json", "not JSON"),
-        ("[]", "must have format"),
+        ("[]", "must be an object"),
+        ('{"format": "hushbid prior", "format": "hushbid prior", "version": 1}', "holds a key twice"),
         ('{"format": "hushbid prior", "version": 2}', r"version 1, got \('hushbid prior', 2\)"),
-        ('{"format": "hushbid prior", "version": 1}', "KeyError"),
+        ('{"format": "hushbid prior", "version": 1}', "differs in: fit, pilot, prior"),
         (
-            '{"format": "hushbid prior", "version": 1, "prior": {"family": "x"}, "pilot": {}}',
-            "cannot be read as a prior file",
+            '{"format": "hushbid prior", "version": 1, "prior": {"family": "x"}, "fit": {}, "pilot":'
+            ' {"people": "2", "key": "00", "ids": null}}',
+            r"pilot\.people must be an integer, got str.*pilot\.key must be 32 lower-case hexadecimal digits",
+        ),
+        (
+            '{"format": "hushbid prior", "version": 1, "prior": {"family": "x"}, "fit": {}, "pilot":'
+            f' {{"people": 2, "key": "{"0" * 32}", "ids": null}}}}',
+            "cannot be read as a prior file: a prior's family must be one of",
         ),
     ],
 )

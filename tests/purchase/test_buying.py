@@ -13,8 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import hushbid
+from hushbid import money
 from hushbid.cli import main
 from hushbid.errors import AlreadyReleased, InputError
+from hushbid.mechanism import Population
 from hushbid.purchase import Reading, buy, buying, pricing, results
 
 N = 200
@@ -66,6 +68,18 @@ def test_arrays_frames_and_files_are_bought_from_alike_and_drawn_from_once(file:
         assert again.record.content["outcome"] == first.record.content["outcome"]
         assert again.record.content["release"] == first.record.content["release"]
         assert hushbid.verify(again.record).ok
+
+
+def test_a_run_rounds_its_money_once_and_computes_its_certificate_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    round_all, certify = money.rounded_up, Population.lower_bound
+    monkeypatch.setattr(money, "rounded_up", lambda *given: done.append("money") or round_all(*given))
+    monkeypatch.setattr(Population, "lower_bound", lambda *given: done.append("certificate") or certify(*given))
+    bought = buy(file, reports=columns(), audit=False)
+    assert "report.html" in {path.name for path in bought.files}
+    assert sorted(done) == ["certificate", "money"]
 
 
 def test_what_an_engine_draws_is_recorded_verified_and_shown_in_memory(file: Path) -> None:

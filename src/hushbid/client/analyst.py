@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from hushbid.client.calls import Call, ConflictAfterRetry, asking, asking_object, delete, get, post, put
+from hushbid.client.calls import Call, ConflictAfterRetry, asking, asking_object, delete, get, post, put, strange
 from hushbid.client.transport import ATTEMPTS, Transport
 from hushbid.client.views import Campaign, Invitation, Job
 from hushbid.errors import InputError, ServerFailed
@@ -278,7 +278,7 @@ def _items(told: Any, name: str) -> list[dict[str, Any]]:
     found = told.get(name) if isinstance(told, Mapping) else None
     if isinstance(found, list) and all(isinstance(one, dict) for one in found):
         return found
-    raise ServerFailed(f"The answer has no list of {name}: this is not a Hushbid server, or not its version.")
+    raise strange(f"The answer has no list of {name}")
 
 
 def _id(campaign: str) -> str:

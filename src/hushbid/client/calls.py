@@ -138,8 +138,13 @@ def asking_object(call: Call) -> Conversation[dict[str, Any]]:
 def an_object(found: Any) -> dict[str, Any]:
     """An answer that must be an object."""
     if not isinstance(found, dict):
-        raise ServerFailed("The answer is not an object: this is not a Hushbid server, or not its version.")
+        raise strange("The answer is not an object")
     return found
+
+
+def strange(what: str) -> ServerFailed:
+    """The error of an answer that no Hushbid server of this version gives."""
+    return ServerFailed(f"{what}: this is not a Hushbid server, or not its version.")
 
 
 def busy(status: int) -> bool:
@@ -167,7 +172,7 @@ def answer(call: Call, status: int, content: bytes, *, attempt: int = 1, retry_a
     try:
         return json.loads(content)
     except ValueError:
-        raise ServerFailed("The answer is not JSON: this is not a Hushbid server, or not its version.") from None
+        raise strange("The answer is not JSON") from None
 
 
 def refusal(status: int, content: bytes) -> HushbidError:

@@ -28,7 +28,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from hushbid.disclosure import PrivatizedValue, privatize
-from hushbid.durable import write_whole
+from hushbid.durable import give_name, write_whole
 from hushbid.errors import ReleaseError
 
 Bounds = tuple[float, float]
@@ -107,7 +107,7 @@ class MessageFolder:
                 # by hard link: both names hold the first one
                 for suffix in (".terms", ".json"):
                     with suppress(FileExistsError, FileNotFoundError):
-                        os.link(self.path / f"{_name(token)}{suffix}", self.path / f"{name}{suffix}")
+                        give_name(self.path / f"{_name(token)}{suffix}", self.path / f"{name}{suffix}")
                 with suppress(FileExistsError):
                     self._write(path, name, first=True)
             found = path.read_text("ascii")

@@ -19,11 +19,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from hushbid.arrays import as_bounds
-from hushbid.client.calls import Call, Conversation, Work, an_object, delete, get, post, put, say
+from hushbid.client.calls import Call, Conversation, Work, an_object, delete, get, post, put, say, strange
 from hushbid.client.messages import Bounds, Keeper, MessageFolder, Terms, place_name
 from hushbid.client.transport import ATTEMPTS, AsyncTransport, Transport
 from hushbid.client.views import Participation, link_to, split_link
-from hushbid.errors import DataError, InputError, NotAllowed, RecordError, ServerFailed
+from hushbid.errors import DataError, InputError, NotAllowed, RecordError
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.receipt import Receipt
 from hushbid.verification.receipts import verify_receipt
@@ -319,7 +319,7 @@ class _Participant:
     def own_link(self) -> Conversation[str]:
         told = yield from self._object(post("/participation/link"))
         if not isinstance(told.get("token"), str):
-            raise ServerFailed("The server gave no link: this is not a Hushbid server, or not its version.")
+            raise strange("The server gave no link")
         return link_to(self._url, told["token"])
 
     def _ask(self, call: Call) -> Conversation[Any]:

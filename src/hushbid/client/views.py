@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hushbid.arrays import as_bounds
+from hushbid.client.calls import an_object, strange
 from hushbid.errors import InputError, ServerFailed
 from hushbid.estimation import Setting
 from hushbid.money import MOST_DECIMALS
@@ -32,7 +33,7 @@ class Campaign:
     @classmethod
     def from_dict(cls, values: Any) -> "Campaign":
         """Read an answer."""
-        found = _object(values)
+        found = an_object(values)
         return cls(id=_text(found, "id"), state=_text(found, "state"), content=found)
 
 
@@ -64,7 +65,7 @@ class Job:
     @classmethod
     def from_dict(cls, values: Any) -> "Job":
         """Read an answer."""
-        found = _object(values)
+        found = an_object(values)
         problem = found.get("problem")
         return cls(
             **{name: _text(found, name) for name in ("id", "kind", "state", "step")},
@@ -99,7 +100,7 @@ class Invitation:
     @classmethod
     def from_dict(cls, values: Any, url: str) -> "Invitation":
         """Read an answer."""
-        found = _object(values)
+        found = an_object(values)
         group = found.get("group")
         return cls(
             **{name: _text(found, name) for name in ("id", "label", "token")},
@@ -194,10 +195,10 @@ class Participation:
     @classmethod
     def from_dict(cls, values: Any) -> "Participation":
         """Read an answer."""
-        found = _object(values)
+        found = an_object(values)
         setting = found.get("setting")
         if setting not in ("central", "local"):
-            raise ServerFailed("The server names no setting: this is not a Hushbid server, or not its version.")
+            raise strange("The server names no setting")
         return cls(
             **{name: _text(found, name) for name in ("campaign", "title", "campaign_state", "participant", "state")},
             setting=setting,
@@ -213,17 +214,11 @@ class Participation:
         )
 
 
-def _object(values: Any) -> Mapping[str, Any]:
-    if isinstance(values, Mapping):
-        return values
-    raise ServerFailed("The answer is not an object: this is not a Hushbid server, or not its version.")
-
-
 def _text(values: Mapping[str, Any], name: str) -> str:
     found = values.get(name)
     if isinstance(found, str):
         return found
-    raise ServerFailed(f"The answer has no {name}: this is not a Hushbid server, or not its version.")
+    raise strange(f"The answer has no {name}")
 
 
 def _number(values: Mapping[str, Any], name: str) -> float | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from hushbid.documents import unique_keys
 from hushbid.errors import InputError
 
 FORMAT, VERSION = "hushbid-local", 1
@@ -93,11 +94,10 @@ class PrivatizedValue:
     def from_json(cls, text: str | bytes) -> "PrivatizedValue":
         """Read a message as it was sent."""
         try:
-            return cls.from_dict(json.loads(text))
-        except (ValueError, RecursionError) as problem:
-            if isinstance(problem, InputError):
-                raise
-            raise InputError("A message must be JSON.") from None
+            message = json.loads(text, object_pairs_hook=unique_keys)
+        except (ValueError, RecursionError):
+            raise InputError("A message must be JSON in which no key occurs twice.") from None
+        return cls.from_dict(message)
 
 
 def as_ratio(privacy_loss: float) -> tuple[int, int]:

@@ -13,16 +13,24 @@ that not even the disk ever holds two drawings, else with a new drawing. A final
 claim says that there was a drawing and there is none, somebody took it away, who may have seen it: nothing is drawn.
 """
 
-import errno
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hushbid.durable import create, locked, open_lock, require_locks, sync
+from hushbid.durable import (
+    create,
+    give_name,
+    locked,
+    make_folder,
+    note,
+    open_durable_lock,
+    open_lock,
+    require_locks,
+    sync,
+)
 from hushbid.errors import AlreadyReleased, ReleaseError
 
 _TAIL = b"}\n"
@@ -63,15 +71,6 @@ def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -
     return found
 
 
-def make_folder(folder: Path) -> None:
-    """A folder for its owner only, if there is none."""
-    if not folder.is_dir():
-        if folder.exists():
-            raise NotADirectoryError(errno.ENOTDIR, "it is a file")
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        sync(folder.parent)
-
-
 @contextmanager
 def locked_file(path: Path) -> Iterator[None]:
     """Hold the lock of a file, which stays; waits for whoever holds it, and the dead hold none."""
@@ -109,18 +108,9 @@ def _stored(folder: Path, name: str) -> dict[str, Any] | None:
 @contextmanager
 def _claimed(folder: Path, name: str) -> Iterator[None]:
     require_locks("A claims folder", ReleaseError)
-    with locked(_take_claim(folder, folder / f"{name}.claim")):  # waits for a live claimant; a dead one holds no lock
+    claim = open_durable_lock(folder / f"{name}.claim")  # durable before anything is drawn
+    with locked(claim):  # waits for a live claimant; a dead one holds no lock
         yield
-
-
-def _take_claim(folder: Path, path: Path) -> int:
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return os.open(path, os.O_RDWR)
-    os.fsync(descriptor)  # the claim is durable before anything is drawn
-    sync(folder)
-    return descriptor
 
 
 def _store(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> None:
@@ -136,26 +126,15 @@ def _store(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -> No
     sync(draft)
     sync(folder)
     # step 3: from here on a missing file is refused, never drawn again
-    _say_drawn(folder, name)
+    note(folder / f"{name}.claim", _DRAWN)
     # step 4: its name, in one step
-    os.link(draft, final)  # unlike a rename, fails if the final file exists
-    sync(folder)
+    give_name(draft, final)
     draft.unlink()
 
 
 def _says_drawn(folder: Path, name: str) -> bool:
     claim = folder / f"{name}.claim"
     return claim.exists() and claim.stat().st_size > 0
-
-
-def _say_drawn(folder: Path, name: str) -> None:
-    """Note in the claim, durably, that there is a drawing."""
-    descriptor = os.open(folder / f"{name}.claim", os.O_WRONLY)
-    try:
-        os.write(descriptor, _DRAWN)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _gone(folder: Path, name: str) -> AlreadyReleased:

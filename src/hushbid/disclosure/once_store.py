@@ -29,13 +29,12 @@ from hushbid.disclosure.once_files import (
     drawing_of,
     drawn_once,
     locked_file,
-    make_folder,
     stored,
     usable,
     was_drawn,
 )
 from hushbid.disclosure.once_question import Ask
-from hushbid.durable import write_whole
+from hushbid.durable import make_folder, write_whole
 from hushbid.errors import AlreadyReleased, ReleaseError
 
 VARIABLE = "HUSHBID_CLAIMS"

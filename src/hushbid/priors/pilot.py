@@ -11,13 +11,13 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from hushbid.codec import header_problem
-from hushbid.errors import InputError, PriorError
+from hushbid.codec import Codec, hexadecimal
+from hushbid.documents import unique_keys
+from hushbid.errors import InputError, PriorError, RecordError
 from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
 
-_HEADER = {"format": "hushbid prior", "version": 1}
 _DIGEST_BYTES = 16
 
 
@@ -144,42 +144,61 @@ def read_prior(path: Path) -> PriorSource:
     """A prior and its pilot from a file that ``hushbid fit-prior`` wrote."""
     try:
         content = path.read_bytes()
-        form = json.loads(content)
+        form = json.loads(content, object_pairs_hook=unique_keys)
     except FileNotFoundError:
         raise PriorError(f"{path} does not exist.") from None
     except OSError as problem:
         raise PriorError(f"{path} cannot be read: {problem.strerror}.") from problem
     except (ValueError, RecursionError):
-        raise PriorError(f"{path} is not a prior file: it is not JSON, or nested too deeply.") from None
-    other = header_problem(form if isinstance(form, dict) else {}, "prior file", _HEADER)
-    if other is not None:
-        raise PriorError(f"{path}: {other} Write it with hushbid fit-prior.")
+        raise PriorError(
+            f"{path} is not a prior file: it is not JSON, holds a key twice, or is nested too deeply."
+        ) from None
     try:
-        prior, pilot = prior_from_dict(form["prior"]), form["pilot"]
-        hashes = None if pilot["ids"] is None else frozenset(pilot["ids"])
-        found = Pilot(people=int(pilot["people"]), key=str(pilot["key"]), hashes=hashes)
-        found.recognised([""])  # can people be looked up?
-        if not isinstance(prior, Prior):
-            raise TypeError
-    except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise PriorError(f"{path} cannot be read as a prior file: {type(problem).__name__} in its fields.") from None
+        found = _FILE.read(form)
+        prior = prior_from_dict(found.prior)
+    except (RecordError, PriorError) as problem:
+        raise PriorError(f"{path} cannot be read as a prior file: {problem}", field=problem.field) from None
+    if not isinstance(prior, Prior):
+        raise PriorError(f"{path} cannot be read as a prior file: it holds a prior by group.")
     return PriorSource(
-        priors={"": prior}, pilots={"": found}, files={"": hashlib.sha256(content).hexdigest()}, paths=(path,)
+        priors={"": prior},
+        pilots={"": found.pilot.kept()},
+        files={"": hashlib.sha256(content).hexdigest()},
+        paths=(path,),
     )
 
 
 def prior_file_text(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> str:
     """The content of a prior file."""
-    hashes = None if pilot.hashes is None else sorted(pilot.hashes)
-    return json.dumps(
-        {
-            **_HEADER,
-            "prior": prior.to_dict(),
-            "fit": dict(fit),
-            "pilot": {"people": pilot.people, "key": pilot.key, "ids": hashes},
-        },
-        indent=1,
-    )
+    ids = None if pilot.hashes is None else tuple(sorted(pilot.hashes))
+    written = _WrittenPilot(people=pilot.people, key=bytes.fromhex(pilot.key), ids=ids)
+    return json.dumps(_FILE.write(_PriorFile(prior=prior.to_dict(), fit=fit, pilot=written)), indent=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WrittenPilot:
+    """A pilot as it stands in a file."""
+
+    people: int
+    key: Annotated[bytes, hexadecimal(_DIGEST_BYTES)]
+    ids: tuple[str, ...] | None
+
+    def kept(self) -> Pilot:
+        """The pilot that people are looked up in."""
+        hashes = None if self.ids is None else frozenset(self.ids)
+        return Pilot(people=self.people, key=self.key.hex(), hashes=hashes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PriorFile:
+    """What a prior file holds."""
+
+    prior: Mapping[str, Any]
+    fit: Mapping[str, Any]
+    pilot: _WrittenPilot
+
+
+_FILE = Codec(_PriorFile, "prior file", header={"format": "hushbid prior", "version": 1})
 
 
 def _hashes(ids: Iterable[str], key: str) -> list[str]:

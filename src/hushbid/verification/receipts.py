@@ -7,6 +7,7 @@ not be made is named as skipped, with what would be needed for it.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from hushbid.documents import content_hash
 from hushbid.errors import InputError
@@ -121,7 +122,7 @@ def _in_log(receipt: Receipt, log: Sequence[Event] | None) -> Check:
     body = receipt.body
     if any(event.campaign != body.campaign for event in log):
         return judged("log", ["The log is another campaign's"], "")
-    problems = [check.sentence.rstrip(".") for check in _chain(log) if check.status == "failed"]
+    problems = [problem for link in _links(log) for problem in link.problems]
     named = next((event for event in log if event.number == receipt.event.number), None)
     if named is None:
         problems.append(f"The log ends before event {receipt.event.number}, which the receipt names")
@@ -190,23 +191,33 @@ def _money_problems(body: Body, record: Record, row: int) -> list[str]:
     return [] if body.payment in allowed else ["The record has another payment"]
 
 
+class _Link(NamedTuple):
+    """One thing that holds a log together: what is wrong with it, and what can be said if nothing is."""
+
+    name: str
+    problems: list[str]
+    sentence: str
+
+
 def _chain(log: Sequence[Event]) -> Iterator[Check]:
     """Is this one campaign's log from its beginning, with nothing changed, missing, added or moved?"""
+    for link in _links(log):
+        figures = {"events": len(log)} if link.name == "campaign" else {}
+        yield judged(link.name, link.problems, link.sentence, **figures)
+
+
+def _links(log: Sequence[Event]) -> Iterator[_Link]:
     campaign = log[0].campaign
-    yield judged(
-        "campaign",
-        [f"Event {event.number} belongs to another campaign" for event in log if event.campaign != campaign],
-        f"All {len(log)} events belong to campaign {campaign}",
-        events=len(log),
-    )
+    strange = [f"Event {event.number} belongs to another campaign" for event in log if event.campaign != campaign]
+    yield _Link("campaign", strange, f"All {len(log)} events belong to campaign {campaign}")
     order = [
         f"Place {place} holds event {event.number}" for place, event in enumerate(log, start=1) if event.number != place
     ]
-    yield judged("order", order, "Events are numbered from 1 without a gap")
+    yield _Link("order", order, "Events are numbered from 1 without a gap")
     hashes = [
         f"Event {event.number} was changed: its hash does not fit" for event in log if event.hash != event.expected_hash
     ]
-    yield judged("hashes", hashes, "Every event has the hash of its content")
+    yield _Link("hashes", hashes, "Every event has the hash of its content")
     # each against the hash that the one before states
     before = [GENESIS, *(event.hash for event in log)]
     links = [
@@ -214,9 +225,9 @@ def _chain(log: Sequence[Event]) -> Iterator[Check]:
         for previous, event in zip(before, log, strict=False)
         if event.previous != previous
     ]
-    yield judged("links", links, "Every event holds the hash of the one before")
+    yield _Link("links", links, "Every event holds the hash of the one before")
     times = [f"Event {b.number} is earlier than the one before" for a, b in pairwise(log) if b.at < a.at]
-    yield judged("times", times, "Times never go back")
+    yield _Link("times", times, "Times never go back")
 
 
 def _end(log: Sequence[Event], head: str | None) -> Check:

@@ -43,7 +43,7 @@ def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
             record = record.read_again()  # what was hashed counts, not what may be in its place
             facts = Facts.of(record)
     except HushbidError as problem:
-        yield judged("content", [str(problem).rstrip(".")], "")
+        yield Check(name="content", status="failed", sentence=str(problem))
         return
     except ArithmeticError:
         yield judged("content", ["The market's numbers are too large to compute with"], "")

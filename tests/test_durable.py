@@ -1,0 +1,133 @@
+"""Files that are complete or not there at all, alone and together."""
+
+import os
+import signal
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hushbid.durable import Staging, create, give_name, make_folder, note, open_durable_lock, write_file, write_whole
+from hushbid.errors import InputError
+
+
+def saved(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def text(content: bytes) -> Callable[[object], object]:
+    return lambda file: file.write(content)  # type: ignore[attr-defined]
+
+
+def write_both(*paths: Path) -> None:
+    with Staging(force=False) as files:
+        for path in paths:
+            files.add(path, text(b"new"))
+
+
+def test_private_files_are_for_their_owner_only_and_public_ones_follow_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with Staging(force=False) as files:
+            files.add(tmp_path / "new" / "private", text(b"1"))
+            files.add(tmp_path / "new" / "public", text(b"2"), private=False)
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()}
+    assert modes == {"private": 0o600, "public": 0o644}
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
+    files = Staging(force=True)
+    files.add(tmp_path / "new" / "deep" / "one", text(b"1"))
+    files.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_exists_is_replaced_only_with_force(tmp_path: Path) -> None:
+    old = saved(tmp_path / "old", "old")
+    with pytest.raises(InputError, match="exists already: --force replaces"):
+        write_both(tmp_path / "new", old)
+    assert old.read_text() == "old"
+    assert os.listdir(tmp_path) == ["old"]
+    with Staging(force=True) as files:
+        files.add(old, text(b"new"))
+    assert old.read_text() == "new"
+
+
+def test_writing_the_same_again_is_not_overwriting(tmp_path: Path) -> None:
+    for _ in range(2):
+        write_file(tmp_path / "file", text(b"same"), force=False)
+    (tmp_path / "file").chmod(0o644)
+    with pytest.raises(InputError, match="exists"):  # the content is the same, but others could read it
+        write_file(tmp_path / "file", text(b"same"), force=False)
+
+
+def test_a_symbolic_link_is_not_written_through(tmp_path: Path) -> None:
+    target = saved(tmp_path / "target", "mine")
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(InputError, match="exists"):
+        write_file(tmp_path / "link", text(b"theirs"), force=False)
+    write_file(tmp_path / "link", text(b"theirs"), force=True)
+    assert target.read_text() == "mine"
+
+
+def test_an_interrupt_while_names_are_given_waits_until_all_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def interrupted_link(source: Path, target: Path) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", interrupted_link)
+    with pytest.raises(KeyboardInterrupt):
+        write_both(tmp_path / "one", tmp_path / "two")
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+
+
+def test_a_place_that_cannot_be_written_is_named_as_the_user_knows_it(tmp_path: Path) -> None:
+    blocker = saved(tmp_path / "file", "")
+    with pytest.raises(InputError, match=r"file/out\.csv cannot be written: Not a directory"):
+        write_file(blocker / "out.csv", text(b""), force=False)
+
+
+def test_a_whole_file_is_its_owners_replaces_nothing_unasked_and_leaves_no_draft(tmp_path: Path) -> None:
+    write_whole(tmp_path / "file", b"first")
+    with pytest.raises(FileExistsError):
+        write_whole(tmp_path / "file", b"second")
+    assert (tmp_path / "file").read_bytes() == b"first"
+    write_whole(tmp_path / "file", b"third", replace=True)
+    assert (tmp_path / "file").read_bytes() == b"third"
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_name_is_given_once_and_a_file_is_made_once(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        create(tmp_path / name, name.encode())
+    give_name(tmp_path / "one", tmp_path / "final")
+    with pytest.raises(FileExistsError):
+        give_name(tmp_path / "two", tmp_path / "final")
+    with pytest.raises(FileExistsError):
+        create(tmp_path / "final", b"three")
+    assert (tmp_path / "final").read_bytes() == b"one"
+
+
+def test_a_lock_that_was_noted_in_stays_and_keeps_its_note(tmp_path: Path) -> None:
+    for _ in range(2):
+        os.close(open_durable_lock(tmp_path / "lock"))
+        note(tmp_path / "lock", b"seen")
+    assert (tmp_path / "lock").read_bytes() == b"seen"
+
+
+def test_a_folder_is_its_owners_and_no_file_is_taken_for_one(tmp_path: Path) -> None:
+    for _ in range(2):
+        make_folder(tmp_path / "deep" / "folder")
+    assert stat.S_IMODE((tmp_path / "deep" / "folder").stat().st_mode) == 0o700
+    with pytest.raises(NotADirectoryError):
+        make_folder(saved(tmp_path / "file", ""))
