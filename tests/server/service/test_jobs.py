@@ -11,7 +11,6 @@ from tests.server.support import Installation, analyst, decided, on_one_store, o
 
 def test_a_job_tells_how_far_it_is(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision, "_AT_ONCE", 2)
-    monkeypatch.setattr(release, "_AT_ONCE", 3)
     seen: list[JobView] = []
 
     def look(point: str) -> None:
@@ -28,6 +27,7 @@ def test_a_job_tells_how_far_it_is(installation: Installation, monkeypatch: pyte
         ]
         seen.clear()
         play.deliver()
+        monkeypatch.setattr(decision, "_AT_ONCE", 3)
         play.release()
         assert [(job.kind, job.done, job.total) for job in seen] == [("release", done, 7) for done in (3, 6, 7)]
         last = service.jobs(who, play.id)[0]

@@ -74,6 +74,24 @@ def refuse_running(tx: Transaction, campaign_id: str) -> None:
         raise Conflict("Somebody else began this already: it is being done.")
 
 
+def begin_step(desk: Desk, job: JobView, step: str) -> None:
+    """Say what a job does next."""
+    desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step=step, done=0, total=1))
+
+
+def store_rows(desk: Desk, job: JobView, rows: list[dict[str, Any]], step: str) -> None:
+    """Store what a job found about people, some at a time, and say how far it is."""
+    for start_row in range(0, len(rows), _AT_ONCE):
+        part = rows[start_row : start_row + _AT_ONCE]
+        done = start_row + len(part)
+
+        def store(tx: Transaction, part: list[dict[str, Any]] = part, done: int = done) -> None:
+            participants.change_rows(tx.connection, part)
+            jobs.change(tx.connection, job.id, step=step, done=done, total=len(rows))
+
+        desk.write(f"{job.kind}.store", store)
+
+
 def run(desk: Desk, job: JobView) -> None:
     """Decide, store and tell; all of it may be done again after a crash."""
     with desk.read() as connection:
@@ -84,7 +102,7 @@ def run(desk: Desk, job: JobView) -> None:
     # done already, before a crash
     if campaign.state is not CampaignState.ALLOCATING:
         return
-    _progress(desk, job, 1, 0, 1)
+    begin_step(desk, job, _STEPS[1])
     try:
         record = _decided(desk, campaign, reporters, identities)
     except _Forgotten:  # a database restored from a backup: no second decision may be made
@@ -97,7 +115,7 @@ def run(desk: Desk, job: JobView) -> None:
     if not _is_over(desk, campaign.id):
         desk.installation.vault.create(campaign.id)
     _store(desk, job, reporters, record)
-    _progress(desk, job, 3, 0, 1)
+    begin_step(desk, job, _STEPS[3])
     content = campaigns.packed(record)
     desk.write("allocation.finish", lambda tx: _finish(tx, job, campaign, reporters, record, content))
 
@@ -181,10 +199,6 @@ def _promises(reporters: list[Participant], identities: dict[str, str], record: 
     }
 
 
-def _progress(desk: Desk, job: JobView, step: int, done: int, total: int) -> None:
-    desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step=_STEPS[step], done=done, total=total))
-
-
 def _store(desk: Desk, job: JobView, reporters: list[Participant], record: Record) -> None:
     """Store everybody's decision, some at a time; nobody sees any of it before the campaign moves on."""
     assert record.money is not None
@@ -194,15 +208,7 @@ def _store(desk: Desk, job: JobView, reporters: list[Participant], record: Recor
             reporters, record.outcome.privacy_loss.tolist(), record.money.payments.tolist(), strict=True
         )
     ]
-    for start_row in range(0, len(rows), _AT_ONCE):
-        part = rows[start_row : start_row + _AT_ONCE]
-        done = start_row + len(part)
-
-        def store(tx: Transaction, part: list[dict[str, Any]] = part, done: int = done) -> None:
-            participants.change_rows(tx.connection, part)
-            jobs.change(tx.connection, job.id, step=_STEPS[2], done=done, total=len(rows))
-
-        desk.write("allocation.store", store)
+    store_rows(desk, job, rows, _STEPS[2])
 
 
 def _finish(
@@ -264,16 +270,9 @@ def _refuse_above_ceiling(campaign: Campaign, total: int) -> None:
 def _write_ledger(tx: Transaction, campaign: Campaign, reporters: list[Participant], record: Record) -> None:
     """What was reserved becomes what is promised; nothing for those from whom nothing is bought."""
     ledger.free(tx.connection, campaign.id)  # also what was reserved for those who never reported
-    promised = [
-        {
-            "person_id": one.person_id,
-            "campaign_id": campaign.id,
-            "title": campaign.settings.title,
-            "kind": "promised",
-            "amount": loss,
-            "at": tx.at,
-        }
+    promised = {
+        one.person_id: loss
         for one, loss in zip(reporters, record.outcome.privacy_loss.tolist(), strict=True)
         if one.person_id is not None and loss > 0.0
-    ]
-    ledger.put(tx.connection, promised)
+    }
+    ledger.put(tx.connection, campaign.id, promised, kind="promised", title=campaign.settings.title, at=tx.at)

@@ -11,7 +11,7 @@ from hushbid.documents import content_hash
 from hushbid.errors import Conflict, InputError
 from hushbid.receipts.receipt import new_salt
 from hushbid.server.domain import rules
-from hushbid.server.domain.entities import Campaign
+from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
@@ -256,29 +256,19 @@ def _reserve(tx: Transaction, campaign: Campaign) -> int:
     everybody = participants.everybody(tx.connection, campaign.id)
     most = campaign.settings.max_privacy_loss
     so_far = ledger.given_up(tx.connection, [one.person_id for one in everybody if one.person_id is not None])
-    excluded, reserved = [], []
+    excluded: list[Participant] = []
+    reserved: dict[str, float] = {}
     # as if everybody gave up all that is allowed
     for one in everybody:
         cap = tx.installation.privacy_cap
         if cap is not None and (one.person_id is None or so_far[one.person_id] + Fraction(most) > Fraction(cap)):
             excluded.append(one)
         elif one.person_id is not None:
-            reserved.append(_reservation(tx, campaign, one.person_id))
-    ledger.put(tx.connection, reserved)
+            reserved[one.person_id] = most
+    ledger.put(tx.connection, campaign.id, reserved, kind="reserved", title=campaign.settings.title, at=tx.at)
     state = ParticipantState.EXCLUDED.value
     participants.change_rows(tx.connection, [{"id": one.id, "state": state} for one in excluded])
     return len(excluded)
-
-
-def _reservation(tx: Transaction, campaign: Campaign, person_id: str) -> dict[str, Any]:
-    return {
-        "person_id": person_id,
-        "campaign_id": campaign.id,
-        "title": campaign.settings.title,
-        "kind": "reserved",
-        "amount": campaign.settings.max_privacy_loss,
-        "at": tx.at,
-    }
 
 
 def _above_ceiling(settings: CampaignSettings, forecast: Preview) -> str:

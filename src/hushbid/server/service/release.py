@@ -25,15 +25,14 @@ from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import JobView, Principal
 from hushbid.server.installation import mark_standing, release_name, require_standing
 from hushbid.server.service import ending
-from hushbid.server.service.decision import new_job, refuse_running
+from hushbid.server.service.decision import begin_step, new_job, refuse_running, store_rows
 from hushbid.server.service.ending import tree_over
 from hushbid.server.service.participation import opened
 from hushbid.server.service.use_case import Desk
-from hushbid.server.store import campaigns, events, jobs, ledger, participants
+from hushbid.server.store import campaigns, events, ledger, participants
 from hushbid.server.store.database import Transaction
 
 LEVEL = 0.95
-_AT_ONCE = 1000
 _STEPS = ("reading data", "drawing the estimate", "storing what everybody lost", "making receipts")
 _NOBODY = "Everybody from whom data were bought dropped out, so there is no estimate."
 
@@ -82,7 +81,7 @@ def run(desk: Desk, job: JobView) -> None:
     release = _drawn(desk, job, campaign, record, people)
     desk.installation.crash("release.drawn")
     _store(desk, job, record, people, release)
-    _progress(desk, job, 3)
+    begin_step(desk, job, _STEPS[3])
     over = CampaignState.UNDELIVERED if release is None else CampaignState.RELEASED
     with desk.read() as connection:
         everybody = participants.everybody(connection, campaign.id)
@@ -111,7 +110,7 @@ def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people:
     # the only place where values are opened
     data = [opened(installation, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people]
     installation.crash("release.read")
-    _progress(desk, job, 1)
+    begin_step(desk, job, _STEPS[1])
     try:
         # under the campaign's name: two campaigns with equal promises are still two
         release = release_plan(plan_of(record.outcome, key=name), data, claims=installation.home.claims)
@@ -119,10 +118,6 @@ def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people:
         return None
     mark_standing(installation.home, name)
     return release
-
-
-def _progress(desk: Desk, job: JobView, step: int) -> None:
-    desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step=_STEPS[step], done=0, total=1))
 
 
 def _store(desk: Desk, job: JobView, record: Record, people: list[Participant], release: Release | None) -> None:
@@ -140,15 +135,7 @@ def _store(desk: Desk, job: JobView, record: Record, people: list[Participant], 
         if promised[row] > 0.0 and state is not ParticipantState.WITHDRAWN:
             state = ParticipantState.DROPPED if row in dropped else ParticipantState.DELIVERED
         rows.append({"id": one.id, "state": state.value, "delivered_loss": losses[row]})
-    for start_row in range(0, len(rows), _AT_ONCE):
-        part = rows[start_row : start_row + _AT_ONCE]
-        done = start_row + len(part)
-
-        def store(tx: Transaction, part: list[dict[str, Any]] = part, done: int = done) -> None:
-            participants.change_rows(tx.connection, part)
-            jobs.change(tx.connection, job.id, step=_STEPS[2], done=done, total=len(rows))
-
-        desk.write("release.store", store)
+    store_rows(desk, job, rows, _STEPS[2])
 
 
 def _finish(
@@ -190,19 +177,8 @@ def _finish_nothing(tx: Transaction, job: JobView, campaign: Campaign, tree: Tre
 def _write_ledger(tx: Transaction, campaign: Campaign, people: list[Participant]) -> None:
     """What was promised becomes what was really lost; nothing for those whose data were not used."""
     ledger.free(tx.connection, campaign.id)
-    lost = [
-        {
-            "person_id": one.person_id,
-            "campaign_id": campaign.id,
-            "title": campaign.settings.title,
-            "kind": "delivered",
-            "amount": one.delivered_loss,
-            "at": tx.at,
-        }
-        for one in people
-        if one.person_id is not None and one.delivered_loss
-    ]
-    ledger.put(tx.connection, lost)
+    lost = {one.person_id: one.delivered_loss for one in people if one.person_id is not None and one.delivered_loss}
+    ledger.put(tx.connection, campaign.id, lost, kind="delivered", title=campaign.settings.title, at=tx.at)
 
 
 def shown_release(release: Release) -> dict[str, Any]:

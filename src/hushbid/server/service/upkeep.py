@@ -114,18 +114,8 @@ def _remember(tx: Transaction, desk: Desk, campaign_id: str) -> None:
         return
     # by identity: the person may have been forgotten too
     persons = ledger.persons_of(tx.connection, list(decision["people"]), tx.at)
-    rows = [
-        {
-            "person_id": persons[identity],
-            "campaign_id": campaign_id,
-            "title": decision["title"],
-            "kind": "promised",
-            "amount": loss,
-            "at": tx.at,
-        }
-        for identity, loss in decision["people"].items()
-    ]
-    ledger.put(tx.connection, rows)
+    promised = {persons[identity]: loss for identity, loss in decision["people"].items()}
+    ledger.put(tx.connection, campaign_id, promised, kind="promised", title=decision["title"], at=tx.at)
 
 
 def _release_again(tx: Transaction, campaign: Campaign) -> JobView:

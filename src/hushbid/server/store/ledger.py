@@ -1,6 +1,6 @@
 """People across campaigns, and what each has given up."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -49,13 +49,17 @@ def given_up(connection: Connection, person_ids: list[str]) -> dict[str, Fractio
     return totals
 
 
-def put(connection: Connection, rows: list[dict[str, Any]]) -> None:
-    """Write what people give up in one campaign, in place of what stood there for them."""
+def put(
+    connection: Connection, campaign_id: str, amounts: Mapping[str, float], *, kind: str, title: str, at: str
+) -> None:
+    """Write what people, by their ids, give up in one campaign, in place of what stood there for them."""
+    shared = {"campaign_id": campaign_id, "title": title, "kind": kind, "at": at}
+    rows = [{**shared, "person_id": person_id, "amount": amount} for person_id, amount in amounts.items()]
     for start in range(0, len(rows), _AT_ONCE):
         part = rows[start : start + _AT_ONCE]
         connection.execute(
             delete(ledger).where(
-                ledger.c.campaign_id == part[0]["campaign_id"],
+                ledger.c.campaign_id == campaign_id,
                 ledger.c.person_id.in_([row["person_id"] for row in part]),
             )
         )
