@@ -18,8 +18,9 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -34,6 +35,9 @@ hypothesis.settings.load_profile("ci" if CI else "laptop")
 # Whatever a container says: modules are compiled once, not in each of the hundreds of processes that tests start.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Each core has a test of its own to run, and threads for small matrices only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30
@@ -82,6 +86,34 @@ def require() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Java: do not compile at length what runs for seconds."""
+
+
+@pytest.fixture(scope="session")
+def spark_session(require: Callable[[str], Path]) -> Iterator[Any]:
+    """A local session: two threads, no web page, bound to this machine."""
+    require("java")
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
 
 
 def _clear_after_the_killed(room: Path) -> None:

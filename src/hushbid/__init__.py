@@ -4,6 +4,21 @@ Every person reports what one unit of differential-privacy loss costs her. Hushb
 whom, what to pay so that the truth is everybody's best report, and releases one estimate of the mean that keeps every
 promise exactly.
 
+In reading order, from the mathematics up:
+
+- `errors`, `arrays`, `durable`, `wording`, `documents`, `codec`, `money`, `tables`: the ground floor, for every layer
+- `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
+- `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best report
+- `disclosure`: noise, promises, and drawing an estimate once
+- `mechanism`: a `Market` and what it decides, plans and simulates
+- `record`, `receipts`: what is written down of a decision, and what each person gets to check it
+- `verification`, `audit`, `baselines`: a check that trusts nobody, attacks on our own claims, other ways to buy
+- `engine`: more people than memory holds
+- `report`, `client`, `paper`: a page about a purchase, the two sides of a server, the paper's algorithms and figures
+- `purchase`: one way to buy, from reading people to the report
+- `server`: campaigns for analysts and participants over HTTP
+- `cli`: the command line, which `__main__` starts
+
 Names are loaded when they are first used: ``import hushbid`` itself costs next to nothing.
 
     >>> import hushbid

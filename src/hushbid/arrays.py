@@ -171,6 +171,15 @@ def as_variance(variance: object, n: int) -> float | FloatArray:
     return spread if spread.ndim else float(spread)
 
 
+def varies_too_much(variance: float, bounds: tuple[float, float]) -> bool:
+    """Whether data within bounds cannot vary so much: at most by a quarter of the squared width, but for rounding."""
+    return variance > (bounds[1] - bounds[0]) ** 2 / 4.0 * (1.0 + 1e-12)
+
+
+TOO_MUCH_VARIANCE = "must not exceed a quarter of the squared width of bounds: no data vary more."
+"""What is said of a variance that `varies_too_much`."""
+
+
 def _refuse_outside(array: FloatArray, name: str) -> None:
     bad = ~((array >= 0.0) & (array < math.inf))
     if not bad.any():

@@ -73,7 +73,7 @@ def multistart(cost: Callable[..., tuple[float, np.ndarray]], instance: Instance
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_descent_from_any_set_of_people_finds_less_and_the_best_finds_as_much(setting):
     rng = np.random.default_rng(11)
-    for _ in range(60):
+    for _ in range(30):
         instance = random_instance(rng, 4)
         costs, variance, error_weight = instance
         ours = allocate(costs, setting=setting, variance=variance, error_weight=error_weight)
@@ -84,7 +84,7 @@ def test_no_descent_from_any_set_of_people_finds_less_and_the_best_finds_as_much
 
 def test_no_descent_finds_less_when_everybody_has_her_own_variance():
     rng = np.random.default_rng(12)
-    for _ in range(40):
+    for _ in range(25):
         costs, _, error_weight = random_instance(rng, 4)
         variance = rng.uniform(0.01, 0.25, costs.size)
         ours = allocate(costs, setting="central", variance=variance, error_weight=error_weight)

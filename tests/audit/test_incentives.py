@@ -74,7 +74,7 @@ def test_a_broken_rule_is_found_and_named_for_what_it_is(rule, words):
     ids=["central", "local", "cap", "estimate", "exponential", "beta", "empirical", "grouped"],
 )
 def test_nothing_is_found_in_our_own_mechanism(market):
-    report = check_incentives(market, REPORTS, points=33, people=2)
+    report = check_incentives(market, REPORTS, points=17, people=2)
     assert report.passed, report.violations
     assert report.reports_tried > 60
     assert report.participation_slack >= -report.stated_error - 1e-9

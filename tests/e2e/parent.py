@@ -63,11 +63,12 @@ def be_command(request: dict[str, Any]) -> NoReturn:
 
 
 def hurry_attacks() -> None:
-    """Let one person misreport where a report would try sixteen: the commands are tested here, not the attack."""
-    from hushbid.audit import suite
+    """Let one person misreport, now and then, where a report would try sixteen people: no attack is tested here."""
+    from hushbid.audit import incentives, suite
 
-    attack = suite.check_incentives
-    suite.check_incentives = lambda *what, **how: attack(*what, **{**how, "people": 1})
+    attack, close_in = suite.check_incentives, incentives._close_in
+    suite.check_incentives = lambda *what, **how: attack(*what, **{**how, "people": 1, "points": 3})
+    incentives._close_in = lambda table, run, **how: close_in(table, run, **{"rounds": 1, **how})
 
 
 def scale_noise(factor: float) -> None:

@@ -1,8 +1,6 @@
 """Every engine behind one function: a table in, the same table in that engine's form out."""
 
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 CUTS = np.random.default_rng(20)
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For Java: do not compile at length what runs for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +44,6 @@ def folder(table: pa.Table, path: Path) -> Path:
     for number, part in enumerate(pieces(table)):
         pq.write_table(part, path / f"part-{number:03}.parquet", row_group_size=int(CUTS.integers(500, 5000)))
     return path
-
-
-@pytest.fixture(scope="session")
-def spark_session(require: Callable[[str], Path]) -> Iterator[Any]:
-    """A local session: two threads, no web page, bound to this machine."""
-    require("java")
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
 
 
 KINDS = ("arrow", "parquet", "folder", "polars", "polars_lazy", "duckdb", "spark")

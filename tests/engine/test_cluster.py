@@ -19,7 +19,7 @@ from hushbid.engine import price
 from hushbid.mechanism import Market
 from hushbid.money import NO_CURRENCY
 from hushbid.priors import Uniform
-from tests.engine.conftest import SHORT_LIVED
+from tests.conftest import SHORT_LIVED
 
 N = 2000
 JOB = """

@@ -61,7 +61,7 @@ def test_a_cap_that_clips_few_many_or_all_costs_what_it_does_in_memory(cap: floa
 @pytest.mark.parametrize("cap", [1e-5, 1e-3, 4e-3, 8e-3])
 @pytest.mark.parametrize("prior", [Uniform(1, 2), LogNormal(0, 1)], ids=lambda prior: prior.family)
 def test_a_cap_takes_no_pass_more(cap: float, prior: Prior) -> None:
-    reports, told = prior.sample(200_000, rng=np.random.default_rng(31)), []
+    reports, told = prior.sample(60_000, rng=np.random.default_rng(31)), []
     market = Market(prior=prior, variance=0.25, max_privacy_loss=cap, tolerance=1e-7)
     people = pa.table({"id": np.arange(reports.size), "sensitivity": reports})
     priced = price(people, market, gather=100, window=0, progress=lambda step: told.append(step.what))

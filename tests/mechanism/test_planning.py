@@ -177,7 +177,7 @@ WORST = {
 @pytest.mark.parametrize("name", WORST)
 def test_no_reports_found_by_a_search_cost_more_than_the_bound(name, setting):
     prior, rng = WORST[name], generator(len(name))
-    for k in range(6):
+    for k in range(3):
         n = int(rng.integers(1, 6))
         made = market(
             prior=prior,

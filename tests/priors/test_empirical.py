@@ -176,8 +176,9 @@ def test_the_step_rule_is_truthful_for_every_real_sensitivity(seed):
 
     edges = [Fraction(v) for v in prior.values.tolist()]
     reports = sorted({*edges, *(e + Fraction(1, 10**6) for e in edges), *(e / 2 for e in edges), Fraction(2 * top)})
+    losses, payments = {report: loss(report) for report in reports}, {report: payment(report) for report in reports}
     for sensitivity in reports:
-        gains = [payment(report) - sensitivity * loss(report) for report in reports]
-        truth = payment(sensitivity) - sensitivity * loss(sensitivity)
+        gains = [payments[report] - sensitivity * losses[report] for report in reports]
+        truth = payments[sensitivity] - sensitivity * losses[sensitivity]
         assert truth == max(gains)
         assert truth >= 0

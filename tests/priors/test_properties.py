@@ -170,7 +170,7 @@ def test_quantiles_rise_and_undo_the_distribution_function(prior, chosen):
     assert np.all(prior.cdf(c) >= levels * (1 - 1e-8) - prior.pdf(c) * c * 1e-14)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.dictionaries(st.text(min_size=1, max_size=3), priors, min_size=1, max_size=4), st.data())
 def test_a_group_prices_each_row_as_its_own_prior_does(members, data):
     labels = data.draw(st.lists(st.sampled_from(sorted(members)), min_size=1, max_size=12))

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
-from hushbid.allocation.problem import TINY, normal_scale
+from hushbid.allocation.problem import lifted, normal_scale
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
@@ -32,7 +32,7 @@ class CentralReplies:
         self._variance = variance
         self._error_weight = error_weight
         self._scale = normal_scale(error_weight, self._unit)
-        costs = self._lifted(costs)
+        costs = lifted(costs, self._scale)
         self._costs, self._cheapest = costs, float(costs.min())
         self._base = self._cheapest / self._scale
         self._everybody = False
@@ -50,19 +50,12 @@ class CentralReplies:
         offset /= self._scale
         return np.minimum(offset, _BEYOND, out=offset)
 
-    def _lifted(self, costs: FloatArray) -> FloatArray:
-        """Positive costs too small for normal form moved up into it, as for the allocation."""
-        least = TINY * self._scale
-        if not costs.min(initial=math.inf) < least:
-            return costs
-        return np.where((costs > 0.0) & (costs < least), least, costs)
-
     def _mass(self, rows: IndexArray) -> FloatArray:
         return np.ones(rows.size) if isinstance(self._variance, float) else self._unit / self._variance[rows]
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        costs = self._lifted(costs)
+        costs = lifted(costs, self._scale)
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
         solve = self._follow if self._window is not None else self._all_or_all_others if self._everybody else None
         dense = max(_DENSE // (self._sorted.size + 1), 1)

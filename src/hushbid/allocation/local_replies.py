@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from hushbid.allocation.local import STEEPEST, WORTHWHILE, best_count, high_root
-from hushbid.allocation.problem import HUGE, TINY
+from hushbid.allocation.problem import HUGE, lifted
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
@@ -33,7 +33,7 @@ class LocalReplies:
     ) -> None:
         self._unit, self._error_weight = variance, error_weight
         self._scale = error_weight * variance * math.sqrt(variance)
-        costs = self._lifted(costs)
+        costs = lifted(costs, self._scale)
         self._costs, self._precedence = costs, precedence
         finite = costs.size if costs.max() < np.inf else int(np.count_nonzero(costs < np.inf))
         # twice the active and some: one person's move changes their number by little
@@ -61,16 +61,9 @@ class LocalReplies:
         normal[normal > 1e20 * HUGE] = np.inf
         return normal
 
-    def _lifted(self, costs: FloatArray) -> FloatArray:
-        """Positive costs too small for normal form moved up into it, as for the allocation."""
-        least = TINY * self._scale
-        if not costs.min(initial=math.inf) < least:
-            return costs
-        return np.where((costs > 0.0) & (costs < least), least, costs)
-
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        costs = self._lifted(costs)
+        costs = lifted(costs, self._scale)
         moved = self._normal(costs)
         place, own = self._place[rows], self._normal(self._costs[rows])
         rank = self._rank(rows, costs)

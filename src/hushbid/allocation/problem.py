@@ -115,6 +115,14 @@ def normal_scale(error_weight: float, variance: float) -> float:
     return error_weight * variance * math.sqrt(variance)
 
 
+def lifted(costs: FloatArray, scale: float) -> FloatArray:
+    """Positive costs too small for normal form, of which ``scale`` is the unit, moved up into it."""
+    least = TINY * scale
+    if not costs.min(initial=math.inf) < least:
+        return costs
+    return np.where((costs > 0.0) & (costs < least), least, costs)
+
+
 def _bound_if_unchanged(
     problem: Problem, bound: Callable[[FloatArray, Any, float], float], watched: slice, then: FloatArray
 ) -> float:

@@ -150,10 +150,6 @@ class Buckets:
         """How many low bits of a cost are dropped when it is rounded down."""
         return self.shift - OFFSET_BITS
 
-    def round_down(self, costs: FloatArray) -> FloatArray:
-        """The costs as the sums see them."""
-        return ((costs.view(np.int64) >> self.grain) << self.grain).view(np.float64)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
@@ -184,11 +180,6 @@ class Moments:
             first += np.bincount(index, offset, minlength=buckets.count).astype(np.int64)
             second += np.bincount(index, offset * offset, minlength=buckets.count).astype(np.int64)
         return cls(buckets, count, first.astype(object), second)
-
-    def __add__(self, other: "Moments") -> "Moments":
-        """The moments of both populations together."""
-        assert self.buckets == other.buckets, "sums over different buckets do not add up"
-        return Moments(self.buckets, self.count + other.count, self.first + other.first, self.second + other.second)
 
     def below_edges(self) -> "Below":
         """Mass and moments, about the lowest edge, of everybody below each upper edge."""

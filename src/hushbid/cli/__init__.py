@@ -1,8 +1,16 @@
 """The command line ``hushbid``: one file per command, loaded only when that command runs.
 
 To add a command, write ``hushbid/cli/NAME.py`` with a click command called ``command`` and list it in ``COMMANDS``.
-At the top of such a file stand light imports only: the shell loads every command to complete a name. `common` holds
-what all commands share, `options` what several ask for, `serve_demo` the demonstration of ``serve``.
+At the top of such a file stand light imports only: the shell loads every command to complete a name.
+
+In reading order:
+
+- `common`, `options`: what all commands share, and what several ask for
+- `run`, `price`, `release`, `privatize`: buy from a campaign file, or step by step
+- `plan`, `compare`, `fit_prior`: before buying
+- `verify`, `audit`: afterwards
+- `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done beside it
+- `demo`, `figures`, `completion`: a campaign on people who do not exist, the paper's figures, a shell's completions
 
 Exit status: 0 if all went well; 1 if a verification or an audit failed; 2 if something was refused, in one sentence and
 without a traceback (``--debug`` shows it); 70 for a fault of the program; 130 and 143 if it was interrupted, 141 if

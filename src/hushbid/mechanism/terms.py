@@ -24,7 +24,13 @@ from hushbid.priors import Grouped, Prior, prior_from_dict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a market states, and the population it is for."""
+    """What a market states, and the population it is for.
+
+    Each field is checked by itself, and together only what decides whether the mechanism works: that somebody cares
+    about the estimate, that a variance is stated where payments depend on it and is one number in the local setting. A
+    variance above what the bounds allow (`hushbid.arrays.varies_too_much`) is not refused here; campaign files and the
+    server refuse it.
+    """
 
     prior: Prior | Grouped
     """What the platform believes about sensitivities; it must not be estimated from the reports it prices."""

@@ -19,7 +19,8 @@ enclosure and knows nothing of how a rule is made:
   concave the two change places. Kinks and jumps of ``ε`` need not be found.
 
 In reading order: `rule` says what a rule must offer and what comes back, `rent_integrals` computes the integral in the
-cases above, `bounds` encloses it where it takes halving, and `virtual_cost_table` knows ``ψ`` and its inverse there.
+cases above, `rent_bounds` encloses it where it takes halving, and `virtual_cost_table` knows ``ψ`` and its inverse
+there.
 """
 
 from hushbid.payments.rent_integrals import rent_of_rule, rents

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
-from hushbid.payments.bounds import Enclosures
+from hushbid.payments.rent_bounds import Enclosures
 from hushbid.payments.rule import ROUNDING, Rents, RuleWithPotential
 from hushbid.payments.virtual_cost_table import Ladder, tail_of
 from hushbid.priors import Prior

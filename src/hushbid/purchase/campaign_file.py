@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hushbid.arrays import as_bounds
+from hushbid.arrays import TOO_MUCH_VARIANCE, as_bounds, varies_too_much
 from hushbid.disclosure.once_question import LAST_WAVE
 from hushbid.durable import STREAM
 from hushbid.errors import HushbidError, InputError
@@ -264,10 +264,8 @@ def _market(section: Section, home: Path) -> tuple[dict[str, Any], PriorSource |
         "max_privacy_loss": section.number("max_privacy_loss", default=None, open_low=True),
         "tolerance": section.number("tolerance", default=1e-6, open_low=True, high=0.1),
     }
-    if bounds and variance and variance > (bounds[1] - bounds[0]) ** 2 / 4.0 * (1.0 + 1e-12):
-        section.problems.add(
-            section.field("variance"), "must not exceed a quarter of the squared width of bounds: no data vary more."
-        )
+    if bounds and variance and varies_too_much(variance, bounds):
+        section.problems.add(section.field("variance"), TOO_MUCH_VARIANCE)
     may_owe = section.flag("people_may_owe_money")
     if user_weight and not section.given("variance"):
         section.wrong("variance", "stated when user_weight is not 0: a wrong one would make lying or staying out pay")

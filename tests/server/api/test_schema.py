@@ -35,7 +35,7 @@ CHECKS = [
     negative_data_rejection,
     unsupported_method,
 ]
-EXAMPLES = 10
+EXAMPLES = 6
 TAKES_NOTHING = {("GET", "/health"), ("GET", "/keys"), ("DELETE", "/session")}
 REQUESTS = [
     (operation, mode)

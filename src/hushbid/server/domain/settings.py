@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, GetPydanticSchema, ValidationInfo
 
+from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.documents import time_of, time_text
 from hushbid.errors import HushbidError, InputError, RecordError
@@ -229,11 +230,8 @@ class CampaignSettings:
         object.__setattr__(self, "bounds", market.bounds)
         object.__setattr__(self, "buyer_weight", market.buyer_weight)
         market.error_weight(1)
-        if self.variance is not None and self.variance > market.width**2 / 4.0 * (1.0 + 1e-12):
-            raise InputError(
-                "variance must not exceed a quarter of the squared width of bounds: no data vary more.",
-                field="variance",
-            )
+        if self.variance is not None and varies_too_much(self.variance, market.bounds):
+            raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")
         if not _LEAST_LOSS <= self.max_privacy_loss <= _MOST_LOSS:
             raise InputError(
                 f"max_privacy_loss must be from {_LEAST_LOSS:g} to {_MOST_LOSS:g}, got {self.max_privacy_loss}.",

@@ -54,7 +54,7 @@ def test_costs_an_ulp_apart_are_ranked_alike_by_allocation_replies_and_verificat
     near = [np.nextafter(0.71, 0.0), 0.71, np.nextafter(0.71, 1.0)]
     costs = rng.choice([0.31, 3.3, *near], people)
     costs[0] = 0.71
-    rows, moved = rng.integers(0, people, 12), rng.choice(near, 12)
+    rows, moved = rng.integers(0, people, 6), rng.choice(near, 6)
     options = {"setting": "local", "variance": variance, "error_weight": weight}
     found = replies(costs, **options).at(rows, moved)
     for j, (row, cost) in enumerate(zip(rows, moved, strict=True)):
