@@ -17,6 +17,8 @@ from hushbid import money
 from hushbid.cli import main
 from hushbid.errors import AlreadyReleased, InputError, ReportError
 from hushbid.mechanism import Population
+from hushbid.priors import Uniform
+from hushbid.priors.pilot import Pilot, prior_file_text
 from hushbid.purchase import Reading, buy, buying, pricing, results
 from hushbid.purchase.releasing import release_recorded
 
@@ -186,6 +188,21 @@ def test_a_file_that_exists_is_replaced_by_force_in_python_and_by_an_option_on_t
     file.write_text(CAMPAIGN.replace("[data]", tables))
     told = CliRunner().invoke(main, ["run", str(file)])
     assert "record.json exists already: --force replaces." in told.stderr
+
+
+@pytest.mark.parametrize("engine", ["memory", "auto"])
+def test_a_prior_fitted_on_people_who_report_is_stamped_and_told_whoever_decides(engine: str, file: Path) -> None:
+    text = prior_file_text(Uniform(1, 3), Pilot.of(["p3", "p4", "elsewhere"], 3), {})
+    file.with_name("prior.json").write_text(text)
+    fitted = '{ file = "prior.json" }\naccept_pilot_overlap = true'
+    file.write_text(CAMPAIGN.replace('"uniform:1,3"', fitted))
+    bought = buy(file, reports=columns() if engine == "memory" else pa.table(columns()), audit=False)
+    stamp = "prior fitted on participants: 2 of those who report were in the pilot"
+    assert bought.record is not None
+    assert list(bought.record.stamps) == bought.facts()["stamps"] == [stamp]
+    assert f"{stamp}." in bought.text()
+    if engine == "auto":
+        assert json.loads(bought.files[-1].read_text())["stamps"] == [stamp]
 
 
 @pytest.mark.parametrize("way", ["memory", "engine", "record"])

@@ -108,9 +108,8 @@ def buy(
                 if estimate_needed:
                     raise
                 missing = str(problem)
-        # safeguards that were overridden; of a pilot's people a summary tells where it tells of the prior
+        # everywhere the same is said of safeguards that were overridden
         stamps = stamps_of(decided, _asked(wanted), answer)
-        told = stamps if names.summary is None else stamps_of(replace(decided, origin={}), _asked(wanted), answer)
         step("recording")
         record = None
         if everybody is not None:
@@ -121,13 +120,13 @@ def buy(
         if audit and everybody is not None and decided.figures.active and wanted.data is not None:
             audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
         step("writing")
-        paths = _write(files, names, wanted, bought, answer, record, told, audits)
+        paths = _write(files, names, wanted, bought, answer, record, stamps, audits)
     return Purchase(
         campaign=wanted,
         decided=decided,
         answer=answer,
         record=record,
-        stamps=tuple(told),
+        stamps=tuple(stamps),
         strangers=strangers,
         missing=missing,
         audits=audits,
