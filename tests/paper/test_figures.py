@@ -188,7 +188,7 @@ def test_files_are_written_all_or_none_and_not_replaced_unasked(tmp_path: Path) 
     paths = write_figures(["growth"], tmp_path / "new", formats=["csv"], quick=True)
     assert [path.name for path in paths] == ["growth.csv"]
     paths[0].write_text("mine")
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="force=True"):
         write_figures(["growth"], tmp_path / "new", formats=["csv"], quick=True)
     with pytest.raises(InputError, match="must be one of"):
         write_figures(["growth", "nothing"], tmp_path / "other", formats=["csv"], quick=True)
