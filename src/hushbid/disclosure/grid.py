@@ -17,7 +17,7 @@ where it cannot change what anybody loses. (This is the usual ``W_i = floor(G·�
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -160,10 +160,17 @@ def _kept_in_integers(weights: IntArray, exponent: int, promised: FloatArray) ->
     return np.asarray(unbounded | ((weights >= 0) & (weights <= allowed)))
 
 
-def _kept_in_fractions(weights: IntArray, scale: float, promised: FloatArray, rows: Iterable[int]) -> bool:
-    """``W_i/scale ≤ promised_i`` in rational numbers, from the very double that the sampler receives as its scale."""
-    exact_scale = Fraction(scale)
-    return all(
-        promised[row] == math.inf or Fraction(int(weights[row])) / exact_scale <= Fraction(float(promised[row]))
-        for row in rows
-    )
+def _kept_in_fractions(weights: IntArray, scale: float, promised: FloatArray, rows: Sequence[int]) -> bool:
+    """``W_i/scale ≤ promised_i`` in rational numbers, from the very double that the sampler receives as its scale.
+
+    With ``scale = a/b`` and ``promised_i = p/q`` that is ``W_i·b·q ≤ p·a``, in integers of any size.
+    """
+    above, below = scale.as_integer_ratio()
+    which = np.asarray(rows, dtype=np.int64)
+    for weight, promise in zip(weights[which].tolist(), promised[which].tolist(), strict=True):
+        if promise == math.inf:
+            continue
+        top, bottom = promise.as_integer_ratio()
+        if weight * below * bottom > top * above:
+            return False
+    return True
