@@ -27,12 +27,18 @@ def named(hers: Watched, play: Play, price: str = "1.10") -> Page:
     page.goto(f"{hers.url}/p#{play.fresh(0)}")
     page.check("#agreed")
     page.get_by_role("button", name="Continue").click()
-    page.fill("#price", price)
-    page.get_by_role("button", name="This is my price").click()
+    ask_for(page, price)
     page.wait_for_selector("text=Your price is in")
     play.report(range(1, len(play.links)))
     assert play.decide().state == "done"
     return page
+
+
+def ask_for(page: Page, price: str) -> None:
+    """Name a price once the script is there, which keeps what she agrees to and shows the slider."""
+    page.wait_for_selector("#slider-row:not([hidden])")
+    page.fill("#price", price)
+    page.get_by_role("button", name="This is my price").click()
 
 
 def lying(page: Page, pattern: str, instead: str) -> None:
@@ -109,8 +115,7 @@ def test_a_campaign_that_becomes_central_after_she_named_her_price_gets_no_value
     page.goto(f"{hers.url}/p#{play.fresh(0)}")
     page.check("#agreed")
     page.get_by_role("button", name="Continue").click()
-    page.fill("#price", "1.10")
-    page.get_by_role("button", name="This is my price").click()
+    ask_for(page, "1.10")
     expect(page.locator("#changed")).to_be_visible(timeout=PATIENCE)
     assert shared.service.participation(play.token(0)).report is None
     play.report()
