@@ -21,9 +21,11 @@ def files(package: Path) -> set[str]:
 
 
 def mapped(text: str) -> set[str]:
-    """What a map lists: the names before the colon of each of its lines."""
-    heads = re.findall(r"^- ((?:`\w+`[,;] )*`\w+`)(?=[:;,]| \()", text, flags=re.MULTILINE)
-    return {name for head in heads for name in re.findall(r"`(\w+)`", head)}
+    """What a map lists: the names at the head of each of its lines, or, in running text, all that stand as files do."""
+    heads = re.findall(r"^- ((?:`\w+`[,;] )*`\w+`)(?=[:;,]| \()|^(`\w+`)  ", text, flags=re.MULTILINE)
+    if heads:
+        return {name for head in heads for name in re.findall(r"`(\w+)`", "".join(head))}
+    return set(re.findall(r"(?<!`)`([a-z]\w+)`(?!`)", text) or re.findall(r"``([a-z]\w+)``", text))
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.relative_to(SOURCE.parent).as_posix())
@@ -36,6 +38,9 @@ def test_the_map_of_a_package_names_every_file_and_no_other(package: Path) -> No
 
 def test_a_file_that_is_gone_is_noticed() -> None:
     assert mapped("In reading order:\n\n- `market`, `gone`: `Market` and others\n") == {"market", "gone"}
+    assert mapped("The files: ``market`` decides, ``gone`` does not.") == {"market", "gone"}
+    assert mapped("`market` decides, `gone` does not; ``x`` is a number.") == {"market", "gone"}
+    assert mapped("=====\n`market`  decides\n`gone`    does not\n=====") == {"market", "gone"}
 
 
 def test_every_package_is_looked_at() -> None:

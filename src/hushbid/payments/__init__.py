@@ -18,9 +18,12 @@ enclosure and knows nothing of how a rule is made:
   nonincreasing ``ε`` with the known ends and the known ``∫ε dx`` a two-step function makes ``∫ε dz`` largest. If ψ is
   concave the two change places. Kinks and jumps of ``ε`` need not be found.
 
-In reading order: `rule` says what a rule must offer and what comes back, `rent_integrals` computes the integral in the
-cases above, `rent_bounds` encloses it where it takes halving, and `virtual_cost_table` knows ``ψ`` and its inverse
-there.
+In reading order:
+
+- `rule`: what a rule must offer, and what comes back
+- `rent_integrals`: the integral in the cases above
+- `rent_bounds`: how it is enclosed where it takes halving
+- `virtual_cost_table`: ``ψ`` and its inverse there
 """
 
 from hushbid.payments.rent_integrals import rent_of_rule, rents
