@@ -1,19 +1,27 @@
-"""The allocation against ``np.sort`` of the same array: large populations, memory, and small calls in a simulation."""
+"""The allocation against ``np.sort`` of the same array: large populations, memory, and small calls in a simulation.
+
+Losses for an accuracy, for a budget and under a cap are measured against those for a price of the error at the same
+point of the frontier: what a buyer states, and whether losses are limited, should not decide how long she waits.
+"""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from benchmarks.harness import Row, memory_ratio, time_ratio
-from hushbid import Exponential, LogNormal, Uniform, allocate
+from hushbid import Accuracy, Budget, Exponential, LogNormal, Price, Uniform, allocate
 from hushbid.arrays import FloatArray
 
 PRIORS = {"uniform": Uniform(1.0, 2.0), "exponential": Exponential(1.0), "log-normal": LogNormal(0.0, 1.0)}
 LIMITS = {"central": 1.5, "local": 0.7}
+GOAL_LIMIT = 1.0
+CAP_LIMIT = 3.0
+ERROR_WEIGHT = 1.0
 
 
 def run() -> list[Row]:
-    return [*large(), *small(), *certificates()]
+    return [*large(), *goals(), *small(), *certificates()]
 
 
 def large() -> Iterator[Row]:
@@ -28,6 +36,34 @@ def large() -> Iterator[Row]:
                     against="n floats",
                     bytes_of_theirs=costs.nbytes,
                     limit=4.0,
+                )
+
+
+def goals(sizes: tuple[int, ...] = (10**6, 10**7), *, repeats: int = 7) -> Iterator[Row]:
+    """Accuracy and budget where the price optimum is, and each goal under a cap of half the largest loss."""
+    for n in sizes:
+        for name, costs in populations(n):
+            found = allocate(costs, goal=Price(ERROR_WEIGHT))
+            amount, cap = float(costs @ found.privacy_loss), 0.5 * float(found.privacy_loss.max())
+            stated = (Price(ERROR_WEIGHT), Accuracy(found.mse**0.5), Budget(amount))
+            price = partial(allocate, costs, goal=stated[0])
+            for goal in stated[1:]:
+                yield time_ratio(
+                    f"allocate, {goal.kind}, {name}, n = {n:.0e}",
+                    partial(allocate, costs, goal=goal),
+                    against="the same, price",
+                    theirs=price,
+                    limit=GOAL_LIMIT,
+                    repeats=repeats,
+                )
+            for goal in stated:
+                yield time_ratio(
+                    f"allocate, {goal.kind}, capped, {name}, n = {n:.0e}",
+                    partial(allocate, costs, goal=goal, max_loss=cap),
+                    against="the same, price, no cap",
+                    theirs=price,
+                    limit=CAP_LIMIT,
+                    repeats=repeats,
                 )
 
 

@@ -35,7 +35,7 @@ ENGINES = ("auto", "memory", "polars", "duckdb", "spark:local[2]")
 ARRAY = "array"
 """Not an engine: ``Market.acquire`` on the column as one array."""
 
-MARKET = Market(prior=Uniform(1.0, 2.0), variance=0.25)
+MARKET = Market(prior=Uniform(1.0, 2.0), variance=0.25, buyer_weight=1.0, user_weight=1.0)
 PRIORS: dict[str, Prior] = {"uniform": Uniform(1, 2), "exponential": Exponential(1), "log-normal": LogNormal(0, 1)}
 GIB = 1 << 30
 _ALLOWED = 2 * GIB

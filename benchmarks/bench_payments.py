@@ -1,4 +1,7 @@
-"""Pricing everybody, ``market.acquire``, against ``np.sort`` of the reports; its growth; the paper's mesh method."""
+"""Pricing everybody, ``market.acquire``, against ``np.sort`` of the reports; its growth; the paper's mesh method.
+
+For an accuracy and a budget it is measured against a price of the error, at the same point of the frontier.
+"""
 
 import gc
 import time
@@ -9,18 +12,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Row, time_ratio
-from hushbid import LogNormal, Market, Uniform, allocate
+from hushbid import Accuracy, Budget, LogNormal, Market, Price, Uniform, allocate
 from hushbid.arrays import FloatArray
 from hushbid.paper.mesh_payments import mesh_payments
 
 PRIORS = {"uniform": Uniform(1.0, 2.0), "log-normal": LogNormal(0.0, 1.0)}
 LIMITS = {("central", "uniform"): 15.0, ("central", "log-normal"): 45.0, ("local", "uniform"): 5.0}
+GOAL_LIMIT = 1.5
 VARIANCE = 0.25
 ACCURACY = 1e-2
 
 
 def run() -> list[Row]:
-    return [*large(), *growth(), *mesh()]
+    return [*large(), *goals(), *growth(), *mesh()]
 
 
 def large() -> Iterator[Row]:
@@ -33,6 +37,24 @@ def large() -> Iterator[Row]:
                 theirs=sort(reports),
                 limit=LIMITS.get((setting, name)),
             )
+
+
+def goals(sizes: tuple[int, ...] = (10**6, 10**7), *, repeats: int = 3) -> Iterator[Row]:
+    """All payments for an accuracy and for a budget, where the price optimum is."""
+    for n in sizes:
+        for name, reports in populations(n):
+            priced = Market(prior=PRIORS[name], variance=VARIANCE, goal=Price(1.0), user_weight=0.0)
+            found = priced.acquire(reports)
+            amount = float(found.virtual_costs @ found.privacy_loss)
+            for goal in (Accuracy(found.mse**0.5), Budget(amount)):
+                yield time_ratio(
+                    f"acquire, {goal.kind}, {name}, n = {n:.0e}",
+                    partial(Market(prior=PRIORS[name], variance=VARIANCE, goal=goal).acquire, reports),
+                    against="the same, price",
+                    theirs=partial(priced.acquire, reports),
+                    limit=GOAL_LIMIT,
+                    repeats=repeats,
+                )
 
 
 def growth() -> Iterator[Row]:
@@ -72,7 +94,7 @@ def mesh() -> Iterator[Row]:
 
 
 def market(setting: str, name: str) -> Market:
-    return Market(prior=PRIORS[name], setting=setting, variance=VARIANCE)  # type: ignore[arg-type]
+    return Market(prior=PRIORS[name], setting=setting, variance=VARIANCE, buyer_weight=1.0, user_weight=1.0)  # type: ignore[arg-type]
 
 
 def populations(n: int) -> Iterator[tuple[str, FloatArray]]:

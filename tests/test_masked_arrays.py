@@ -21,14 +21,16 @@ MARKET = Market(prior=Uniform(1, 2), variance=0.2, user_weight=0.0, buyer_weight
 ENTRIES: dict[str, Callable[[], object]] = {
     "reports": lambda: MARKET.acquire(MASKED),
     "reports by group": lambda: Market(
-        prior=Grouped({"a": Uniform(1, 2)}, ["a"] * 3), variance=0.2, user_weight=0.0
+        prior=Grouped({"a": Uniform(1, 2)}, ["a"] * 3), variance=0.2, user_weight=0.0, buyer_weight=1.0
     ).acquire(MASKED),
     "one masked report": lambda: MARKET.acquire(np.ma.masked),
     "a tie key": lambda: MARKET.acquire([1.1, 1.2, 1.3], tie_key=MASKED),
     "a schedule": lambda: MARKET.acquire([1.1, 1.2, 1.3]).schedule(0).at(MASKED),
-    "variances": lambda: Market(prior=Uniform(1, 2), variance=SHARES, user_weight=0.0),
-    "user weights": lambda: Market(prior=Uniform(1, 2), variance=0.2, user_weight=SHARES),
-    "bounds": lambda: Market(prior=Uniform(1, 2), bounds=np.ma.array([0, 1], mask=[False, True]), user_weight=0.0),
+    "variances": lambda: Market(prior=Uniform(1, 2), variance=SHARES, user_weight=0.0, buyer_weight=1.0),
+    "user weights": lambda: Market(prior=Uniform(1, 2), variance=0.2, user_weight=SHARES, buyer_weight=1.0),
+    "bounds": lambda: Market(
+        prior=Uniform(1, 2), bounds=np.ma.array([0, 1], mask=[False, True]), user_weight=0.0, buyer_weight=1.0
+    ),
     "virtual costs": lambda: allocate(MASKED),
     "replies": lambda: replies(MASKED, setting="local"),
     "a vector of variances": lambda: allocate([1.0, 1.0, 1.0], variance=SHARES),

@@ -40,7 +40,9 @@ def test_after_drop_outs_what_is_due_is_rounded_up_and_nothing_where_nothing_cam
 
 
 def test_a_report_shows_the_money_it_is_handed() -> None:
-    outcome = Market(prior=Uniform(1, 2), variance=0.25).acquire(np.linspace(1, 2, 40))
+    outcome = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(
+        np.linspace(1, 2, 40)
+    )
     money = Money.of(outcome.payments, outcome.incentive_error, currency="KWD", decimals=3)
     handed, named = (
         build_report(outcome, comparison="omit", **given) for given in ({"money": money}, {"currency": "KWD"})

@@ -1,6 +1,7 @@
 """The record as a file: what is written is read again, byte for byte, and what is not a record is refused in words.
 
-The golden records in tests/vectors were written by version 0.1.0. They must stay readable as long as there are records.
+The golden records in tests/vectors, of version 1 by the program's version 0.1.0 and of version 2 by make_records.py
+there, must stay readable as long as there are records.
 """
 
 import copy
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hushbid.allocation import Accuracy, Price
 from hushbid.disclosure import privatize
 from hushbid.documents import canonical, content_hash
 from hushbid.errors import InputError, RecordError
@@ -28,11 +30,18 @@ from hushbid.verification.verifying import findings, verify
 VECTORS = Path(__file__).parents[0] / "vectors"
 GOLDEN = VECTORS / "record-v1.json"
 GOLDEN_LOCAL = VECTORS / "record-v1-local.json"
+GOLDEN_2 = {
+    "price": "f1e0a3a8b22dc3321d7e86e9487cccd791f2b14de8ac00896603afccd38f19bf",
+    "accuracy": "97a0d8bf8c358dd8b053db1b5d3de5c94c5df2e228c478e4613d6e9e06b3cf9c",
+    "budget": "c8816529ec142f721127945f5eb135fc0ac450c9300a2662ffb4368bc23bc1b7",
+}
 
 
 @pytest.fixture(scope="session")  # a module's would be made anew, and released twice, where files are run in turns
 def outcome() -> Outcome:
-    return Market(prior=Uniform(1, 2), variance=0.25).acquire([1.1, 1.2, 1.9037])  # no other test releases this one
+    return Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(
+        [1.1, 1.2, 1.9037]
+    )  # no other test releases this one
 
 
 EUROS = Money.of(np.array([0.5, 0.25, 0.1]), 1e-9, currency="EUR", decimals=2)
@@ -218,7 +227,45 @@ def test_the_golden_local_record_stays_readable_and_verifies() -> None:
     assert found.outcome.tie_order is None
 
 
-@pytest.mark.parametrize("path", [GOLDEN, GOLDEN_LOCAL], ids=lambda path: path.stem)
+@pytest.mark.parametrize("kind", GOLDEN_2)
+def test_a_golden_record_of_version_2_stays_readable_and_verifies(kind: str) -> None:
+    found = read(VECTORS / f"record-v2-{kind}.json")
+    assert (found.hash, found.content["version"]) == (GOLDEN_2[kind], 2)
+    assert found.outcome.market.stated_goal.kind == kind
+    assert verify(found, people=2).ok, verify(found).summary()
+
+
+def test_the_golden_accuracy_says_what_was_promised_for_its_roster() -> None:
+    found = read(VECTORS / "record-v2-accuracy.json")
+    market = found.outcome.market
+    assert (market.goal, market.max_relation, market.population) == (Accuracy(2.5), 0.3, 40)
+    assert found.outcome.worst_mse == 2.5**2 > found.outcome.mse
+    assert found.release is not None
+    assert found.release.dropped_out == (2,)
+
+
+def test_a_record_of_version_1_is_read_as_a_price_and_nothing_of_version_2_may_stand_in_it() -> None:
+    found = read(GOLDEN)
+    assert isinstance(found.outcome.market.goal, Price)
+    assert (found.outcome.market.max_relation, found.outcome.market.population) == (0.0, None)
+    assert found.outcome.worst_mse == found.outcome.mse
+    values = found.to_dict()
+    market = values["outcome"]["market"]
+    assert "buyer_weight" in market
+    later: list[tuple[tuple[Any, ...], Any]] = [
+        (("outcome", "worst_mse"), found.outcome.mse),
+        (("outcome", "columns", "limit"), None),
+        (("outcome", "market", "max_relation"), 0.0),
+        (("outcome", "market", "goal"), {"kind": "price", "buyer_weight": market["buyer_weight"]}),
+        (("outcome", "version"), 2),
+        (("version",), 2),
+    ]
+    for path, value in later:
+        with pytest.raises(RecordError):
+            Record.from_dict(changed(values, path, value))
+
+
+@pytest.mark.parametrize("path", [GOLDEN, GOLDEN_LOCAL, *VECTORS.glob("record-v2*.json")], ids=lambda path: path.stem)
 def test_a_golden_record_is_written_again_byte_for_byte(path: Path, tmp_path: Path) -> None:
     assert read(path).write(tmp_path / "again.json").read_bytes() == path.read_bytes()
 
@@ -254,12 +301,14 @@ def test_a_torn_or_false_compressed_file_is_refused(record: Record, tmp_path: Pa
         ('{"version": -Infinity}', "must be JSON in which"),
         ('{"version": 1, "version": 1}', "must be JSON in which no key occurs twice"),
         ("[" * 100_000, "must be JSON"),
-        ("{}", r"format 'hushbid record' and version 1, got \(None, None\)"),
-        ('{"format": "hushbid record", "version": 2}', r"version 1, got \('hushbid record', 2\)"),
-        ('{"format": "hushbid record", "version": "1"}', r"version 1, got \('hushbid record', '1'\)"),
+        ("{}", r"format 'hushbid record' and version 2, got \(None, None\)"),
+        ('{"format": "hushbid record", "version": 3}', r"version 2, got \('hushbid record', 3\)"),
+        ('{"format": "hushbid record", "version": "1"}', r"version 2, got \('hushbid record', '1'\)"),
+        ('{"format": "hushbid record", "version": [1]}', r"version 2, got \('hushbid record', \[1\]\)"),
         ('{"format": "hushbid record", "version": true}', r"version 1, got \('hushbid record', True\)"),
         ('{"format": "hushbid release", "version": 1}', r"got \('hushbid release', 1\)"),
         ('{"format": "hushbid record", "version": 1}', "must have a hash"),
+        ('{"format": "hushbid record", "version": 2}', "must have a hash"),
     ],
 )
 def test_what_is_no_record_of_this_version_is_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:

@@ -46,7 +46,11 @@ if TYPE_CHECKING:
     from hushbid import record as record
     from hushbid import report as report
     from hushbid import verification as verification
+    from hushbid.allocation import Accuracy as Accuracy
     from hushbid.allocation import Allocation as Allocation
+    from hushbid.allocation import Budget as Budget
+    from hushbid.allocation import HardBudget as HardBudget
+    from hushbid.allocation import Price as Price
     from hushbid.allocation import allocate as allocate
     from hushbid.disclosure import Release as Release
     from hushbid.disclosure import privatize as privatize
@@ -76,7 +80,7 @@ _MODULES = (
     *("purchase", "receipts", "record", "report", "verification"),
 )
 _NAMES = {
-    "hushbid.allocation": ("Allocation", "allocate"),
+    "hushbid.allocation": ("Accuracy", "Allocation", "Budget", "HardBudget", "Price", "allocate"),
     "hushbid.disclosure": ("Release", "privatize"),
     "hushbid.errors": ("HushbidError",),
     "hushbid.mechanism": ("Market", "Outcome", "buyer_weight_for", "release", "simulate_releases"),

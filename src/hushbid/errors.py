@@ -9,6 +9,7 @@
     │   └── DataError                  one or more people's data; names rows, never values
     ├── MarketError                    the inputs are fine one by one, but no outcome exists
     │   ├── NobodyToBuyFrom            every virtual cost is infinite
+    │   ├── Unreachable                these people's data cannot be as accurate as that
     │   └── DivergentPayment           a payment would be infinite
     ├── ReleaseError                   an estimate must not, or cannot, be released
     │   ├── AlreadyReleased            this outcome has been released before
@@ -68,6 +69,10 @@ class MarketError(HushbidError):
 
 class NobodyToBuyFrom(MarketError):
     """Every virtual cost is infinite, so there is nobody to buy from."""
+
+
+class Unreachable(MarketError):
+    """These people's data cannot be as accurate as was asked for, at any price."""
 
 
 class DivergentPayment(MarketError):

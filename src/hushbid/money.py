@@ -69,6 +69,11 @@ class Currency:
         """How many minor units make one unit."""
         return int(10**self.decimals)
 
+    @property
+    def coin(self) -> float:
+        """One minor unit, in units: the smallest coin."""
+        return float(f"1e-{self.decimals}")
+
     def text(self, minor: int) -> str:
         """An amount of minor units as people write it."""
         whole, part = divmod(abs(minor), self.per_unit)

@@ -1,8 +1,8 @@
 """The record of a campaign: one file that says what was decided, why, and what was released.
 
-Version 1 is a JSON object (docs/reference/record.md describes every field)::
+A record of version 2 is a JSON object (docs/reference/record.md describes every field)::
 
-    format, version      "hushbid record", 1
+    format, version      "hushbid record", 2
     outcome              the market, everybody's report, and every decision, as `Outcome.to_dict` gives them
     outcome_key          a hash of the outcome, by which a release says that it belongs to it
     lower_bound          no decision can have a lower objective (see `hushbid.allocation.lower_bounds`)
@@ -14,7 +14,8 @@ Version 1 is a JSON object (docs/reference/record.md describes every field)::
     versions             of the programs that made it
     hash                 of everything else, in the canonical form
 
-All of it is confidential: a loss or a payment tells what somebody reported.
+All of it is confidential: a loss or a payment tells what somebody reported. Records of version 1, in which every market
+had a price for the error, stay readable and are written again as they were.
 """
 
 import math
@@ -38,7 +39,7 @@ from hushbid.money import Money, check_currency
 
 __all__ = ["Record", "read"]
 
-FORMAT, VERSION = "hushbid record", 1
+FORMAT, VERSION = "hushbid record", 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -47,7 +48,8 @@ class Record:
 
     >>> from hushbid.mechanism import Market
     >>> from hushbid.priors import Uniform
-    >>> outcome = Market(prior=Uniform(1, 2), variance=0.25).acquire([1.1, 1.2, 1.9])
+    >>> market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1, user_weight=1)
+    >>> outcome = market.acquire([1.1, 1.2, 1.9])
     >>> record = Record.of(outcome, ids=["ann", "bob", "cy"], currency="EUR", decimals=2)
     >>> record.money.payments.tolist(), Record.from_dict(record.to_dict()).hash == record.hash
     ([221, 147, 26], True)
@@ -131,7 +133,7 @@ class Record:
             notes=_texts(notes, "notes", None) or (),
             versions=_versions(),
         )
-        content = _CONTENT.write(made)
+        content = _codec(outcome.version).write(made)
         written = canonical(content)
         try:
             fields = _fields(made, outcome)
@@ -171,8 +173,9 @@ class Record:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Record":
-        """The inverse of `to_dict`; a record of another version or with a wrong hash is refused."""
-        wrong = header_problem(values if isinstance(values, Mapping) else {}, "record", _HEADER)
+        """The inverse of `to_dict`; a record of an unknown version or with a wrong hash is refused."""
+        known = values if isinstance(values, Mapping) else {}
+        wrong = header_problem(known, "record", _header(known.get("version")))
         if wrong is not None:
             raise RecordError(wrong)
         content = {name: value for name, value in values.items() if name != "hash"}
@@ -213,8 +216,9 @@ class Record:
     @classmethod
     def _read(cls, content: Mapping[str, Any], digest: str) -> "Record":
         try:
-            found = _CONTENT.read(content)
-            return cls(**_fields(found, _outcome(found.outcome)), hash=digest, content=content)
+            found = _codec(content.get("version")).read(content)
+            outcome = _outcome(found.outcome, content["version"])
+            return cls(**_fields(found, outcome), hash=digest, content=content)
         except HushbidError as problem:
             raise RecordError(f"The record cannot be read: {problem}") from None
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
@@ -283,8 +287,16 @@ class _Content:
     versions: dict[str, str]
 
 
-_HEADER = {"format": FORMAT, "version": VERSION}
-_CONTENT = Codec(_Content, "record", header=_HEADER)
+def _header(version: object) -> dict[str, Any]:
+    """How a record of that version begins; of the latest, if there is no such version."""
+    return {"format": FORMAT, "version": 1 if version == 1 else VERSION}
+
+
+_OLD, _NEW = (Codec(_Content, "record", header=_header(version)) for version in (1, VERSION))
+
+
+def _codec(version: object) -> Codec[_Content]:
+    return _OLD if version == 1 else _NEW
 
 
 def _fields(found: _Content, outcome: Outcome) -> dict[str, Any]:
@@ -319,10 +331,12 @@ def _fields(found: _Content, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _outcome(values: Mapping[str, Any]) -> Outcome:
+def _outcome(values: Mapping[str, Any], version: int) -> Outcome:
     outcome = Outcome.from_dict(values)
+    if outcome.version != version:
+        raise RecordError(f"outcome must be of the record's version {version}, got {outcome.version}.", field="outcome")
     # what is read must be written again exactly as it stands
-    if not _same(values["market"], outcome.market.to_dict()):
+    if not _same(values["market"], outcome.written_market()):
         raise RecordError("outcome.market: every field must be there, and in the form in which it is written.")
     return outcome
 

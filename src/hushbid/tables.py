@@ -95,6 +95,24 @@ class Table:
             )
         return values
 
+    def not_positive(self, name: str) -> BoolArray:
+        """Which rows of a column hold something, but no positive number."""
+        values, strange = _parsed(self.columns[name])
+        return strange | (values <= 0.0)
+
+    def positive_numbers(self, name: str, *, error: type[InputError] = InputError, missing: float) -> FloatArray:
+        """A column of positive numbers, ``missing`` where a cell is empty; every other row is named."""
+        bad = self.not_positive(name)
+        if bad.any():
+            raise error(
+                f"{self.source}: column {name!r} must hold a positive number or nothing, but {self._rows(bad)} not"
+                f" ({ROWS_NOTE}).",
+                field=name,
+                row=self._first(bad),
+            )
+        values = self.readable_numbers(name)
+        return np.where(np.isnan(values), missing, values)
+
     def readable_numbers(self, name: str) -> FloatArray:
         """A column as floats, NaN in every row that is no number."""
         return _parsed(self.columns[name])[0]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hushbid.allocation import allocate
+from hushbid.allocation import Accuracy, Budget, HardBudget, Price, allocate
 from hushbid.audit import check_incentives
 from hushbid.baselines import (
     RIVALS,
@@ -29,7 +29,7 @@ from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 
-PAPER = Market(prior=Uniform(1, 2), variance=0.25)
+PAPER = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
 BUYER = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=2000.0)
 TRUTHFUL = [rival for rival in (*RIVALS, Optimal) if rival.truthful and rival.voluntary]
 SETTINGS = ["central", "local"]
@@ -215,7 +215,7 @@ REPORTS = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
 
 @pytest.mark.parametrize("rival", [PostedPrice, FixedAccuracy, UniformLoss, NearOptimal], ids=named)
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("market", [PAPER, replace(PAPER, buyer_weight=300.0)], ids=["paper", "buyer"])
+@pytest.mark.parametrize("market", [PAPER, replace(PAPER, goal=Price(300.0))], ids=["paper", "buyer"])
 def test_the_common_audit_finds_no_misreport_that_pays_where_a_rival_claims_so(
     rival: type[Rival], setting: str, market: Market
 ) -> None:
@@ -286,7 +286,7 @@ def test_in_expectation_no_truthful_rival_that_people_join_is_cheaper(setting: s
         def costs(rival: type[Rival], market: Market = market, drawn: list = populations) -> np.ndarray:
             mechanism = rival.best(market.for_people(15))
             found = [mechanism.acquire(reports) for reports in drawn]
-            return np.array([market.buyer_weight * outcome.mse + outcome.total_payment for outcome in found])
+            return np.array([market.stated_goal.number * outcome.mse + outcome.total_payment for outcome in found])
 
         ours = costs(Optimal)
         for rival in (PostedPrice, FixedAccuracy, UniformLoss, NearOptimal):
@@ -356,7 +356,7 @@ def test_the_papers_cap_puts_our_accuracy_out_of_reach_and_the_comparison_says_s
     ]
     assert errors[1:] == pytest.approx([0.0225, 0.0225], rel=1e-9)
     assert errors[0] == pytest.approx(0.0215, abs=1e-4)
-    between = compare(replace(market, buyer_weight=1640.0), reports, rivals=(NearOptimal,))
+    between = compare(replace(market, goal=Price(1640.0)), reports, rivals=(NearOptimal,))
     assert 0.0215 < between.ours.mse < 0.0225
     assert math.isfinite(between.rivals[0].payment_for_same_error)
     assert between.rivals[0].note == ""
@@ -374,7 +374,7 @@ def test_groups_with_priors_of_their_own_are_compared_too() -> None:
 
 
 def test_a_cap_binds_the_rivals_as_well() -> None:
-    market = replace(BUYER, buyer_weight=1e6, max_privacy_loss=0.5)
+    market = replace(BUYER, goal=Price(1e6), max_privacy_loss=0.5)
     for rival in RIVALS:
         if rival.voluntary:
             assert rival.best(market.for_people(8)).acquire(np.linspace(1, 2, 8)).privacy_loss.max() <= 0.5
@@ -406,3 +406,33 @@ def test_a_report_below_the_support_is_named_by_its_row() -> None:
 def test_if_nothing_is_bought_there_is_no_accuracy_to_compare() -> None:
     with pytest.raises(MarketError, match="no accuracy"):
         compare(BUYER, [2.5, 3.0])
+
+
+@pytest.mark.parametrize("relation", [0.0, 0.1])
+@pytest.mark.parametrize("goal", [Budget(10.0), Accuracy(0.15), HardBudget(10.0)], ids=lambda goal: goal.kind)
+def test_rivals_are_compared_at_the_markets_goal_for_the_same_money_and_the_same_error(goal, relation) -> None:
+    market = Market(prior=Uniform(1, 2), goal=goal, max_relation=relation)
+    found = compare(market, np.linspace(1, 2, 40), rivals=(PostedPrice, FixedAccuracy, NoPrivacy))
+    ours = market.acquire(np.linspace(1, 2, 40))
+    assert found.ours.mse == pytest.approx(ours.worst_mse, rel=1e-12)
+    assert found.ours.total_payment == pytest.approx(ours.total_payment, rel=1e-12)
+    assert found.ours.cost is None
+    for name in ("a posted price", "a fixed-accuracy auction"):
+        row = found.row(name)
+        assert row.payment_for_same_error > 0.98 * ours.total_payment
+        assert math.isfinite(row.payment_for_same_error)
+        assert row.error_for_same_payment > 0.95 * ours.worst_mse
+        assert math.isfinite(row.error_for_same_payment)
+    # data taken from everybody are unbiased whatever the relation
+    assert found.row("no privacy (data taken)").mse == pytest.approx(0.25 / 40, rel=1e-9)
+
+
+def test_on_average_nobody_reaches_our_error_for_less_than_our_budget() -> None:
+    market = Market(prior=Uniform(1, 2), goal=Budget(20.0))
+    found = compare(
+        market, people=40, rng=np.random.default_rng(1), populations=10, rivals=(PostedPrice, FixedAccuracy)
+    )
+    assert found.ours.total_payment == pytest.approx(20.0, rel=0.1)
+    for row in found.rivals:
+        assert row.payment_for_same_error > found.ours.total_payment
+        assert row.error_for_same_payment > found.ours.mse

@@ -1,5 +1,6 @@
 """The frame of the command line; each command has tests of its own."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -129,18 +131,50 @@ def test_a_fault_does_not_echo_what_the_exception_says(raising: Callable[[BaseEx
     assert "7.25" not in CliRunner().invoke(main, ["demo"]).output
 
 
-@pytest.mark.parametrize(("field", "explained"), [("target_mse", True), ("budget", False), (None, False)])
-def test_a_plan_explains_the_target_if_the_error_is_about_it_whatever_its_sentence_says(
-    monkeypatch: pytest.MonkeyPatch, field: str | None, explained: bool
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise InputError("no target_mse.", field=field)
+GOALS = {"--budget": "50", "--hard-budget": "50", "--standard-error": "0.1", "--buyer-weight": "100"}
 
-    monkeypatch.setattr("hushbid.mechanism.Market.plan", refuse)
-    arguments = ["plan", "--prior", "uniform:1,2", "--people", "5", "--target-standard-error", "1"]
-    told = CliRunner().invoke(main, arguments)
+
+@pytest.mark.parametrize("command", ["price", "plan", "compare"])
+@pytest.mark.parametrize("given", [(), ("--budget", "--buyer-weight"), ("--hard-budget", "--standard-error")], ids=len)
+def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\nb,1.2\n")
+    goals = [part for name in given for part in (name, GOALS[name])]
+    needed = {"price": [str(tmp_path / "reports.csv")], "plan": ["--people", "5"], "compare": []}[command]
+    told = CliRunner().invoke(main, [command, *needed, "--prior", "uniform:1,2", *goals])
     assert told.exit_code == 2
-    assert told.output == f"Error: no target_mse.{' (target_mse is --target-standard-error squared.)' * explained}\n"
+    assert "by exactly one of --budget, --hard-budget, --standard-error and --buyer-weight" in told.output
+    assert all(name in told.output for name in given or ["none of them"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--budget", "nan"], "budget must be positive and finite, got nan"),
+        (["--budget", "0"], "0.0 is not in the range x>0.0"),
+        (["--budget", "5", "--setting", "local"], "a budget cannot be the goal in the local setting"),
+        (["--budget", "5", "--user-weight", "1", "--people-may-owe-money"], "user_weight must be 0 with Budget"),
+        (["--budget", "5", "--max-relation", "1.5"], "is not in the range 0.0<=x<=1.0"),
+        (["--budget", "5", "--max-relation", "0.1", "--population", "1"], "population must be at least the number of"),
+        (["--standard-error", "1e-6"], "standard_error must be above"),
+        (["--hard-budget", "0.02"], "hard budget must be more than one coin of 0.01 for each of 2 people"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_a_goal_that_cannot_be_had_is_refused_in_a_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\nb,1.2\n")
+    told = CliRunner().invoke(main, ["price", str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", *arguments])
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert sentence in told.stderr
+    assert "Traceback" not in told.output
+
+
+def test_where_a_goal_is_refused_on_peoples_own_devices_the_other_setting_is_shown_with_the_reason() -> None:
+    arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--budget", "5", "--no-rivals"]
+    told = CliRunner().invoke(main, arguments)
+    assert told.exit_code == 0, told.output
+    assert "Not in the local setting: a budget cannot be the goal" in told.output
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -196,3 +230,19 @@ def test_one_campaign_name_typed_differently_is_one_campaign(name: str) -> None:
     assert _file_name(name, "ann") == _file_name("caf\u00e9 study", " ann ")
     assert _file_name(name, "ann") != _file_name(name, "Ann")
     assert _file_name(name, "ann") != _file_name("cafe study", "ann")
+
+
+def test_a_plan_tells_a_campaign_its_protection_and_the_frontier_and_asks_for_one_question() -> None:
+    def told(*given: str) -> str:
+        market = ["plan", "--prior", "uniform:1,2", "--budget", "20", "--repetitions", "20"]
+        return CliRunner().invoke(main, [*market, *given]).output
+
+    found = json.loads(told("--people", "30", "--json"))
+    assert found["goal"] == {"kind": "budget", "amount": 20.0}
+    assert found["people_needed"] is None
+    assert [row["max_relation"] for row in found["protection"]] == found["relations"]
+    assert len(found["frontier"]) == 5
+    needed = json.loads(told("--target-standard-error", "0.15", "--json"))
+    assert needed["people_needed"]["value"] == needed["people"] > 30
+    assert "Give one of --people" in told()
+    assert "Give one of --people" in told("--people", "3", "--target-payment", "5")

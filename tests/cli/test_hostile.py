@@ -129,7 +129,7 @@ def test_a_record_of_real_people_beside_a_demos_campaign_is_not_replaced(tmp_pat
 )
 def test_a_hostile_prior_file_is_refused(prior: str, pilot: str, home: Path) -> None:
     (home / "prior.json").write_text(PRIOR_FILE.replace("PRIOR", prior).replace("PILOT", pilot))
-    refused("price", "reports.csv", "--prior", "prior.json", cwd=home)
+    refused("price", "reports.csv", "--prior", "prior.json", "--budget", "5", cwd=home)
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_a_hostile_prior_file_is_refused(prior: str, pilot: str, home: Path) -> 
     [
         ("price", "reports.csv", *MARKET, "--group-column", ""),
         ("plan", *MARKET, "--people", "5", "--repetitions", "20", "--max-privacy-loss", "1e-320"),
-        ("price", "reports.csv", "--prior", nested(50), "--record", "new/folder/record.json"),
+        ("price", "reports.csv", "--prior", nested(50), "--budget", "5", "--record", "new/folder/record.json"),
         ("price", "reports.csv", *MARKET, "--ceiling", "1e-9", "--record", "new/folder/record.json"),
         ("price", "nobody.csv", *MARKET, "--record", "new/folder/record.json"),
-        ("plan", *MARKET, "--people", "5", "--target-standard-error", "1e200"),
+        ("plan", "--prior", "uniform:1,3", "--people", "5", "--standard-error", "1e200"),
         ("plan", *MARKET, "--people", "9" * 30),
         (
             "privatize",

@@ -271,7 +271,8 @@ def test_csv_and_parquet_lead_to_the_same_decisions(home: Path) -> None:
 def test_a_reader_that_leaves_early_is_no_error(home: Path) -> None:
     many = "".join(f"{1 + k / 20_000}\n" for k in range(20_000))
     (home / "many.csv").write_text(f"sensitivity\n{many}")
-    command = f"'{sys.executable}' -m hushbid price many.csv --prior uniform:1,3 | head -n 1; echo ${{PIPESTATUS[0]}}"
+    price = f"'{sys.executable}' -m hushbid price many.csv --prior uniform:1,3 --buyer-weight 100"
+    command = f"{price} | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=home, capture_output=True, text=True, timeout=300)
     assert done.stdout == "id,privacy_loss,weight,payment_minor,currency\n141\n"  # as for other filters
     assert "Traceback" not in done.stderr
@@ -311,7 +312,10 @@ def test_an_audit_reports_what_it_found_and_what_it_could_have(home: Path) -> No
 BAD_CALLS: dict[str, tuple[list[str], str]] = {
     "price: no file": (["price", "none.csv", *MARKET], "none.csv does not exist"),
     "price: no prior": (["price", "reports.csv"], "Missing option '--prior'"),
-    "price: a prior nobody knows": (["price", "reports.csv", "--prior", "normal:0,1"], "must be a family"),
+    "price: a prior nobody knows": (
+        ["price", "reports.csv", "--prior", "normal:0,1", "--budget", "5"],
+        "must be a family",
+    ),
     "price: a weight under which people owe": (
         ["price", "reports.csv", *MARKET, "--user-weight", "1"],
         "--user-weight lets people owe money",
@@ -322,11 +326,11 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
     "price: an existing file": (["price", "reports.csv", *MARKET, "--out", "data.csv"], "data.csv exists already"),
     "price: two results on one stream": (["price", "reports.csv", *MARKET, "--out", "-", "--json"], "would both write"),
     "price: groups without a column": (
-        ["price", "reports.csv", "--prior", "day=uniform:1,3", "--prior", "night=uniform:1,3"],
+        ["price", "reports.csv", "--prior", "day=uniform:1,3", "--prior", "night=uniform:1,3", "--budget", "5"],
         "needs a column of groups",
     ),
     "price: a group without a prior": (
-        ["price", "reports.csv", "--prior", "day=uniform:1,3", "--group-column", "shift"],
+        ["price", "reports.csv", "--prior", "day=uniform:1,3", "--group-column", "shift", "--budget", "5"],
         "reports.csv: labels must be among 'day', but rows 0, 2, 4",
     ),
     "release: no record": (["release", "none.json", "data.csv"], "none.json cannot be read"),
@@ -334,13 +338,14 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
     "verify: no record": (["verify", "reports.csv"], "must be JSON"),
     "audit: no record": (["audit", "none.json"], "none.json cannot be read"),
     "audit: a check nobody knows": (["audit", "x", "--check", "luck"], "'luck' is not one of"),
-    "plan: nothing to plan for": (["plan", "--prior", "uniform:1,2"], "Give --people"),
+    "plan: nothing to plan for": (["plan", "--prior", "uniform:1,2", "--budget", "5"], "Give one of --people"),
+    "plan: no goal": (["plan", "--prior", "uniform:1,2", "--people", "5"], "State what you have, by exactly one of"),
     "plan: an impossible error": (
-        ["plan", "--prior", "uniform:1,2", "--people", "10", "--target-standard-error", "0.01"],
-        "(target_mse is --target-standard-error squared.)",
+        ["plan", "--prior", "uniform:1,2", "--people", "10", "--standard-error", "0.01"],
+        "standard_error must be above 0.158114, the least that 10 people can reach",
     ),
     "compare: groups without reports": (
-        ["compare", "--prior", "a=uniform:1,2", "--prior", "b=uniform:1,2"],
+        ["compare", "--prior", "a=uniform:1,2", "--prior", "b=uniform:1,2", "--budget", "5"],
         "need REPORTS",
     ),
     "fit-prior: too few people": (["fit-prior", "-"], "at least 10 people"),
@@ -364,7 +369,7 @@ def test_a_bad_call_is_refused_in_a_sentence(call: str, home: Path) -> None:
 def test_a_plan_says_what_people_error_and_budget_go_together(home: Path) -> None:
     arguments = ("plan", "--prior", "uniform:1,2", "--people", "50", "--repetitions", "20", "--budget", "5", "--json")
     plan = json.loads(succeeds(*arguments, cwd=home))
-    assert plan["solved_for"] == "buyer_weight"
+    assert plan["goal"] == {"kind": "budget", "amount": 5.0}
     assert plan["total_payment"]["expected"] == pytest.approx(5, rel=0.05)
     spent = plan["total_payment"]
     assert spent["expected"] <= spent["in_95_of_100"] <= spent["at_worst"]

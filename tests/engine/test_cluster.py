@@ -30,10 +30,11 @@ from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 
 people, out = sys.argv[1:]
-options = ["--prior", "uniform:1,2", "--variance", "0.25", "--user-weight", "1", "--people-may-owe-money"]
-options += ["--check-ids", "off", "--spark-master", "local-cluster[2,1,1024]"]
+options = ["--prior", "uniform:1,2", "--variance", "0.25", "--buyer-weight", "1", "--user-weight", "1"]
+options += ["--people-may-owe-money", "--check-ids", "off", "--spark-master", "local-cluster[2,1,1024]"]
 main(["price", people, *options, "--out", out], standalone_mode=False)
-priced = price(people, Market(prior=Uniform(1, 2), variance=0.25), engine="spark", gather=100, window=50)
+market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1, user_weight=1)
+priced = price(people, market, engine="spark", gather=100, window=50)
 found = priced.frame.toArrow().sort_by("id")
 print(json.dumps([priced.summary.objective.hex(), [t.hex() for t in found["payment"].to_pylist()]]))
 """
@@ -74,7 +75,7 @@ def test_separate_processes_decide_the_same_to_the_last_bit(require: Callable[[s
     )
     assert done.returncode == 0, done.stderr[-2000:]
     told, _, last = done.stdout.strip().rpartition("\n")
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     here = price(people, market, gather=100, window=50)
     objective, payments = json.loads(last)
     assert objective == here.summary.objective.hex()
@@ -95,5 +96,7 @@ def test_the_job_in_the_documentation_runs(spark_session: object, tmp_path: Path
     pq.write_table(people, tmp_path / "people" / "part.parquet")
     exec(job[1].replace("s3a://bucket", tmp_path.as_uri()), {})
     found = pq.read_table(tmp_path / "priced").sort_by("id")
-    expected = Market(prior=Uniform(1, 2), variance=0.25).acquire(people["sensitivity"].to_numpy())
+    expected = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(
+        people["sensitivity"].to_numpy()
+    )
     assert found["payment"].to_numpy() == pytest.approx(expected.payments, abs=1e-9)

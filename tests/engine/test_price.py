@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hushbid.allocation import tie_keys
+from hushbid.allocation import Accuracy, Budget, tie_keys
 from hushbid.allocation.problem import relative_gap
 from hushbid.engine import Priced, price
 from hushbid.errors import InputError, ReportError
@@ -47,16 +47,33 @@ class Case:
 
 SUMMED = {"gather": 100, "window": 50}
 CASES = {
-    "few": Case(Market(prior=Uniform(1, 2), variance=0.25), n=30),
-    "one by one": Case(Market(prior=Uniform(1, 2), variance=0.25)),
-    "uniform": Case(Market(prior=Uniform(1, 2), variance=0.25), SUMMED),
+    "few": Case(Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0), n=30),
+    "one by one": Case(Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)),
+    "uniform": Case(Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0), SUMMED),
     "from zero": Case(Market(prior=Uniform(0, 1), user_weight=0, buyer_weight=5e4, bounds=(-1, 3)), SUMMED),
-    "curved": Case(Market(prior=Exponential(2), variance=0.2, tolerance=1e-8), SUMMED),
-    "steps": Case(Market(prior=Empirical([1, 1.5, 2, 3, 3, 4]), variance=0.25), SUMMED),
-    "estimate": Case(Market(prior=Uniform(1, 2), variance=0.25, outside_option="estimate"), SUMMED),
-    "cap": Case(Market(prior=Uniform(1, 2), variance=0.25, max_privacy_loss=0.02), SUMMED),
-    "local": Case(Market(prior=Uniform(1, 2), variance=0.25, setting="local")),
-    "local estimate": Case(Market(prior=Exponential(1), variance=0.2, setting="local", outside_option="estimate")),
+    "curved": Case(
+        Market(prior=Exponential(2), variance=0.2, tolerance=1e-8, buyer_weight=1.0, user_weight=1.0), SUMMED
+    ),
+    "steps": Case(
+        Market(prior=Empirical([1, 1.5, 2, 3, 3, 4]), variance=0.25, buyer_weight=1.0, user_weight=1.0), SUMMED
+    ),
+    "estimate": Case(
+        Market(prior=Uniform(1, 2), variance=0.25, outside_option="estimate", buyer_weight=1.0, user_weight=1.0), SUMMED
+    ),
+    "cap": Case(Market(prior=Uniform(1, 2), variance=0.25, max_privacy_loss=0.02, buyer_weight=1.0, user_weight=1.0)),
+    "accuracy": Case(Market(prior=Uniform(1, 2), goal=Accuracy(0.03), max_relation=0.02), SUMMED),
+    "budget": Case(Market(prior=Uniform(1, 2), goal=Budget(100), bounds=(-1, 3)), SUMMED),
+    "local": Case(Market(prior=Uniform(1, 2), variance=0.25, setting="local", buyer_weight=1.0, user_weight=1.0)),
+    "local estimate": Case(
+        Market(
+            prior=Exponential(1),
+            variance=0.2,
+            setting="local",
+            outside_option="estimate",
+            buyer_weight=1.0,
+            user_weight=1.0,
+        )
+    ),
 }
 
 
@@ -76,6 +93,7 @@ def assert_same(found: pa.Table, priced: Priced, outcome: Any) -> None:
     assert priced.summary.active == outcome.active
     assert priced.summary.objective == pytest.approx(outcome.objective, rel=1e-12)
     assert priced.summary.mse == pytest.approx(outcome.mse, rel=1e-12)
+    assert priced.summary.worst_mse == pytest.approx(outcome.worst_mse, rel=1e-12)
     for name, expected in (
         ("privacy_loss", outcome.privacy_loss),
         ("weight", outcome.weights),
@@ -87,7 +105,7 @@ def assert_same(found: pa.Table, priced: Priced, outcome: Any) -> None:
     assert priced.total_payment() == pytest.approx(outcome.total_payment, rel=1e-9)
 
 
-ON_SPARK = ("uniform", "local estimate")
+ON_SPARK = ("uniform", "accuracy", "local estimate")
 """A Spark job takes a second or more: one case per way to price is enough there."""
 
 PAIRS = [(kind, name) for kind in KINDS for name in CASES if kind != "spark" or name in ON_SPARK]
@@ -105,7 +123,7 @@ def test_every_engine_decides_what_memory_does(kind: Kind, name: str) -> None:
     assert_same(found, priced, decided(name))
 
 
-EXACT = Market(prior=Exponential(1), variance=0.25)
+EXACT = Market(prior=Exponential(1), variance=0.25, buyer_weight=1.0, user_weight=1.0)
 
 
 @cache
@@ -130,8 +148,8 @@ def test_groups_are_priced_by_their_own_priors(kind: Kind) -> None:
     rng = np.random.default_rng(11)
     labels = rng.choice(list(GROUPS), size=N)
     reports = np.where(labels == "young", GROUPS["young"].sample(N, rng=rng), GROUPS["old"].sample(N, rng=rng))
-    market = Market(prior=Grouped(GROUPS, []), variance=0.25)
-    whole = Market(prior=Grouped(GROUPS, labels), variance=0.25).acquire(reports)
+    market = Market(prior=Grouped(GROUPS, []), variance=0.25, buyer_weight=1.0, user_weight=1.0)
+    whole = Market(prior=Grouped(GROUPS, labels), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(reports)
     priced = price(kind.make(table(reports, who=labels)), market, group="who", **SUMMED)
     assert priced.summary.method == "summed"
     assert_same(kind.read(priced.frame), priced, whole)
@@ -140,8 +158,8 @@ def test_groups_are_priced_by_their_own_priors(kind: Kind) -> None:
 def test_variances_may_differ_by_row_in_the_central_setting(kind: Kind) -> None:
     rng = np.random.default_rng(12)
     reports, spread = Uniform(1, 2).sample(2000, rng=rng), rng.uniform(0.1, 0.3, 2000)
-    market = Market(prior=Uniform(1, 2), variance=0.25)
-    whole = Market(prior=Uniform(1, 2), variance=spread).acquire(reports)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
+    whole = Market(prior=Uniform(1, 2), variance=spread, buyer_weight=1.0, user_weight=1.0).acquire(reports)
     priced = price(kind.make(table(reports, spread=spread)), market, variance="spread")
     assert_same(kind.read(priced.frame), priced, whole)
 
@@ -181,7 +199,7 @@ def spoilt() -> pa.Table:
 
 
 def test_bad_rows_are_counted_and_named_before_anything_is_priced(kind: Kind) -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     with pytest.raises(ReportError, match=r"4 of 400 rows .*2 missing.*1 negative.*1 below") as caught:
         price(kind.make(spoilt()), market)
     named = str(caught.value)
@@ -190,7 +208,7 @@ def test_bad_rows_are_counted_and_named_before_anything_is_priced(kind: Kind) ->
 
 
 def test_bad_rows_can_be_left_out(kind: Kind) -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     people = spoilt()
     priced = price(kind.make(people), market, on_bad_rows="drop")
     good = np.delete(people["sensitivity"].to_numpy(), [7, 9, 200, 301])
@@ -200,7 +218,7 @@ def test_bad_rows_can_be_left_out(kind: Kind) -> None:
 
 
 def test_repeated_and_missing_ids_are_found(kind: Kind) -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     people = pa.table({"id": pa.array([1, 2, 2, None]), "sensitivity": [1.1, 1.2, 1.3, 1.4]})
     with pytest.raises(InputError, match="4 rows have 2 different ids"):
         price(kind.make(people), market, check_ids="exact")
@@ -210,7 +228,7 @@ def test_repeated_and_missing_ids_are_found(kind: Kind) -> None:
 def test_what_is_written_is_complete_and_what_fails_leaves_nothing(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     people = table(Uniform(1, 2).sample(300, rng=np.random.default_rng(14)))
     priced = price(kind.make(people), market)
     target = tmp_path / "out" / "priced.parquet"
@@ -233,7 +251,7 @@ def test_what_is_written_is_complete_and_what_fails_leaves_nothing(
 
 
 def test_an_empty_table_and_a_missing_column_are_refused(kind: Kind) -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     empty = pa.table({"id": pa.array([], pa.int64()), "sensitivity": pa.array([], pa.float64())})
     with pytest.raises(InputError, match="no rows"):
         price(kind.make(empty), market)
@@ -242,14 +260,14 @@ def test_an_empty_table_and_a_missing_column_are_refused(kind: Kind) -> None:
 
 
 def test_nobody_within_the_support_is_bought_from_or_paid(kind: Kind) -> None:
-    market = Market(prior=Uniform(1, 2), user_weight=0)
+    market = Market(prior=Uniform(1, 2), user_weight=0, buyer_weight=1.0)
     priced = price(kind.make(table([3.0, 4.0, 5.0])), market)
     assert priced.summary.active == 0
     assert kind.read(priced.frame)["payment"].to_pylist() == [0.0, 0.0, 0.0]
 
 
 def test_the_passes_are_told_one_by_one(kind: Kind) -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     told: list[Any] = []
     people = table(Uniform(1, 2).sample(5000, rng=np.random.default_rng(15)))
     priced = price(kind.make(people), market, progress=told.append, gather=100, window=0)
@@ -268,7 +286,7 @@ def test_the_passes_are_told_one_by_one(kind: Kind) -> None:
     ids=lambda prior: prior.family,
 )
 def test_priors_with_corners_and_flat_parts_are_priced_by_curves_too(prior: Prior) -> None:
-    market = Market(prior=prior, variance=0.25, tolerance=1e-8)
+    market = Market(prior=prior, variance=0.25, tolerance=1e-8, buyer_weight=1.0, user_weight=1.0)
     reports = prior.sample(3000, rng=np.random.default_rng(16))
     priced = price(table(reports), market, **SUMMED)
     assert priced.summary.method == "summed"
@@ -282,7 +300,7 @@ def test_priors_with_corners_and_flat_parts_are_priced_by_curves_too(prior: Prio
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_small_populations_are_exact(n: int, setting: Any) -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25, setting=setting)
+    market = Market(prior=Uniform(1, 2), variance=0.25, setting=setting, buyer_weight=1.0, user_weight=1.0)
     for seed in range(10):
         reports = Uniform(1, 2).sample(n, rng=np.random.default_rng(seed))
         priced = price(table(reports), market, gather=0)
@@ -290,7 +308,7 @@ def test_small_populations_are_exact(n: int, setting: Any) -> None:
 
 
 def test_the_certificate_encloses_the_objective() -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     summary = price(table(Uniform(1, 2).sample(20_000, rng=np.random.default_rng(17))), market, **SUMMED).summary
     assert summary.lower_bound <= summary.objective
     assert relative_gap(summary.objective, summary.lower_bound) <= 1e-9
@@ -299,4 +317,4 @@ def test_the_certificate_encloses_the_objective() -> None:
 @pytest.mark.parametrize("call", [{"engine": "abacus"}, {"on_bad_rows": "ignore"}, {"check_ids": "no"}])
 def test_unknown_options_are_refused_by_name(call: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(call))):
-        price(table([1.1]), Market(prior=Uniform(1, 2), variance=0.25), **call)
+        price(table([1.1]), Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0), **call)

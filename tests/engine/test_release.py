@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import hushbid
+from hushbid.allocation import Price
 from hushbid.disclosure import ReleasePlan, release_plan
+from hushbid.disclosure import release_made_up as drawn_in_memory
 from hushbid.disclosure.once_files import _sealed
 from hushbid.disclosure.once_question import person_digests, tallied
 from hushbid.disclosure.preparing import number_forms
@@ -21,11 +23,12 @@ from hushbid.engine.payouts import due
 from hushbid.engine.releasing import SumsKernel, asked_of, release_made_up, summed_plan
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.mechanism import Market
+from hushbid.mechanism.market import plan_of
 from hushbid.money import Currency
 from hushbid.priors import LogNormal, Uniform
 from tests.engine.conftest import Kind
 
-MARKET = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=20.0)
+MARKET = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=20.0, buyer_weight=1.0, user_weight=1.0)
 RNG = np.random.default_rng(8)
 N = 6000
 REPORTS = Uniform(1, 2).sample(N, rng=RNG)
@@ -123,7 +126,7 @@ def test_on_an_engine_other_promises_and_other_data_are_refused(tmp_path: Path) 
     swapped = people().set_column(1, "sensitivity", [dearer])
     for table, market, sentence in (
         (swapped, MARKET, "other promises"),
-        (people(), replace(MARKET, buyer_weight=1.001), "other promises"),
+        (people(), replace(MARKET, goal=Price(1.001)), "other promises"),
         (people(), replace(MARKET, bounds=(10, 31)), "other promises"),
         (people(np.where(np.arange(N) == cheap[0], DATA + 1e-9, DATA)), MARKET, "other data"),
         (people(np.where(np.arange(N) == cheap[0], np.nan, DATA)), MARKET, "other data"),
@@ -185,7 +188,9 @@ def test_a_claim_that_holds_no_release_of_an_engine_is_refused_with_a_sentence(t
 def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
     spread, data = rng.uniform(1, 40, N), DATA.copy()
-    outcome = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=spread).acquire(REPORTS)
+    outcome = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=spread, buyer_weight=1.0, user_weight=1.0).acquire(
+        REPORTS
+    )
     data[np.argsort(-outcome.privacy_loss)[:5]] = np.nan
     table = people(data).append_column("spread", [spread])
     found = release_made_up(price(table, MARKET, variance="spread"), "datum").release
@@ -197,6 +202,27 @@ def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_pat
             assert ours[field] == pytest.approx(theirs[field], rel=1e-9), (name, field)
     assert found.interval(0.9)[1] - found.estimate == pytest.approx(expected.interval(0.9)[1] - expected.estimate)
     assert found.public()["planned_standard_error"] == pytest.approx(expected.public()["planned_standard_error"])
+
+
+def test_under_a_relation_the_errors_are_those_of_memory_and_so_is_the_claim(tmp_path: Path) -> None:
+    market = Market(
+        prior=Uniform(1, 2), bounds=(10, 30), variance=20.0, buyer_weight=500.0, max_relation=0.1, population=9000
+    )
+    outcome, data = market.acquire(REPORTS), DATA.copy()
+    data[np.argsort(-outcome.privacy_loss)[:40]] = np.nan
+    found = release(price(people(data), market), "datum", question="related", claims=tmp_path / "engine first")
+    alone = drawn_in_memory(plan_of(outcome), data).release
+    for name in ("error", "planned_error"):
+        ours, theirs = asdict(getattr(found, name)), asdict(getattr(alone, name))
+        for field in set(ours) - {"rounding"}:
+            assert ours[field] == pytest.approx(theirs[field], rel=1e-7), (name, field)
+    assert found.worst_standard_error > found.standard_error
+    # one claim for both; another relation is another promise
+    again = hushbid.release(outcome, data, ids=np.arange(N), question="related", claims=tmp_path / "engine first")
+    assert again.estimate == found.estimate
+    other = price(people(data), replace(market, population=9001))
+    with pytest.raises(AlreadyReleased, match="relation or privacy losses"):
+        release(other, "datum", question="related", claims=tmp_path / "engine first")
 
 
 def test_in_the_local_setting_the_messages_of_the_few_who_matter_are_combined(kind: Kind, tmp_path: Path) -> None:

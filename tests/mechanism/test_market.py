@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import hushbid
-from hushbid import Empirical, Grouped, LogNormal, Market, Outcome, Uniform, buyer_weight_for, from_scipy
+from hushbid import Empirical, Grouped, LogNormal, Market, Outcome, Price, Uniform, buyer_weight_for, from_scipy
 from hushbid.allocation import allocate
 from hushbid.disclosure import ReleasePlan, privatize
 from hushbid.errors import (
@@ -47,7 +47,7 @@ BAD_FIELDS = {
     "buyer_weight": ["x", None, -1, math.nan, math.inf, [1, 2]],
     "user_weight": ["x", None, -1, math.nan, math.inf, [0, -1], [], [[0]]],
     "outside_option": [None, "own", 3, ["own_data"]],
-    "max_privacy_loss": ["x", -1, 0, math.nan, math.inf, [1, 2], 1e-17],
+    "max_privacy_loss": ["x", -1, 0, math.nan, math.inf, [[1, 2]], [1, 0], 1e-17],
     "tolerance": ["x", None, -1, 0, math.nan, 0.2],
 }
 
@@ -241,7 +241,7 @@ def test_no_variance_means_the_worst_for_the_bounds():
 
 
 def test_the_defaults_are_those_of_the_paper():
-    made = Market(prior=PRIOR, variance=0.25)
+    made = Market(prior=PRIOR, variance=0.25, buyer_weight=1.0, user_weight=1.0)
     outcome = made.acquire([1.1, 1.7])
     assert made.error_weight(2) == 3.0
     assert outcome.objective == pytest.approx(allocate([1.2, 2.4], variance=0.25).objective, rel=1e-12)
@@ -315,15 +315,19 @@ def test_outside_the_estimate_is_made_without_her_and_without_her_weight():
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
-def test_a_cap_clips_the_optimum_uses_the_best_estimator_and_reports_what_it_costs(setting):
+def test_a_cap_is_kept_by_the_best_purchase_that_keeps_it_and_reports_what_it_costs(setting):
     free = market(setting=setting).acquire(REPORTS)
     cap = 0.6 * float(free.privacy_loss.max())
     capped = market(setting=setting, max_privacy_loss=cap).acquire(REPORTS)
-    assert capped.privacy_loss == pytest.approx(np.minimum(free.privacy_loss, cap), rel=1e-12)
+    assert (capped.privacy_loss <= cap).all()
+    assert capped.objective == pytest.approx(capped.lower_bound, rel=1e-9 if setting == "central" else 0.2)
+    # clipping the optimum keeps the cap too, and is no better
+    clipped = np.minimum(free.privacy_loss, cap)
+    error = best_weights(clipped, setting=setting, variance=0.25).mse
+    assert capped.objective <= 50 * error + free.virtual_costs[clipped > 0] @ clipped[clipped > 0] + 1e-9
     best = best_weights(capped.privacy_loss, setting=setting, variance=0.25)
     assert capped.mse == pytest.approx(best.mse, rel=1e-12)
     assert best.delivered == pytest.approx(capped.privacy_loss)  # what is bought can be used
-    assert capped.allocation.objective == pytest.approx(free.objective)
     assert capped.cap_cost == pytest.approx(capped.objective - free.objective)
     assert capped.cap_cost > 0
     assert f"The cap of {cap:g} costs" in capped.summary()
@@ -468,7 +472,7 @@ def test_a_market_survives_a_round_trip_and_equals_only_its_like(made):
     again = Market.from_dict(json.loads(json.dumps(made.to_dict())))
     assert again == made
     assert hash(again) == hash(made)
-    assert again != replace(made, buyer_weight=51.0)
+    assert again != replace(made, goal=Price(51.0))
     assert made != "market"
 
 
@@ -542,7 +546,7 @@ def test_every_error_of_a_market_is_ours():
 
 
 def test_each_setting_is_the_others_other_and_people_send_messages_in_one_of_them() -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     for setting in ("central", "local"):
         here = replace(market, setting=setting)
         there = replace(market, setting=here.strategy.other)

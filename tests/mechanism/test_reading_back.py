@@ -97,11 +97,13 @@ def test_whatever_is_read_back_says_the_same(seed: int) -> None:
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_a_certificate_read_back_is_the_certificate(setting: Any) -> None:
     """Neither a bound of infinity nor a cap that costs nothing."""
-    market = Market(prior=Uniform(1, 2), setting=setting, variance=0.25, buyer_weight=40.0, max_privacy_loss=0.7)
+    market = Market(
+        prior=Uniform(1, 2), setting=setting, variance=0.25, buyer_weight=40.0, max_privacy_loss=0.7, user_weight=1.0
+    )
     before = market.acquire([1.1, 1.2, 1.9, 1.15])
     after = Outcome.from_dict(before.to_dict())
     assert 0.0 < after.lower_bound == before.lower_bound < math.inf
     assert 0.0 < after.cap_cost == before.cap_cost
     assert after.summary() == before.summary()
-    nobody = Market(prior=Uniform(1, 2), user_weight=0.0).acquire([2.5])
+    nobody = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=1.0).acquire([2.5])
     assert Outcome.from_dict(nobody.to_dict()).lower_bound == nobody.lower_bound == math.inf

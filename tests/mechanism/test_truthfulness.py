@@ -101,7 +101,7 @@ def test_with_a_pilot_in_cents_no_misreport_gains_more_than_the_incentive_error_
 @given(reports=st.lists(st.floats(1.0, 2.5), min_size=1, max_size=6), setting=st.sampled_from(["central", "local"]))
 @settings(max_examples=30)
 def test_without_user_weights_no_payment_is_negative(reports, setting):
-    outcome = Market(prior=Uniform(1, 2), setting=setting, user_weight=0).acquire(reports)
+    outcome = Market(prior=Uniform(1, 2), setting=setting, user_weight=0, buyer_weight=1.0).acquire(reports)
     assert (outcome.payments >= 0).all()
     assert (
         outcome.payments >= np.where(outcome.privacy_loss > 0, outcome.reports * outcome.privacy_loss, 0) - 1e-12
@@ -112,7 +112,9 @@ def test_without_user_weights_no_payment_is_negative(reports, setting):
 @settings(max_examples=20)
 def test_changing_the_unit_of_the_data_changes_no_decision(scale, setting):
     reports = [1.1, 1.4, 1.2]
-    plain = Market(prior=Uniform(1, 2), setting=setting, bounds=(0, 1), variance=0.2).acquire(reports)
+    plain = Market(
+        prior=Uniform(1, 2), setting=setting, bounds=(0, 1), variance=0.2, buyer_weight=1.0, user_weight=1.0
+    ).acquire(reports)
     other = Market(
         prior=Uniform(1, 2),
         setting=setting,

@@ -32,7 +32,9 @@ PRIOR = Uniform(1, 2)
 
 
 def paper(setting: str, **changes: object) -> Market:
-    return Market(prior=PRIOR, setting=setting, variance=VARIANCE, **changes)  # type: ignore[arg-type]
+    return Market(
+        prior=PRIOR, setting=setting, variance=VARIANCE, **({"buyer_weight": 1.0, "user_weight": 1.0} | changes)
+    )  # type: ignore[arg-type]
 
 
 def objective(losses: np.ndarray, costs: np.ndarray, setting: str, variance: float, weight: float) -> float:
@@ -120,7 +122,7 @@ def test_proposition_2_expected_payments_are_expected_virtual_payments(
     """Whatever the others report: what a person is paid on average, apart from the error, is her virtual cost."""
     others = [quantile(0.2), quantile(0.6)]
     costs = [virtual_cost(report) for report in others]
-    market = Market(prior=prior, setting=setting, variance=VARIANCE)  # type: ignore[arg-type]
+    market = Market(prior=prior, setting=setting, variance=VARIANCE, buyer_weight=1.0, user_weight=1.0)  # type: ignore[arg-type]
 
     def is_bought_from(chance: float) -> bool:
         mine = virtual_cost(quantile(chance))
@@ -378,7 +380,10 @@ def test_lemma_a4_the_tail_of_an_endless_prior_may_be_cut() -> None:
     reports = np.array([0.3, 0.8])
     rule = partial(allocate, variance=VARIANCE)
     found = mesh_payments(reports, prior=prior, rule=rule, variance=VARIANCE, accuracy=accuracy)
-    short = Market(prior=prior, variance=VARIANCE).acquire(reports).payments - found.payments
+    short = (
+        Market(prior=prior, variance=VARIANCE, buyer_weight=1.0, user_weight=1.0).acquire(reports).payments
+        - found.payments
+    )
     assert (short >= -1e-6).all()
     assert (short <= accuracy).all()
     for row, report in enumerate(reports.tolist()):

@@ -93,7 +93,9 @@ def test_a_report_at_the_low_end_is_paid_the_brute_force_integral_under_both_out
         ],
     }
     for option, outside in without.items():
-        outcome = Market(prior=prior, setting=setting, variance=0.2, outside_option=option).acquire(reports)
+        outcome = Market(
+            prior=prior, setting=setting, variance=0.2, outside_option=option, buyer_weight=1.0, user_weight=1.0
+        ).acquire(reports)
         assert outcome.privacy_loss[2] == pytest.approx(everybody.privacy_loss[2])
         assert outcome.information_rent[2] == pytest.approx(rent, rel=3e-6)
         assert outcome.rent_bounds[0][2] <= rent * (1 + 1e-7)

@@ -122,11 +122,13 @@ def test_whoever_was_in_the_pilot_is_recognised_when_reporting(pilot: Path) -> N
     out, reports = pilot.with_name("prior.json"), pilot.with_name("reports.csv")
     hushbid("fit-prior", pilot, "--out", out)
     reports.write_text("id,sensitivity\nq1,1.0\np7,1.1\nq2,1.2\n")
-    refused = hushbid("price", reports, "--prior", out)
+    refused = hushbid("price", reports, "--buyer-weight", 100, "--prior", out)
     assert refused.exit_code == 2
     assert "in which 1 of the people took part who now report" in refused.stderr
     record = pilot.with_name("record.json")
-    accepted = hushbid("price", reports, "--prior", out, "--accept-pilot-overlap", "--record", record, "--json")
+    accepted = hushbid(
+        "price", reports, "--buyer-weight", 100, "--prior", out, "--accept-pilot-overlap", "--record", record, "--json"
+    )
     assert accepted.exit_code == 0, accepted.output
     assert json.loads(record.read_text())["stamps"] == [
         "prior fitted on participants: 1 of those who report were in the pilot"
@@ -138,7 +140,7 @@ def test_other_people_are_priced_without_a_stamp(pilot: Path) -> None:
     hushbid("fit-prior", pilot, "--out", out)
     reports.write_text("id,sensitivity\nq1,1.0\nq2,1.2\n")
     record = pilot.with_name("record.json")
-    assert hushbid("price", reports, "--prior", out, "--record", record, "--json").exit_code == 0
+    assert hushbid("price", reports, "--buyer-weight", 100, "--prior", out, "--record", record, "--json").exit_code == 0
     content = json.loads(record.read_text())
     assert content["stamps"] == []
     assert '"overlap": 0' in content["notes"][0]

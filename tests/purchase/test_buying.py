@@ -23,6 +23,7 @@ from hushbid.purchase import Reading, buy, buying, pricing, results
 from hushbid.purchase.releasing import release_recorded
 
 N = 200
+MARKET = ("--prior", "uniform:1,3", "--buyer-weight", "1")
 CAMPAIGN = """\
 name = "Sleep"
 quantity = "mean sleep"
@@ -132,7 +133,7 @@ def test_above_the_stated_size_an_engine_leaves_record_and_report_out_and_says_s
     said = json.loads((tmp_path / "sleep" / "summary.json").read_text())["record"]
     assert said == {"written": False, "most_people": N - 1}
     pq.write_table(pa.table(columns()), tmp_path / "people.parquet")
-    call = ["price", "people.parquet", "--prior", "uniform:1,3", "--engine", "polars", "--out", "x.parquet"]
+    call = ["price", "people.parquet", *MARKET, "--engine", "polars", "--out", "x.parquet"]
     with contextlib.chdir(tmp_path):
         done = CliRunner().invoke(main, [*call, "--record", "r.json"])
     assert (done.exit_code, "at most 199 people" in done.stderr) == (2, True), done.output
@@ -159,7 +160,7 @@ def test_a_record_of_decisions_is_written_on_an_engine(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns()), tmp_path / "people.parquet")
     hashes = []
     for engine in ("memory", "polars"):
-        call = ["price", "people.parquet", "--prior", "uniform:1,3", "--engine", engine, "--out", f"{engine}.parquet"]
+        call = ["price", "people.parquet", *MARKET, "--engine", engine, "--out", f"{engine}.parquet"]
         with contextlib.chdir(tmp_path):
             done = CliRunner().invoke(main, [*call, "--record", f"{engine}.json"])
         assert done.exit_code == 0, done.output

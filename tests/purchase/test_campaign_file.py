@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Grouped, Uniform
 from hushbid.purchase.campaign_file import read_campaign
@@ -112,7 +113,18 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> 
         ("bounds = [0, 12]", "bounds = [0, true]", "market.bounds: must be two numbers"),
         ("bounds = [0, 12]", "bounds = [0, inf]", "market.bounds: must be two numbers"),
         ("variance = 2", "variance = 37", "must not exceed a quarter of the squared width"),
-        ("buyer_weight = 100\n", "", "market.buyer_weight: is missing"),
+        ("buyer_weight = 100\n", "", "market: must state what the buyer has: exactly one of budget, hard_budget"),
+        ("variance = 2", "variance = 2\nbudget = 50", "market.budget: cannot be stated beside market.buyer_weight"),
+        ("buyer_weight = 100", "budget = 0", "market.budget: must be a number above 0, got 0"),
+        ("buyer_weight = 100", "hard_budget = inf", "market.hard_budget: must be a number above 0, got inf"),
+        ("buyer_weight = 100", 'standard_error = "low"', "market.standard_error: must be a number above 0"),
+        (
+            "variance = 2",
+            "variance = 2\nmax_relation = 2",
+            "must be a number of at least 0 and at most 1",
+        ),
+        ("variance = 2", "variance = 2\npopulation = 0", "market.population: must be a whole number from 1 to"),
+        ("variance = 2", "variance = 2\npopulation = 2.5", "market.population: must be a whole number from 1 to"),
         ("buyer_weight = 100", "buyer_weight = nan", "market.buyer_weight: must be a number above 0"),
         ("buyer_weight = 100", "buyer_weight = {payment = 5}", "market.buyer_weight.from_standard_error: is missing"),
         (
@@ -138,6 +150,55 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> 
 )
 def test_each_problem_names_its_field(old: str, new: str, sentence: str, home: Path) -> None:
     assert sentence in told(home, changed(old, new))
+
+
+@pytest.mark.parametrize(
+    ("goal", "read"),
+    [
+        ("budget = 2000", Budget(2000)),
+        ("hard_budget = 2000", HardBudget(2000, coin=0.01)),
+        ("standard_error = 0.1", Accuracy(0.1)),
+        ("buyer_weight = 100", Price(100)),
+    ],
+)
+def test_a_buyer_states_what_she_has_and_a_hard_budget_is_paid_in_coins_of_the_currency(
+    goal: str, read: Goal, home: Path
+) -> None:
+    assert read_campaign(campaign(home, changed("buyer_weight = 100", goal))).market_for(None).goal == read
+
+
+def test_a_hard_budget_in_yen_has_coins_of_one(home: Path) -> None:
+    text = changed("buyer_weight = 100", "hard_budget = 2000").replace("EUR", "JPY")
+    assert read_campaign(campaign(home, text)).market_for(None).goal == HardBudget(2000, coin=1)
+
+
+@pytest.mark.parametrize(
+    ("market", "sentence"),
+    [
+        ('setting = "local"\nbudget = 5', "market.budget: a budget cannot be the goal in the local setting"),
+        ('setting = "local"\nhard_budget = 5', "market.hard_budget: a budget cannot be the goal"),
+        ('setting = "central"\nbudget = 5\nuser_weight = 1', "market.user_weight: must be 0 with Budget("),
+        ('setting = "central"\nbuyer_weight = 5\nuser_weight = 1\nmax_relation = 0.1', "market.user_weight: must be 0"),
+    ],
+)
+def test_what_does_not_go_together_is_a_problem_of_the_field_that_states_it(
+    market: str, sentence: str, home: Path
+) -> None:
+    text = GOOD.replace('setting = "central"\n', "people_may_owe_money = true\n").replace("buyer_weight = 100", market)
+    if "local" in market:
+        text = text.replace("[data]", '[data]\nkind = "simulated_values"')
+    found = told(home, text)
+    assert sentence in found
+    assert "problems" not in found
+
+
+def test_the_roster_is_every_row_of_the_reports_unless_a_larger_population_is_stated(home: Path) -> None:
+    text = changed("buyer_weight = 100", "buyer_weight = 100\nmax_relation = 0.1")
+    assert read_campaign(campaign(home, text)).market_for(None, 7).population == 7
+    larger = text.replace("max_relation", "population = 50\nmax_relation")
+    assert read_campaign(campaign(home, larger)).market_for(None, 7).population == 50
+    # where no relation is allowed for, it decides nothing
+    assert read_campaign(campaign(home)).market_for(None, 7).population is None
 
 
 def test_a_refused_file_names_its_first_wrong_field_for_programs(home: Path) -> None:
@@ -169,7 +230,7 @@ def test_a_buyer_may_say_what_a_smaller_error_is_worth(home: Path) -> None:
     text = changed(
         "buyer_weight = 100", "buyer_weight = {payment = 500, from_standard_error = 2, to_standard_error = 1}"
     )
-    assert read_campaign(campaign(home, text)).market["buyer_weight"] == pytest.approx(500 / 3)
+    assert read_campaign(campaign(home, text)).market["goal"].number == pytest.approx(500 / 3)
 
 
 def test_priors_may_differ_by_group(home: Path) -> None:

@@ -127,7 +127,7 @@ def test_two_roots_in_one_log_are_found() -> None:
 
 
 def test_the_record_must_be_the_last_one_that_the_log_names() -> None:
-    market = Market(prior=Uniform(1, 2), variance=0.25)
+    market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     first, second = (Record.of(market.acquire([1.1, 1.2 + k])) for k in (0.0, 0.5))
     log = log_of(1)
     for record in (first, second):

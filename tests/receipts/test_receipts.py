@@ -47,7 +47,7 @@ def people() -> list[Body]:
 
 
 def record_of() -> Record:
-    outcome = Market(prior=Uniform(1, 2), variance=0.25, user_weight=0.0).acquire(REPORTS)
+    outcome = Market(prior=Uniform(1, 2), variance=0.25, user_weight=0.0, buyer_weight=1.0).acquire(REPORTS)
     return Record.of(outcome, ids=["p0", "p1", "p2"], currency="EUR", decimals=2)
 
 

@@ -87,6 +87,8 @@ def settings(**changes: Any) -> CampaignSettings:
         "max_privacy_loss": 1.0,
         "minimum_people": 2,
     }
+    if not changes.keys().isdisjoint(("budget", "hard_budget", "standard_error")):
+        del usual["buyer_weight"]
     return CampaignSettings(**{**usual, **changes})
 
 

@@ -2,33 +2,72 @@
 
 In reading order:
 
+- `goals`: what a buyer states: a price for the error, an accuracy, a budget, a budget that is never exceeded
 - `problem`: what is minimised, in which units; its solution, `Allocation`; who comes first among equals
-- `central`: the central optimum: a one-dimensional problem in pieces, each with a root in closed form
-- `local`: the local optimum, by how many people are active
+- `levels`: the central frontier of error against money, and the point on it with a given error or expense
+- `central`: the central optimum for a price of the error: one dimension, in pieces with a root in closed form
+- `capped`: the central optimum when nobody may lose more than a cap
+- `local`: the local optimum for a price of the error, by how many people are active
+- `local_accuracy`: the cheapest local purchase with a given error, by one number of people and one equation
+- `local_capped`: the local optimum for a price of the error when nobody may lose more than one cap
 - `reply_rules`: the optimum as a function of one person's cost, which payments integrate
-- `central_replies`, `local_replies`: that function for many people at once, without solving again
+- `level_replies`, `central_replies`: that function for many people at once, without solving again
+- `local_replies`, `local_accuracy_replies`, `local_capped_replies`: the same in the local setting
+- `local_queue`: in which order people are bought from there, with one of them moved
 - `lower_bounds`: what no allocation can beat, found without looking at one: the certificate
 - `sums`: exact sums of costs, and sums in buckets
-- `central_from_sums`: the central optimum between bounds, from sums alone: what engines use
+- `central_from_sums`, `levels_from_sums`: the central purchase between bounds, from sums alone: what engines use
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hushbid.allocation.capped import CappedReplies, FullCaps, as_caps, capped_lower_bound, solve_capped
 from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
+from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
+from hushbid.allocation.level_replies import LevelReplies
+from hushbid.allocation.levels import solve_level
 from hushbid.allocation.local import solve_local
+from hushbid.allocation.local_accuracy import solve_local_accuracy
+from hushbid.allocation.local_accuracy_replies import LocalAccuracyReplies
+from hushbid.allocation.local_capped import as_local_cap, solve_local_capped
+from hushbid.allocation.local_capped_replies import LocalCappedReplies
 from hushbid.allocation.local_replies import LocalReplies
-from hushbid.allocation.problem import Allocation, as_keys, as_problem, tie_keys
+from hushbid.allocation.lower_bounds import (
+    central_lower_bound,
+    least_error,
+    least_expense,
+    local_accuracy_lower_bound,
+    local_lower_bound,
+)
+from hushbid.allocation.problem import Allocation, Problem, as_keys, as_problem, tie_keys
 from hushbid.allocation.reply_rules import DirectReplies, Replies, ReplyRule
-from hushbid.arrays import IndexArray
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError
 
-__all__ = ["Allocation", "Replies", "ReplyRule", "allocate", "precedence", "replies", "tie_keys"]
+__all__ = [
+    "Accuracy",
+    "Allocation",
+    "Budget",
+    "Goal",
+    "HardBudget",
+    "Price",
+    "Replies",
+    "ReplyRule",
+    "allocate",
+    "goal_from_dict",
+    "least_objective",
+    "precedence",
+    "replies",
+    "tie_keys",
+]
 
 
 def allocate(
@@ -37,9 +76,14 @@ def allocate(
     setting: str = "central",
     variance: ArrayLike = 0.25,
     error_weight: float | None = None,
+    goal: Goal | None = None,
+    max_loss: ArrayLike = math.inf,
     tie_key: Sequence[Any] | NDArray[Any] | None = None,
 ) -> Allocation:
     """The privacy losses and weights that minimise ``error_weight·MSE + Σ virtual_costs·privacy_loss``, globally.
+
+    With ``goal=Accuracy(r)`` they minimise the sum subject to ``MSE ≤ r²``, with ``goal=Budget(b)`` the error subject
+    to ``Σ virtual_costs·privacy_loss ≤ b``.
 
     Parameters
     ----------
@@ -50,7 +94,12 @@ def allocate(
     variance
         Of the data around the mean, in units where the range has width 1. In the central setting also one per person.
     error_weight
-        What one unit of squared error costs; ``None`` means ``n + 1``, as in [F].
+        What one unit of squared error costs, short for ``goal=Price(error_weight)``; ``None`` means ``n + 1``, as in
+        [F], if there is no goal.
+    goal
+        A `Price`, an `Accuracy` or a `Budget`, in units where the range has width 1.
+    max_loss
+        The most that may be bought from anybody, or (central) from each person; the optimum is the one under it.
     tie_key
         One per person. Where the optimum must choose among equal virtual costs, the smaller key is bought from first
         (equal keys, or none: the earlier position). Neither keys nor positions may depend on the reports: that would
@@ -60,17 +109,49 @@ def allocate(
     >>> allocation.active, allocation.weights.round(4).tolist()
     (2, [0.623, 0.377, 0.0])
     """
+    problem = as_problem(
+        virtual_costs,
+        variance=variance,
+        error_weight=error_weight,
+        goal=goal,
+        tie_key=tie_key,
+        local=_is_local(setting),
+    )
+    solve, caps = _solver(problem, setting), _caps(max_loss, problem, setting)
+    if caps is None:
+        return solve(problem)
+    if setting == "local" and isinstance(caps, float):
+        return solve_local_capped(problem, caps)
+    return solve_capped(problem, caps)
+
+
+def _is_local(setting: object) -> bool:
     if not isinstance(setting, str):
         raise InputError(f"setting must be 'central' or 'local', got {type(setting).__name__}.", field="setting")
+    if setting not in ("central", "local"):
+        raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
+    return setting == "local"
+
+
+def _caps(max_loss: ArrayLike, problem: Problem, setting: str) -> float | FloatArray | None:
+    """The caps, in the local setting one for all; None where there are none."""
+    caps = as_local_cap(max_loss, problem.goal) if setting == "local" else as_caps(max_loss, problem.costs.size)
+    return None if np.min(caps) == math.inf else caps
+
+
+def _solver(problem: Problem, setting: str) -> Callable[[Problem], Allocation]:
+    """What finds the optimum for this goal in this setting."""
+    if isinstance(problem.goal, Price):
+        return solve_local if setting == "local" else solve_central
     if setting == "central":
-        return solve_central(
-            as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=False)
-        )
-    if setting == "local":
-        return solve_local(
-            as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=True)
-        )
-    raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
+        return solve_level
+    if isinstance(problem.goal, Accuracy):
+        return solve_local_accuracy
+    raise InputError(
+        "goal must be a Price or an Accuracy in the local setting: there privacy can be a Giffen good, of which a"
+        " budget buys more from somebody who asks for more, and no payments make such a rule truthful.",
+        field="goal",
+    )
 
 
 def replies(
@@ -79,6 +160,8 @@ def replies(
     setting: str,
     variance: ArrayLike = 0.25,
     error_weight: float | None = None,
+    goal: Goal | None = None,
+    max_loss: ArrayLike = math.inf,
     tie_key: Sequence[Any] | NDArray[Any] | None = None,
 ) -> ReplyRule:
     """The optimum as a function of one person's virtual cost, the others' fixed: what payments integrate.
@@ -89,17 +172,51 @@ def replies(
     >>> rule.at(np.array([0, 0]), np.array([1.0, 1.1])).loss.round(4).tolist()
     [1.5322, 1.3498]
     """
-    local = setting == "local"
-    problem = as_problem(virtual_costs, variance=variance, error_weight=error_weight, tie_key=tie_key, local=local)
-    spread = problem.variance
+    local = _is_local(setting)
+    problem = as_problem(
+        virtual_costs, variance=variance, error_weight=error_weight, goal=goal, tie_key=tie_key, local=local
+    )
+    spread, solve = problem.variance, _solver(problem, setting)
+    caps = _caps(max_loss, problem, setting)
+    if local and isinstance(caps, float):
+        return LocalCappedReplies(problem, caps, precedence(tie_key))
+    if caps is not None:
+        return FullCaps.of(problem, caps) or CappedReplies(problem, caps)
+    if local and isinstance(problem.goal, Accuracy) and isinstance(spread, float) and spread > 0.0:
+        return LocalAccuracyReplies(problem.costs, spread, problem.goal.standard_error, precedence(tie_key))
+    if not isinstance(problem.goal, Price) and not local:
+        return LevelReplies(problem.costs, spread, problem.goal)
     if variance_vanishes(problem):
-        return DirectReplies(
-            problem.costs,
-            partial(allocate, setting=setting, variance=spread, error_weight=problem.error_weight, tie_key=tie_key),
-        )
+        return DirectReplies(problem.costs, lambda moved: solve(replace(problem, costs=moved, cheapest=moved.min())))
     if isinstance(spread, float) and local:
         return LocalReplies(problem.costs, spread, problem.error_weight, precedence(tie_key))
     return CentralReplies(problem.costs, spread, problem.error_weight)
+
+
+def least_objective(
+    virtual_costs: ArrayLike,
+    *,
+    setting: str,
+    variance: ArrayLike = 0.25,
+    goal: Goal,
+    max_loss: ArrayLike = math.inf,
+) -> float:
+    """What no allocation's objective can be below, found without solving: `Allocation.lower_bound` by itself."""
+    local = _is_local(setting)
+    problem = as_problem(virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local)
+    caps = _caps(max_loss, problem, setting)
+    if caps is not None and not local:
+        return capped_lower_bound(problem, caps)
+    kinds: dict[str, Callable[[FloatArray, Any, float], float]] = {
+        "price": central_lower_bound,
+        "accuracy": least_expense,
+        "budget": least_error,
+    }
+    if local:
+        kinds = {"price": local_lower_bound, "accuracy": local_accuracy_lower_bound}
+        if caps is not None:
+            kinds = {"price": partial(local_lower_bound, max_loss=float(np.min(caps)))}
+    return float(kinds[goal.kind](problem.costs, problem.variance, goal.number))
 
 
 def precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> IndexArray | None:

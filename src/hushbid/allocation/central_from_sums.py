@@ -193,6 +193,20 @@ def _attained(at: Levels, gain: FloatArray, least_gain: FloatArray, a_high: Floa
     return float(value[usable].min(initial=math.inf)) * (1.0 + 1e-9)
 
 
+@dataclass(frozen=True, slots=True)
+class OptimalShares:
+    """Everybody's weight in the estimate, from her cost."""
+
+    scale: float
+    """From costs to normal form."""
+
+    optimum: Optimum
+
+    def weights(self, costs: FloatArray) -> FloatArray:
+        """The weights of people with these costs."""
+        return self.optimum.weights(costs / self.scale - self.optimum.base, 1.0)
+
+
 class SummedPopulation:
     """A population as exact sums below a window of costs, everybody in the window, and nobody who matters above."""
 
@@ -256,6 +270,20 @@ class SummedPopulation:
         return (self.optimum.base + self.optimum.level) * self.scale
 
     @property
+    def most_lost(self) -> float:
+        """Nobody's privacy loss is larger, whoever asks for more or stays away."""
+        return most_lost(self._prefix, lowest=self._lowest, ends=self._ends, variance=self._unit)
+
+    @property
+    def shares(self) -> OptimalShares:
+        """Everybody's weight."""
+        return OptimalShares(self.scale, self.optimum)
+
+    def losses(self, costs: FloatArray) -> FloatArray:
+        """The privacy losses of people with these costs."""
+        return self.shares.weights(costs) * self.loss_per_weight
+
+    @property
     def mse(self) -> float:
         """The mean squared error at the optimum."""
         return self._unit * (self.optimum.value - 2.0 * self.optimum.root**2 * (KAPPA / 3.0))
@@ -316,6 +344,19 @@ class SummedPopulation:
         spread = float(second - first * first / total) / self.scale**2
         root, value = _inside(sums.base + mean, spread, float(total))
         return active, Optimum(value, sums.base, float(total), mean, spread, root)
+
+
+def most_lost(prefix: ExactSums, *, lowest: float, ends: tuple[float, float], variance: float) -> float:
+    """No loss is larger at any level between ``ends``, whoever of the people below stays away.
+
+    With ``W = Σ ψ(τ − ψ)`` a loss is ``(τ − ψ)·√(2/(V·W))``; ``W`` rises with the level, and one person has at most a
+    quarter of ``τ²`` of it.
+    """
+    low, high = ends
+    first, second = (float(moment) for moment in prefix.about(lowest))
+    t = low - lowest
+    paid = lowest * (prefix.count * t - first) + (t * first - second) - 0.25 * low * low
+    return (high - lowest) * math.sqrt(2.0 / (variance * paid)) if paid > 0.0 else math.inf
 
 
 class SummedReplies:

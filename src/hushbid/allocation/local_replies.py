@@ -11,18 +11,12 @@ earlier in precedence (by default the position) is bought from first, just as in
 import math
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
 from hushbid.allocation.local import STEEPEST, WORTHWHILE, best_count, high_root
+from hushbid.allocation.local_queue import PrefixSums, Queue
 from hushbid.allocation.problem import HUGE, lifted
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
-
-_DENSE = 1 << 20
-_INTERPOLATE_FROM = 128
-_NODES = 26
-_REACH = 12.0
-"""The interpolation covers log-prices within this many times 1/k of the present one."""
 
 
 class LocalReplies:
@@ -34,25 +28,21 @@ class LocalReplies:
         self._unit, self._error_weight = variance, error_weight
         self._scale = error_weight * variance * math.sqrt(variance)
         costs = lifted(costs, self._scale)
-        self._costs, self._precedence = costs, precedence
+        if costs.max() > 1e20 * HUGE * self._scale:  # so high that they could only overflow
+            costs = np.where(costs > 1e20 * HUGE * self._scale, np.inf, costs)
+        self._costs = costs
         finite = costs.size if costs.max() < np.inf else int(np.count_nonzero(costs < np.inf))
         # twice the active and some: one person's move changes their number by little
         size = min(finite, 256)
         while True:
-            order = np.flatnonzero(costs <= np.partition(costs, size - 1)[size - 1])  # all of the last equals
-            order = order[np.lexsort((order if precedence is None else precedence[order], costs[order]))]
-            ordered = self._normal(costs[order])
-            best = best_count(ordered)
+            self._queue = Queue(costs, size, precedence)
+            self._sorted = self._normal(self._queue.costs)
+            best = best_count(self._sorted)
             if 2 * best.count + 64 <= size or size == finite:
                 break
             size = min(finite, max(4 * size, 2 * best.count + 64))
-        order = order[: int(ordered.searchsorted(np.inf))]
-        self._sorted, self._ranked = ordered[: order.size], costs[order]
-        self._sorted_precedence = order if precedence is None else precedence[order]
-        self._place = np.full(costs.size, order.size)
-        self._place[order] = np.arange(order.size)
         self._start, self._price = max(best.count, 2), best.price
-        self._sums = _PrefixSums(self._sorted, best.count, best.price)
+        self._sums = PrefixSums(self._sorted, _terms, count=best.count, price=best.price)
 
     def _normal(self, costs: FloatArray) -> FloatArray:
         """Costs in normal form; those so high that they could only overflow are as good as infinite."""
@@ -65,9 +55,8 @@ class LocalReplies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         costs = lifted(costs, self._scale)
         moved = self._normal(costs)
-        place, own = self._place[rows], self._normal(self._costs[rows])
-        rank = self._rank(rows, costs)
-        rank -= (place < rank).astype(rank.dtype)
+        place, own = self._queue.place[rows], self._normal(self._costs[rows])
+        rank = self._queue.rank(rows, costs)
         # candidate: one seller; then counts from the present one on, by steps of one
         value, loss, root_price = self._alone(place, moved, rank)
         others = self._sorted.size - (place < self._sorted.size)
@@ -99,25 +88,6 @@ class LocalReplies:
             pending, count, before, price = pending[going], (count + step)[going], step[going], price[going]
         scale = self._error_weight * self._unit
         return Replies(value * scale, loss / math.sqrt(self._unit), root_price * self._unit)
-
-    def _rank(self, rows: IndexArray, costs: FloatArray) -> IndexArray:
-        """How many of everybody sorted come before each person at her moved cost: the cheaper, and earlier equals.
-
-        Costs are compared as they were given, as the allocation compares them: in normal form two that differ in the
-        last digit may be equal, and then somebody else would be bought from.
-        """
-        first: IndexArray = self._ranked.searchsorted(costs, side="left")
-        end: IndexArray = self._ranked.searchsorted(costs, side="right")
-        tied = np.flatnonzero(first < end)
-        who = rows[tied]
-        low, high, own = first[tied], end[tied], who if self._precedence is None else self._precedence[who]
-        # among equals, bisection by precedence
-        while (low < high).any():
-            middle = (low + high) // 2
-            earlier = (low < high) & (self._sorted_precedence[np.minimum(middle, self._sorted.size - 1)] < own)
-            low, high = np.where(earlier, middle + 1, low), np.where(earlier, high, np.minimum(middle, high))
-        first[tied] = low
-        return first
 
     def _alone(
         self, place: IndexArray, moved: FloatArray, rank: IndexArray
@@ -156,6 +126,7 @@ class LocalReplies:
         out, into = np.where(without, own, 0.0), np.where(active, moved, 0.0)
         for _ in range(100):
             supply, spent, slope = self._sums.at(prefix, price)
+            spent = price * spent
             # the shared sums, her term at her own cost out and at the moved one in
             for sign, who, cost in ((-1.0, without, out), (1.0, active, into)):
                 q, spends, change, _ = _reply(cost / price)
@@ -183,47 +154,6 @@ class LocalReplies:
         return np.where(possible, value, np.inf), price, _reply(into / price)[3]
 
 
-class _PrefixSums:
-    """``Σ q``, ``Σ ψ·y`` and ``d(Σ q)/d ln P`` over the cheapest so many people, at many prices."""
-
-    def __init__(self, costs: FloatArray, count: int, price: float) -> None:
-        self._costs = costs
-        self._many = count >= _INTERPOLATE_FROM
-        self._middle, self._half = math.log(price), _REACH / max(count, 1)
-        self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
-
-    def at(self, counts: IndexArray, prices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        sums = np.zeros((3, prices.size))
-        for count in np.unique(counts).tolist():
-            if count == 0:
-                continue
-            which = np.flatnonzero(counts == count)
-            # near the present price by interpolation, elsewhere directly, in blocks that fit in memory
-            place = (np.log(prices[which]) - self._middle) / self._half
-            near = np.abs(place) <= 1.0
-            if self._many and near.any():
-                table = self._table(count)
-                sums[:, which[near]] = [chebyshev.chebval(place[near], column) for column in table]
-                which = which[~near]
-            step = max(_DENSE // count, 1)
-            for start in range(0, which.size, step):
-                part = which[start : start + step]
-                sums[:, part] = self._direct(count, prices[part])
-        return sums[0], sums[1], sums[2]
-
-    def _table(self, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        if count not in self._tables:
-            nodes = chebyshev.chebpts1(_NODES)
-            values = self._direct(count, np.exp(self._middle + self._half * nodes))
-            supply, spent, slope = (chebyshev.chebfit(nodes, column, _NODES - 1) for column in values)
-            self._tables[count] = (supply, spent, slope)
-        return self._tables[count]
-
-    def _direct(self, count: int, prices: FloatArray) -> FloatArray:
-        q, spends, change, _ = _reply(self._costs[None, :count] / prices[:, None])
-        return np.array([q.sum(axis=1), prices * spends.sum(axis=1), change.sum(axis=1)])
-
-
 def _reply(ratio: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """``q``, ``ψy/P``, ``dq/d ln P`` and ``y`` at the high root for ``ψ/P``; 1, 0, 0 and ∞ at zero cost."""
     free = ratio <= 0.0
@@ -237,3 +167,8 @@ def _reply(ratio: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, Float
         np.where(free, 0.0, change),
         np.where(free, np.inf, y),
     )
+
+
+def _terms(ratio: FloatArray) -> FloatArray:
+    """``q``, ``ψy/P`` and ``dq/d ln P``, in three rows."""
+    return np.stack(_reply(ratio)[:3])

@@ -5,10 +5,16 @@ a piece the concave term lies above its chord, so a convex quadratic, minimised 
 Parts whose bound is below the best value seen so far are halved until none is, so the smallest bound left is within
 1e-9 of the optimum and every piece has been ruled out by name. No root is solved for here.
 
-Local: the dual bound. For any ``P ≥ 0``, ``2√(AP) + Σ min(0, min_y ψ_i·y − P·q(y))`` is at most the optimum.
+Central, for a given error or expense: by Cauchy's inequality every purchase with ``MSE ≤ r²`` costs at least
+``√(2(τ²/r² − H(τ)))``, ``H(τ) = Σ u_i (τ − ψ_i)⁺²``, whatever the level ``τ``; the best level makes it tight. Read the
+other way round, no purchase for ``B`` has an error below ``τ²/(B²/2 + H(τ))``.
+
+Local: the dual bound. For any ``P ≥ 0``, ``2√(AP) + Σ min(0, min_y ψ_i·y − P·q(y))`` is at most the optimum; so is
+``P/r² + Σ min(0, min_y ψ_i·y − P·q(y))`` at most what an error of ``r²`` costs. With a cap ``y`` only runs up to it.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -72,7 +78,7 @@ def central_lower_bound_of_pieces(
     return _bound_over(pieces, _KAPPA) * (1.0 - _ROUNDING)
 
 
-def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -> float:
+def local_lower_bound(costs: FloatArray, variance: float, error_weight: float, max_loss: float = math.inf) -> float:
     """The dual bound at its best ``P``, found by bisection on its slope; or what noise alone costs, if that is more."""
     noise = _noise_alone(float(costs.min()), error_weight)
     scale = error_weight * variance * math.sqrt(variance)
@@ -80,25 +86,121 @@ def local_lower_bound(costs: FloatArray, variance: float, error_weight: float) -
         return noise
     with np.errstate(over="ignore"):
         costs = costs / scale
+    cap = max_loss * math.sqrt(variance)
     # Nobody is active for P < 2√2·ψ_1, where the bound rises; supply meets demand P^{-1/2} somewhere above.
     low = max(2.0 * math.sqrt(2.0) * float(costs.min()), 1.0 / costs.size**2)
+    best = _best_dual(costs, low, cap, lambda price: (price**-0.5, 2.0 * math.sqrt(price)), 1e-12)
+    return max(error_weight * variance * best * (1.0 - _ROUNDING), noise)
+
+
+def local_accuracy_lower_bound(costs: FloatArray, variance: float, standard_error: float) -> float:
+    """The dual bound on what this root mean squared error costs; or what the cheapest alone would, if that is less.
+
+    Whoever supplies no more than a half is worth most at a half: so ``T ≤ 1/2`` costs at least what one person at the
+    least cost would take.
+    """
+    cheapest, square = float(costs.min()), standard_error**2
+    alone = min(variance, 0.5 * square)
+    least = (
+        cheapest * math.sqrt(2.0 * alone / (square - alone) / variance)
+        if variance
+        else cheapest * math.sqrt(2.0 / square)
+    )
+    free = int(np.count_nonzero(costs == 0.0))
+    needed = variance / square
+    if needed <= max(free, 0.5):
+        return least * (1.0 - _ROUNDING)
+    some = costs[costs < math.inf]
+    unit = float(some.min(initial=math.inf, where=some > 0.0))
+    # of many people it is enough to come so near: the bound is off by the square, or by one person in so many
+    close = min(max(1e-12 * needed, 1e-12), 1e-7)
+    best = _best_dual(some / unit, 2.0 * math.sqrt(2.0), math.inf, lambda price: (needed, price * needed), close)
+    return max(best * unit / math.sqrt(variance), least) * (1.0 - _ROUNDING)
+
+
+def _best_dual(
+    costs: FloatArray, low: float, cap: float, demand: Callable[[float], tuple[float, float]], close: float
+) -> float:
+    """The largest dual value: where supply meets demand, which gives the supply wanted and its worth at a price."""
     high = 2.0 * low
     # double until supply meets demand
     while True:
         people = np.unique(costs[costs <= high * _WORTHWHILE], return_counts=True)
-        if _responses(*people, high)[0] >= high**-0.5:
+        if _responses(*people, high, cap)[0] >= demand(high)[0]:
             break
         low, high = high, 2.0 * high
     # then halve
-    while high - low > 1e-12 * high:
+    while high - low > close * high:
         middle = 0.5 * (low + high)
-        if _responses(*people, middle)[0] > middle**-0.5:
+        if _responses(*people, middle, cap)[0] > demand(middle)[0]:
             high = middle
         else:
             low = middle
     # the bound holds at every P, so at both ends
-    best = max(2.0 * math.sqrt(p) + _responses(*people, p)[1] for p in (low, high))
-    return max(error_weight * variance * best * (1.0 - _ROUNDING), noise)
+    return max(demand(p)[1] + _responses(*people, p, cap)[1] for p in (low, high))
+
+
+def least_expense(costs: FloatArray, variance: float | FloatArray, standard_error: float) -> float:
+    """At most what the cheapest purchase with this root mean squared error costs, and within 1e-9 of it."""
+    square = standard_error**2
+
+    def bound(level: float) -> tuple[float, float]:
+        gain, spread = _level_sums(costs, variance, level)
+        return level / square - gain, expense_at_level(square, level, spread)
+
+    return _best_over_levels(costs, bound)
+
+
+def expense_at_level(square: float, level: float, spread: float) -> float:
+    """No purchase with this squared error costs less, whatever the level; ``spread`` is ``H`` there."""
+    return math.sqrt(max(2.0 * (level * level / square - spread), 0.0))
+
+
+def least_error(costs: FloatArray, variance: float | FloatArray, amount: float) -> float:
+    """At most the squared error of the most accurate purchase for this expense, and within 1e-9 of it."""
+    half = 0.5 * amount * amount
+
+    def bound(level: float) -> tuple[float, float]:
+        gain, spread = _level_sums(costs, variance, level)
+        return half + spread - level * gain, error_at_level(half, level, spread)
+
+    return _best_over_levels(costs, bound)
+
+
+def error_at_level(half: float, level: float, spread: float) -> float:
+    """No purchase with an expense of ``√(2·half)`` has a smaller squared error, whatever the level."""
+    return level * level / (half + spread)
+
+
+def _level_sums(costs: FloatArray, variance: float | FloatArray, level: float) -> tuple[float, float]:
+    """``G`` and ``H`` at a level."""
+    below = np.flatnonzero(costs < level)
+    distance = level - costs[below]
+    share = distance / (variance if isinstance(variance, float) else variance[below])
+    return float(share.sum()), float((share * distance).sum())
+
+
+def _best_over_levels(costs: FloatArray, bound: Callable[[float], tuple[float, float]]) -> float:
+    """The largest bound over levels: by bisection on the sign of its slope, which changes once."""
+    low = float(costs.min())
+    step = max(low, float(np.median(costs[costs < math.inf])), 1e-300)
+    high = low + step
+    best = 0.0
+    for _ in range(400):  # past the best level
+        slope, value = bound(high)
+        best = max(best, value)
+        if slope <= 0.0:
+            break
+        low, step = high, 2.0 * step
+        high = low + step
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        slope, value = bound(middle)
+        best = max(best, value)
+        low, high = (middle, high) if slope > 0.0 else (low, middle)
+        if high - low < 1e-8 * (high - float(costs.min())):  # the bound is flat at its best: this is its square
+            break
+    return best * (1.0 - _ROUNDING)
 
 
 def _noise_alone(cost: float, error_weight: float) -> float:
@@ -106,13 +208,16 @@ def _noise_alone(cost: float, error_weight: float) -> float:
     return float(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * cost ** (2.0 / 3.0) * (1.0 - _ROUNDING))
 
 
-def _responses(costs: FloatArray, people: IndexArray, price: float) -> tuple[float, float]:
+def _responses(costs: FloatArray, people: IndexArray, price: float, cap: float) -> tuple[float, float]:
     """``Σ q`` and ``Σ (ψ·y − P·q)`` over those whose best reply to the dual price is not zero; so many at each cost."""
-    active = int(np.searchsorted(costs, price * _WORTHWHILE, side="right"))
+    # worthwhile up to the largest q(y)/y, which is at y = √2 or at the cap
+    most = _WORTHWHILE if cap >= math.sqrt(2.0) else cap / (cap * cap + 2.0)
+    active = int(np.searchsorted(costs, price * most, side="right"))
     paid, many = costs[:active], people[:active]
     free = int(many[0]) if active and paid[0] == 0.0 else 0
     if free:
         paid, many = paid[1:], many[1:]
+    free_supply = free * (cap * cap / (cap * cap + 2.0) if cap < math.inf else 1.0)
     # The larger root of q'(y) = 4y/(y² + 2)² = r: with z = √y, z⁴ − 2z/√r + 2 = 0, by Newton from the right.
     slope = 2.0 / np.sqrt(paid / price)
     z = np.cbrt(slope)
@@ -121,10 +226,10 @@ def _responses(costs: FloatArray, people: IndexArray, price: float) -> tuple[flo
         z -= step
         if not (step > 1e-15 * z).any():
             break
-    y = z * z
+    y = np.minimum(z * z, cap)
     q = y * y / (y * y + 2.0)
-    supply = free + float(many.dot(q))
-    return supply, float(many.dot(np.minimum(paid * y - price * q, 0.0))) - free * price - 1e-15 * price * supply
+    supply = free_supply + float(many.dot(q))
+    return supply, float(many.dot(np.minimum(paid * y - price * q, 0.0))) - price * (free_supply + 1e-15 * supply)
 
 
 def _highest_level(costs: FloatArray, mass: FloatArray | None) -> float:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hushbid.allocation.goals import Accuracy, Budget, Goal, Price
 from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, first_row, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
 from hushbid.estimation import Setting
@@ -51,14 +52,20 @@ class Problem:
     variance: float | FloatArray
     """One for all, or (central) one per person."""
 
-    error_weight: float
-    """``A``: positive and finite."""
+    goal: Goal
+    """What is aimed at, on a data range of width 1: a `Price` (``A``, the error weight), an accuracy or a budget."""
 
     tie_key: NDArray[Any] | None
     """What decides between people of equal virtual cost: the smaller key first, then the position."""
 
     cheapest: float
     """The smallest virtual cost."""
+
+    @property
+    def error_weight(self) -> float:
+        """``A``: positive and finite; for a `Price` only."""
+        assert isinstance(self.goal, Price)
+        return self.goal.buyer_weight
 
     def scale(self, unit: float) -> float:
         """What costs are divided by to reach normal form (error weight 1, variance 1), for a variance ``unit``.
@@ -95,7 +102,7 @@ class Problem:
     def certifying(self, bound: Callable[[FloatArray, Any, float], float]) -> Callable[[], float]:
         """The lower bound of this problem, to be computed later: large arrays are not copied but watched."""
         if self.costs.size <= _COPIED_UP_TO:
-            return partial(bound, self.costs, self.variance, self.error_weight)
+            return partial(bound, self.costs, self.variance, self.goal.number)
         # some 4096 entries stand for all: enough to notice that the array was reused
         watched = slice(None, None, self.costs.size // 4096)
         return partial(_bound_if_unchanged, self, bound, watched, self.costs[watched].copy())
@@ -128,7 +135,7 @@ def _bound_if_unchanged(
 ) -> float:
     if not np.array_equal(problem.costs[watched], then):
         raise InputError("virtual_costs were changed after they were allocated: the bound would be for other people.")
-    return bound(problem.costs, problem.variance, problem.error_weight)
+    return bound(problem.costs, problem.variance, problem.goal.number)
 
 
 def as_problem(
@@ -136,6 +143,7 @@ def as_problem(
     *,
     variance: ArrayLike,
     error_weight: float | None,
+    goal: Goal | None = None,
     tie_key: Sequence[Any] | NDArray[Any] | None,
     local: bool,
 ) -> Problem:
@@ -149,9 +157,7 @@ def as_problem(
     cheapest = float(np.minimum.reduce(costs))
     if not 0.0 <= cheapest < math.inf:
         _refuse_costs(costs, cheapest)
-    weight = float(n + 1) if error_weight is None else as_number(error_weight, "error_weight")
-    if not 0.0 < weight < math.inf:
-        raise InputError(f"error_weight must be positive and finite, got {error_weight}.", field="error_weight")
+    aim = _as_aim(goal, error_weight, n)
     if local and np.ndim(variance) > 0:
         raise InputError(
             ONE_LOCAL_VARIANCE,
@@ -162,7 +168,21 @@ def as_problem(
         costs = costs + 0.0  # -0.0 becomes 0.0
     elif costs is virtual_costs and n <= _COPIED_UP_TO:  # the caller's own array, which may change
         costs = costs.copy()
-    return Problem(costs, spread, weight, None if tie_key is None else as_keys(tie_key, n), cheapest)
+    return Problem(costs, spread, aim, None if tie_key is None else as_keys(tie_key, n), cheapest)
+
+
+def _as_aim(goal: Goal | None, error_weight: float | None, n: int) -> Goal:
+    """The goal, or the price that ``error_weight`` is short for."""
+    if goal is None:
+        weight = float(n + 1) if error_weight is None else as_number(error_weight, "error_weight")
+        if not 0.0 < weight < math.inf:
+            raise InputError(f"error_weight must be positive and finite, got {error_weight}.", field="error_weight")
+        return Price(weight)
+    if error_weight is not None:
+        raise InputError("give either goal or error_weight, got both.", field="goal")
+    if not isinstance(goal, (Price, Accuracy, Budget)) or goal == Price(0.0):
+        raise InputError(f"goal must be a positive Price, an Accuracy or a Budget, got {goal!r}.", field="goal")
+    return goal
 
 
 def as_keys(tie_key: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
@@ -223,7 +243,8 @@ class Allocation:
     """Mean squared error of the estimate: noise plus sampling."""
 
     objective: float
-    """``error_weight * mse + Σ virtual_costs * privacy_loss``, the quantity that was minimised."""
+    """The quantity that was minimised: ``error_weight * mse + Σ virtual_costs * privacy_loss`` for a price, the sum
+    alone for an accuracy, ``mse`` for a budget."""
 
     active: int
     """How many people are bought from."""
@@ -232,7 +253,7 @@ class Allocation:
     """``"central"`` (noise added once, by the platform) or ``"local"`` (by each person's device)."""
 
     error_weight: float
-    """What one unit of squared error costs everybody together."""
+    """What one unit of squared error costs everybody together; for another goal, at what price it would be chosen."""
 
     _certify: Callable[[], float] = field(repr=False)
     _certified: float | None = field(default=None, init=False, repr=False)

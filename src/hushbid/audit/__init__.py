@@ -3,7 +3,8 @@
 Every check reports what it found, how many samples it took and what it could have found. "Not rejected" is never
 "proved". In reading order:
 
-- `incentives`: does anybody gain by a misreport, or lose by joining?
+- `incentives`: does anybody gain by a misreport, of a price or a limit, or lose by joining?
+- `incentive_report`: what that attack found
 - `privacy`: does the output betray more than was promised?
 - `accuracy`: are error and interval as stated?
 - `coalitions`: what several people, or one under several names, could gain together, which nothing promises against.
@@ -12,7 +13,8 @@ Every check reports what it found, how many samples it took and what it could ha
 
 from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
 from hushbid.audit.coalitions import Collusion, SeveralIdentities, collusion, several_identities
-from hushbid.audit.incentives import IncentiveReport, check_incentives
+from hushbid.audit.incentive_report import IncentiveReport
+from hushbid.audit.incentives import check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
 from hushbid.audit.suite import audits_of
 

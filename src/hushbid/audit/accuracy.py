@@ -1,18 +1,53 @@
-"""Is an estimate as accurate as its formulas say? Simulated error and coverage against the stated ones."""
+"""Is an estimate as accurate as its formulas say? Simulated error and coverage against the stated ones.
+
+Where price and datum may be related, the same is done with data whose expected values follow the weights, which is the
+relation under which the error is as large as it can be (`hushbid.disclosure.relation`).
+"""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray
-from hushbid.disclosure import ErrorModel, ReleasePlan, simulate_privatized
+from hushbid.disclosure import ErrorModel, Relation, ReleasePlan, simulate_privatized
 from hushbid.disclosure.central import weigh
 from hushbid.disclosure.local import error_of
 from hushbid.errors import InputError
 from hushbid.estimation import best_weights, is_central
 
 _TOLERANCE = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstCase:
+    """Stated and simulated accuracy if price and datum are related in the worst way that is allowed for."""
+
+    formula_mse: float
+    """Mean squared error that a release states for the worst case."""
+
+    simulated_mse: float
+    """Mean squared error in the simulation."""
+
+    mse_uncertainty: float
+    """Standard error of the simulated one."""
+
+    coverage: float
+    """Part of the simulated intervals that contain the mean."""
+
+    attained: bool
+    """Whether data within the range can be so related and vary as declared; else less was simulated than is stated."""
+
+    @property
+    def deviation(self) -> float:
+        """Simulated minus stated error, in standard errors of the simulation."""
+        return (self.simulated_mse - self.formula_mse) / self.mse_uncertainty
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the error is larger than stated, or smaller though the worst case was simulated in full."""
+        return self.deviation > _TOLERANCE or (self.attained and self.deviation < -_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +58,7 @@ class AccuracyCheck:
     """How many times data and noise were drawn."""
 
     formula_mse: float
-    """Mean squared error that a release states."""
+    """Mean squared error that a release states, if price and datum are unrelated."""
 
     simulated_mse: float
     """Mean squared error in the simulation."""
@@ -37,6 +72,9 @@ class AccuracyCheck:
     coverage: float
     """Part of the simulated intervals that contain the mean."""
 
+    worst: WorstCase | None = None
+    """The same if they are related; None where that is not allowed for."""
+
     @property
     def deviation(self) -> float:
         """Simulated minus stated error, in standard errors of the simulation."""
@@ -46,13 +84,22 @@ class AccuracyCheck:
     def rejected(self) -> bool:
         """Whether error or coverage differ by more than five standard errors (coverage: to the wrong side)."""
         uncertainty = math.sqrt(self.level * (1.0 - self.level) / self.repetitions)
-        return abs(self.deviation) > _TOLERANCE or self.coverage < self.level - _TOLERANCE * uncertainty
+        least = self.level - _TOLERANCE * uncertainty
+        if self.worst is not None and (self.worst.rejected or self.worst.coverage < least):
+            return True
+        return abs(self.deviation) > _TOLERANCE or self.coverage < least
 
     def __str__(self) -> str:
         verdict = "Rejected" if self.rejected else "Not rejected"
+        related = ""
+        if self.worst is not None:
+            related = (
+                f"; if price and datum are related, {self.worst.simulated_mse:.6g} ± {self.worst.mse_uncertainty:.2g}"
+                f" against {self.worst.formula_mse:.6g} at worst, coverage {self.worst.coverage:.4f}"
+            )
         return (
             f"{verdict}: simulated MSE {self.simulated_mse:.6g} ± {self.mse_uncertainty:.2g} against"
-            f" {self.formula_mse:.6g}, coverage {self.coverage:.4f} against {self.level}"
+            f" {self.formula_mse:.6g}, coverage {self.coverage:.4f} against {self.level}{related}"
             f" ({self.repetitions} repetitions)."
         )
 
@@ -89,25 +136,93 @@ def check_accuracy(
     if not present.any():
         present = needed & (np.arange(plan.people) == int(np.argmax(plan.delivered)))
     signs = rng.choice([-1.0, 1.0], size=(repetitions, plan.people))
-    estimates, model = _simulate(plan, present, mean + signs * deviation)
-    squared = np.square(estimates - mean)
+    estimator = _Estimator.of(plan, present)
+    misses = estimator.of_rows(mean + signs * deviation) - mean
+    squared, half = np.square(misses), estimator.error.half_width(level)
     return AccuracyCheck(
         repetitions=repetitions,
-        formula_mse=model.mse,
+        formula_mse=estimator.error.mse,
         simulated_mse=float(squared.mean()),
         mse_uncertainty=float(squared.std(ddof=1)) / math.sqrt(repetitions),
         level=level,
-        coverage=float(np.mean(np.abs(estimates - mean) <= model.half_width(level))),
+        coverage=float(np.mean(np.abs(misses) <= half)),
+        worst=None if plan.relation is None else _worst(plan, plan.relation, estimator, half, rng, repetitions),
     )
 
 
-def _simulate(plan: ReleasePlan, present: BoolArray, rows: FloatArray) -> tuple[FloatArray, ErrorModel]:
-    """One estimate for each row of data, through the release's own noise path."""
-    if is_central(plan.setting):
-        summed = weigh(plan, present)
-        return np.array(summed.estimates([summed.total(row) for row in rows])), summed.error
-    people = np.flatnonzero(present)
-    losses = plan.delivered[people]
-    weights = best_weights(losses, setting="local", variance=plan.unit_variance[people]).weights
-    noisy = simulate_privatized(rows[:, people].ravel(), np.tile(losses, len(rows)), plan.bounds)
-    return noisy.reshape(len(rows), people.size) @ weights, error_of(plan, people, weights)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Estimator:
+    """The release's own weights and noise, for data of those who are present."""
+
+    weights: FloatArray
+    """Everybody's, 0 for those who are not."""
+
+    error: ErrorModel
+    of_rows: Callable[[FloatArray], FloatArray]
+    """One estimate for each row of data."""
+
+    @classmethod
+    def of(cls, plan: ReleasePlan, present: BoolArray) -> "_Estimator":
+        if is_central(plan.setting):
+            summed = weigh(plan, present)
+            return cls(
+                weights=summed.weights / summed.total_weight,
+                error=summed.error,
+                of_rows=lambda rows: np.array(summed.estimates([summed.total(row) for row in rows])),
+            )
+        people = np.flatnonzero(present)
+        losses = plan.delivered[people]
+        weights = best_weights(losses, setting="local", variance=plan.unit_variance[people]).weights
+
+        def of_rows(rows: FloatArray) -> FloatArray:
+            noisy = simulate_privatized(rows[:, people].ravel(), np.tile(losses, len(rows)), plan.bounds)
+            return np.asarray(noisy.reshape(len(rows), people.size) @ weights)
+
+        everybody = np.zeros(plan.people)
+        everybody[people] = weights
+        return cls(weights=everybody, error=error_of(plan, people, weights), of_rows=of_rows)
+
+
+def _worst(
+    plan: ReleasePlan,
+    relation: Relation,
+    estimator: _Estimator,
+    half: float,
+    rng: np.random.Generator,
+    repetitions: int,
+) -> WorstCase:
+    """Simulate data whose expected values are as far from the mean as weights are from equal ones."""
+    low, high = plan.bounds
+    mean, equal = low + (high - low) / 2.0, 1.0 / relation.roster
+    # b ∝ w − 1/N over the whole roster, as large as the relation allows and the range has room for
+    shape = estimator.weights - equal
+    length = math.sqrt(float(shape @ shape) + (relation.roster - plan.people) * equal**2)
+    wanted = math.sqrt(relation.roster * relation.spread) / length if length > 0.0 else 0.0
+    room = plan.width / 2.0 / float(np.abs(shape).max()) if length > 0.0 else 0.0
+    expected = mean + min(wanted, room) * shape
+    # nobody varies more than the range allows around her expected value
+    below, above = np.maximum(expected - low, 0.0), np.maximum(high - expected, 0.0)
+    spread = np.minimum(plan.variance, below * above)
+    used = estimator.weights > 0.0
+    down, up = _two_points(spread, below, above)
+    chance = np.divide(down, down + up, where=down + up > 0.0, out=np.zeros_like(down))
+    rises = rng.random((repetitions, plan.people)) < chance
+    misses = estimator.of_rows(expected + np.where(rises, up, -down)) - mean
+    squared = np.square(misses)
+    return WorstCase(
+        formula_mse=estimator.error.worst_mse,
+        simulated_mse=float(squared.mean()),
+        mse_uncertainty=float(squared.std(ddof=1)) / math.sqrt(repetitions),
+        coverage=float(np.mean(np.abs(misses) <= half)),
+        attained=wanted <= room and bool((spread[used] >= plan.variance[used] * (1.0 - 1e-12)).all()),
+    )
+
+
+def _two_points(variance: FloatArray, below: FloatArray, above: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """How far down and up from the expected value, with so much room: as far either way, if there is room for it."""
+    deviation = np.sqrt(variance)
+    down, up = np.minimum(deviation, below), np.minimum(deviation, above)
+    # further on the other side where one has no room: down·up is the variance
+    further_up = np.divide(variance, down, where=down > 0.0, out=np.zeros_like(down))
+    further_down = np.divide(variance, up, where=up > 0.0, out=np.zeros_like(up))
+    return np.where(up < deviation, further_down, down), np.where(down < deviation, further_up, up)

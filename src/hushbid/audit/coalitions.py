@@ -2,7 +2,9 @@
 
 That the truth is everybody's best report holds for one person at a time, and for one person with one identity. Here the
 attackers know everybody's reports, which is more than they would, and search for the best they can do; what is found
-is a lower bound on what such an attack may gain. docs/explanation/incentives.md says what to do about it.
+is a lower bound on what such an attack may gain, under any goal. Under an accuracy or a budget one's report moves the
+others' payments through the level as well; under a hard budget the total cannot rise, so whoever gains takes it from
+others or from what is left. docs/explanation/incentives.md says what to do about it.
 """
 
 import math
@@ -36,7 +38,8 @@ class Collusion:
     """What the truth gives them together over staying out."""
 
     buyer_loss: float
-    """What it costs the buyer: the rise of ``buyer weight · mse + total payment``."""
+    """What it costs the buyer: the rise of ``buyer weight · mse + total payment``, or of the payments alone without a
+    price for the error."""
 
     tried: int
     """How many joint reports were tried."""
@@ -71,7 +74,8 @@ class SeveralIdentities:
     """The error of the estimate: her datum has the weight of all her identities."""
 
     buyer_loss: float
-    """What it costs the buyer: the rise of ``buyer weight · true mse + total payment``."""
+    """What it costs the buyer: the rise of ``buyer weight · true mse + total payment``, of the payments alone without a
+    price for the error."""
 
     tried: int
     """How many sets of reports were tried."""

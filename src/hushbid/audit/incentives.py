@@ -7,6 +7,8 @@ From what comes out,
 * the *gain* of the best misreport, for her own type and for every other type on the same list of reports;
 * the *slack* of joining over staying out;
 * whether her loss ever rises with her report;
+* whether her loss ever exceeds a limit she stated, where people state limits: then she also tries others, smaller and
+  larger, beside several reports. What would cost her more than her true limit is no gain;
 * whether her payment agrees with ``β·(MSE − outside) + c·ε + ∫ε``, the integral enclosed by lower and upper sums of
   losses alone: those that were seen, and for a market many more from allocations. Nothing here calls the code that
   computes payments or follows one person's cost.
@@ -16,20 +18,27 @@ A violation found is a fact. None found means: none among the reports that were 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hushbid.allocation import HardBudget
 from hushbid.arrays import FloatArray, as_floats
-from hushbid.errors import InputError, ReportError
+from hushbid.audit.incentive_report import IncentiveReport, PersonFinding, judged
+from hushbid.errors import InputError, ReportError, Unreachable
 from hushbid.mechanism import Market, Population, decide
 from hushbid.priors import Prior
 
 _KINKS = 40
 _CLOSER = 24
+_LIMITS = (0.5, 0.97, 1.5)
+"""Limits that are tried, as shares of her own, or of her loss if she named none; and none at all."""
+_BESIDE = 3
+"""Beside how many reports."""
+_UNDER_CAPS = 0.2
+"""The share of closer looks where losses are limited: each takes many times as long."""
 _INTEGRATION = 600
 """How many allocations may be spent on one person's integral."""
 
@@ -45,135 +54,17 @@ class Decided(Protocol):
     def mse(self) -> float: ...
 
 
-Rule = Callable[[FloatArray], Decided]
+Rule = Callable[..., Decided]
+"""From everybody's reports, and everybody's limits as a second argument where people state limits."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonFinding:
-    """What was found for one person."""
-
-    row: int
-    """Who it is."""
-
-    reports_tried: int
-    """At how many reports of hers the mechanism was run."""
-
-    spacing: float
-    """The widest gap between neighbouring reports that were tried."""
-
-    gain: float
-    """What the best misreport tried gains her, if her report is the truth; 0 if none gains."""
-
-    misreport: float
-    """The report that gains it."""
-
-    gain_of_any_type: float
-    """What the best misreport gains the type, among the reports tried, to whom it gains most."""
-
-    slack: float
-    """The least any of those types gains by joining truthfully."""
-
-    rise: float
-    """The most her loss rose with her report."""
-
-    payment_error: float
-    """How far her payment lies outside the sums that enclose it."""
-
-    payment_resolution: float
-    """How far those sums lie apart."""
-
-    excess: float
-    """The largest gain beyond what the mechanism states for its own errors."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
-    """A claim that was found to be wrong for one person; as text, a sentence that names her row."""
-
-    claim: Literal["truth", "joining", "loss", "payment"]
-    """That no misreport gains; that joining costs nothing; that losses do not rise with reports; what is paid."""
-
-    row: int
-    """Who it is."""
-
-    amount: float
-    """By how much it is wrong."""
-
-    def __str__(self) -> str:
-        return self.sentence(f"row {self.row}")
-
-    def sentence(self, who: str) -> str:
-        """What was found, in words, of a person who is called ``who``."""
-        return _SENTENCES[self.claim].format(who=who, amount=f"{self.amount:.3g}")
-
-
-_SENTENCES = {
-    "truth": "A misreport gains {amount} for the person in {who} or a type like hers.",
-    "joining": "Joining costs {amount} more than staying out in {who}.",
-    "loss": "Raising the report in {who} raises the privacy loss by {amount}.",
-    "payment": "The payment in {who} differs from its integral by at least {amount}.",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncentiveReport:
-    """What was found; money in the market's unit."""
-
-    findings: tuple[PersonFinding, ...]
-    """Person by person."""
-
-    people: int
-    """How many people were put to the test."""
-
-    reports_tried: int
-    """At how many reports in all the mechanism was run."""
-
-    spacing: float
-    """The widest gap between neighbouring reports tried for one person; what lies in between was not tried."""
-
-    largest_gain: float
-    """The most any type gained by any misreport that was tried; 0 or less: the truth was always best."""
-
-    participation_slack: float
-    """The least anybody truthful gained by joining; negative: somebody would rather have stayed out."""
-
-    largest_rise: float
-    """The most a privacy loss rose when its owner's report did; 0 for a monotone rule."""
-
-    payment_error: float
-    """How far a payment lay outside what its own losses allow."""
-
-    payment_resolution: float
-    """How well the sums enclose those payments: a smaller error could not have been seen."""
-
-    stated_error: float
-    """What the mechanism itself says a misreport could gain."""
-
-    violations: tuple[Violation, ...]
-    """What was found to be wrong."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing was found; that proves nothing about reports that were not tried."""
-        return not self.violations
-
-    def summary(self) -> str:
-        """The result in words."""
-        head = f"{self.people} people, {self.reports_tried} reports tried: "
-        if self.violations:
-            return head + " ".join(map(str, self.violations))
-        return (
-            head + f"no misreport gained more than {max(self.largest_gain, 0.0):.2g} (stated: {self.stated_error:.2g}),"
-            f" joining never cost anything, losses never rose with reports, and payments agree with their integrals as"
-            f" far as can be seen ({self.payment_resolution:.2g}). Reports at most {self.spacing:.2g} apart were tried."
-            f" Not found is not proved."
-        )
+_Run = Callable[[FloatArray, FloatArray | None], Decided]
 
 
 def check_incentives(
     rule: Market | Population | Rule | Any,
     reports: ArrayLike,
     *,
+    limits: ArrayLike | None = None,
     market: Market | None = None,
     people: int | None = 20,
     rows: Sequence[int] | None = None,
@@ -185,9 +76,10 @@ def check_incentives(
     """Try misreports of up to ``people`` people (None: everybody), or of ``rows``, in a market, a rival or any rule.
 
     A rule maps a report vector to something with ``privacy_loss``, ``payments`` and ``mse`` (in squared data units), or
-    has a method ``acquire`` that does; ``market`` then tells priors, user weights and what staying out means.
-    ``tolerance`` is what counts as a violation, in money: by default what the mechanism itself states as its error, at
-    the truth and at the misreport, and rounding.
+    has a method ``acquire`` that does; ``market`` then tells priors, user weights and what staying out means. With
+    ``limits``, the largest losses people accept, a rule takes them as its second argument, and misreports of both are
+    tried together. ``tolerance`` is what counts as a violation, in money: by default what the mechanism itself states
+    as its error, at the truth and at the misreport, and rounding.
     """
     world = rule if isinstance(rule, (Market, Population)) else market
     if world is None:
@@ -196,19 +88,37 @@ def check_incentives(
         )
     truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
     population = world if isinstance(world, Population) else world.for_people(truth.size)
-    run: Any = partial(decide, rule) if isinstance(rule, Population) else rule
-    run = run.acquire if hasattr(run, "acquire") else run
+    accepted = None if limits is None else np.atleast_1d(as_floats(limits, "limits", ReportError))
+    if accepted is not None and accepted.shape != truth.shape:
+        raise InputError(f"limits must be one per report, {truth.size}, got {accepted.size}.", field="limits")
+    run = _runner(rule)
     is_ours = rule is world or rule == getattr(world, "acquire", None)
     tested = _tested(truth.size, people, rows, rng)
-    base = run(truth)
+    base = run(truth, accepted)
     scale = 1.0 + float(np.abs(base.payments).max())  # what rounding is relative to
     findings = []
     for number, row in enumerate(tested):
-        findings.append(_Person(population, run, truth, row, is_ours).finding(points, tolerance))
+        findings.append(_Person(population, run, truth, accepted, row, is_ours).finding(points, tolerance))
         if progress is not None:
             progress(number + 1, len(tested))
     stated = float(getattr(base, "incentive_error", 0.0))
-    return _judged(findings, stated, stated if tolerance is None else tolerance, scale)
+    return judged(findings, stated, stated if tolerance is None else tolerance, scale)
+
+
+def _runner(rule: Any) -> _Run:
+    """The rule as a function of reports and limits."""
+    if isinstance(rule, Population):
+        return lambda reports, limits: decide(rule.with_limits(limits), reports)
+    acquire = getattr(rule, "acquire", None)
+
+    def run(reports: FloatArray, limits: FloatArray | None) -> Decided:
+        if acquire is not None:
+            found: Decided = acquire(reports) if limits is None else acquire(reports, limits=limits)
+        else:
+            found = rule(reports) if limits is None else rule(reports, limits)
+        return found
+
+    return run
 
 
 def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: np.random.Generator | None) -> list[int]:
@@ -227,63 +137,102 @@ def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: np.rand
 class _Person:
     """One person's part of the mechanism, run at many reports of hers, the others' unchanged."""
 
-    def __init__(self, population: Population, decide: Rule, truth: FloatArray, row: int, is_ours: bool) -> None:
-        self.population, self.decide, self.truth, self.row = population, decide, truth, row
-        self.is_ours = is_ours
+    def __init__(
+        self,
+        population: Population,
+        decide: _Run,
+        truth: FloatArray,
+        limits: FloatArray | None,
+        row: int,
+        is_ours: bool,
+    ) -> None:
+        self.population, self.decide, self.truth, self.row = population.with_limits(limits), decide, truth, row
+        self.limits, self.is_ours = limits, is_ours
         self.prior = population.prior_of(row)
         self.weight = float(population.user_weights()[row])
         self.report = float(truth[row])
-        self.table: dict[float, tuple[float, float, float, float]] = {}
+        self.limit = math.inf if limits is None else float(limits[row])
+        self.effort = _UNDER_CAPS if self.population.has_caps else 1.0
+        self.table: dict[float, tuple[float, ...]] = {}
 
     def run(self, z: float) -> float:
         """Her loss at report ``z``; what else came out is kept."""
         if z not in self.table:
-            found = self.decide(self._changed(z))
-            own_error = 0.5 * float(getattr(found, "incentive_error", 0.0))
-            row = self.row
-            self.table[z] = (float(found.privacy_loss[row]), float(found.payments[row]), float(found.mse), own_error)
+            self.table[z] = self._outcome(z, self.limit)
         return self.table[z][0]
+
+    def _outcome(self, z: float, limit: float) -> tuple[float, ...]:
+        """Loss, payment, error of the estimate and half of the stated error, at a report and a limit of hers."""
+        found, row = self.decide(_changed(self.truth, self.row, z), _changed(self.limits, self.row, limit)), self.row
+        own_error = 0.5 * float(getattr(found, "incentive_error", 0.0))
+        return float(found.privacy_loss[row]), float(found.payments[row]), float(found.mse), own_error
 
     def finding(self, points: int, tolerance: float | None) -> PersonFinding:
         top = _top(self.prior, self.report, self.run)
-        # run the mechanism at every report, then at ever closer ones around jumps
+        # run the mechanism at every report, then at ever closer ones around jumps, and with other limits
         for tried in _reports_to_try(self.prior, self.truth, self.row, top, points):
             self.run(tried)
-        _close_in(self.table, self.run)
+        _close_in(self.table, self.run, rounds=max(1, int(_CLOSER * self.effort)))
         z = np.array(sorted(self.table))
-        columns = np.array([self.table[value] for value in z.tolist()])
-        loss, paid, error, own_error = (columns[:, k] for k in range(4))
-        own = int(np.searchsorted(z, self.report))
-        # row: a true type; column: a report
-        worth = paid[None, :] - _burden(z, loss) - self.weight * np.where(np.isfinite(error), error, 0.0)[None, :]
-        gains = worth - np.diagonal(worth)[:, None]  # type by report
+        columns = np.array([(value, self.limit, *self.table[value]) for value in z.tolist()])
+        own, kept = int(np.searchsorted(z, self.report)), slice(z.size)
+        if self.limits is not None:
+            columns = np.vstack([columns, self._other_limits(z, float(columns[own, 2]))])
+        types, limits, loss, paid, error, own_error = columns.T
+        # row: a true type; column: what she states
+        worth = paid[None, :] - _burden(types, loss) - self.weight * np.where(np.isfinite(error), error, 0.0)[None, :]
+        gains = worth - np.diagonal(worth)[:, None]  # type by statement
         gains[~np.isfinite(loss)] = 0.0  # a type who loses everything at no cost: no number to compare
+        gains[loss[None, :] > limits[:, None] * (1.0 + 1e-9)] = -math.inf  # more than she accepts
         stated = own_error[:, None] + own_error[None, :] if tolerance is None else tolerance
         outside = _outside(self.population, self.truth, self.row) if self.weight > 0.0 else 0.0
         slack = np.diagonal(worth) + self.weight * outside
         # her rent against lower and upper sums of losses
-        low, high = self._integral(z, loss, own)
-        rent = paid[own] - self.weight * (error[own] - outside) - _burden(z[own : own + 1], loss[own : own + 1])[0, 0]
-        comparable = math.isfinite(loss[own])
+        low, high = self._integral(z, loss[kept], own)
+        settled = self.weight * (error[own] - outside) if self.weight > 0.0 else 0.0
+        rent = paid[own] - settled - _burden(z[own : own + 1], loss[own : own + 1])[0, 0]
+        comparable, best = math.isfinite(loss[own]), int(gains[own].argmax())
         return PersonFinding(
             row=self.row,
-            reports_tried=z.size,
+            reports_tried=types.size,
             spacing=float(np.diff(z).max(initial=0.0)),
             gain=float(max(gains[own].max(), 0.0)),
-            misreport=float(z[gains[own].argmax()]),
+            misreport=float(types[best]),
+            misstated_limit=None if self.limits is None else float(limits[best]),
             gain_of_any_type=float(max(gains.max(), 0.0)),
             slack=float(slack[np.isfinite(loss)].min(initial=math.inf)),
-            rise=float(np.diff(loss)[np.isfinite(loss[:-1])].max(initial=0.0)),
+            rise=float(np.diff(loss[kept])[np.isfinite(loss[kept][:-1])].max(initial=0.0)),
             payment_error=float(max(low - rent, rent - high, 0.0)) if comparable else 0.0,
             payment_resolution=float(high - low) if comparable else math.inf,
             excess=float((gains - stated).max()),
+            beyond_limit=_beyond(loss, limits),
         )
+
+    def _other_limits(self, z: FloatArray, loss: float) -> FloatArray:
+        """What comes out at other limits than her own, beside some of these reports and the true one."""
+        around = self.limit if math.isfinite(self.limit) else loss
+        limits = [share * around for share in _LIMITS if share * around > 0.0 and math.isfinite(share * around)]
+        beside = [*z[np.linspace(0, z.size - 1, _BESIDE).astype(np.intp)].tolist(), self.report]
+        rows = []
+        for limit in (*limits, math.inf):
+            for report in sorted(set(beside)):
+                try:
+                    found = self._outcome(report, limit)
+                except Unreachable:  # no campaign: nothing is bought, nobody is paid
+                    found = (0.0, 0.0, math.inf, 0.0)
+                rows.append((report, limit, *found))
+        return np.array(rows)
 
     def _integral(self, z: FloatArray, loss: FloatArray, own: int) -> tuple[float, float]:
         """Lower and upper sums of her loss from her report on; of a market, at many more reports."""
         known = dict(zip(z[own:].tolist(), loss[own:].tolist(), strict=True))
         if self.is_ours:
-            _close_in(known, lambda at: known.setdefault(at, self._allocated(at)), rounds=_INTEGRATION // 16, each=16)
+            _close_in(
+                known,
+                lambda at: known.setdefault(at, self._allocated(at)),
+                rounds=int(_INTEGRATION * self.effort) // 16,
+                each=16,
+            )
         nodes = np.array(sorted(known))
         values = np.array([known[at] for at in nodes.tolist()])
         width = np.diff(nodes)
@@ -292,13 +241,25 @@ class _Person:
 
     def _allocated(self, z: float) -> float:
         """Her loss by solving the whole problem with her report changed."""
-        costs = self.population.virtual_costs(self._changed(z))
-        return min(float(self.population.allocation(costs).privacy_loss[self.row]), self.population.cap)
+        if isinstance(self.population.goal, HardBudget):  # a menu, not an optimum
+            return self.run(z)
+        costs = self.population.virtual_costs(_changed(self.truth, self.row, z))
+        return float(self.population.allocation(costs).privacy_loss[self.row])
 
-    def _changed(self, z: float) -> FloatArray:
-        changed = self.truth.copy()
-        changed[self.row] = z
-        return changed
+
+def _changed(values: Any, row: int, value: float) -> Any:
+    """The same numbers with another one in this row; None if there are none."""
+    if values is None:
+        return None
+    changed = values.copy()
+    changed[row] = value
+    return changed
+
+
+def _beyond(loss: FloatArray, limits: FloatArray) -> float:
+    """The most by which a loss exceeds its limit, rounding aside."""
+    limited = np.isfinite(limits)
+    return float((loss[limited] - limits[limited] * (1.0 + 1e-9)).max(initial=0.0))
 
 
 def _burden(types: FloatArray, losses: FloatArray) -> FloatArray:
@@ -355,37 +316,3 @@ def _outside(population: Population, truth: FloatArray, row: int) -> float:
     weights = population.user_weights()[others]
     alone = replace(population.take(others), user_weight=weights, outside_option="own_data")
     return decide(alone, truth[others]).mse
-
-
-def _judged(findings: list[PersonFinding], stated: float, allowed: float, scale: float) -> IncentiveReport:
-    violations: list[Violation] = []
-    rounding = 1e-9 * scale
-    # claim 1: no misreport gains, for any type that was tried
-    gain = max(findings, key=lambda f: f.excess)
-    if gain.excess > rounding:
-        violations.append(Violation(claim="truth", row=gain.row, amount=gain.gain_of_any_type))
-    # claim 2: joining is never worse than staying out
-    slack = min(findings, key=lambda f: f.slack)
-    if slack.slack < -allowed - rounding:
-        violations.append(Violation(claim="joining", row=slack.row, amount=-slack.slack))
-    # claim 3: the loss never rises with the report
-    rise = max(findings, key=lambda f: f.rise)
-    if rise.rise > rounding:
-        violations.append(Violation(claim="loss", row=rise.row, amount=rise.rise))
-    # claim 4: the payment is its integral
-    error = max(findings, key=lambda f: f.payment_error)
-    if error.payment_error > allowed + rounding:
-        violations.append(Violation(claim="payment", row=error.row, amount=error.payment_error))
-    return IncentiveReport(
-        findings=tuple(findings),
-        people=len(findings),
-        reports_tried=sum(f.reports_tried for f in findings),
-        spacing=max(f.spacing for f in findings),
-        largest_gain=max(f.gain_of_any_type for f in findings),
-        participation_slack=slack.slack,
-        largest_rise=rise.rise,
-        payment_error=error.payment_error,
-        payment_resolution=max(f.payment_resolution for f in findings),
-        stated_error=stated,
-        violations=tuple(violations),
-    )

@@ -2,15 +2,19 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
+from hushbid.allocation import Accuracy, Budget, HardBudget
+from hushbid.arrays import IndexArray
 from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
-from hushbid.audit.incentives import IncentiveReport, check_incentives
+from hushbid.audit.incentive_report import IncentiveReport
+from hushbid.audit.incentives import check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
 from hushbid.disclosure import ReleasePlan
 from hushbid.errors import MissingExtra
-from hushbid.mechanism import Outcome
+from hushbid.mechanism import Outcome, Population
 from hushbid.mechanism.market import plan_of
 from hushbid.priors import Empirical
 
@@ -35,18 +39,21 @@ def audits_of(
     """The results of the checks asked for. Simulations use made-up data only, never anybody's.
 
     Misreports are tried for ``tested`` people in a market of ``among`` of those who reported: trying one means to run
-    the whole market again, and what holds for all report vectors must hold for these. By default as many as take some
+    the whole market again, and what holds for all report vectors must hold for these; budgets and accuracies are in
+    proportion. By default as many as take some
     seconds, which depends on whether payments are finite sums or have to be integrated.
     """
     rng = np.random.default_rng(seed)
     market = outcome.market
     quick = isinstance(market.prior, Empirical) or market.prior.is_linear
+    quick = quick and not outcome.population.has_caps
     tested, among = tested or (16 if quick else 1), among or (16 if quick else 10)
     if "incentives" in checks:
         n = outcome.reports.size
         some = np.sort(rng.choice(n, min(n, among), replace=False))
-        part, reports = outcome.population.take(some), outcome.reports[some]
-        yield check_incentives(part, reports, people=tested, points=_POINTS, rng=rng, progress=progress)
+        part, reports = _smaller(outcome.market.for_people(n), some), outcome.reports[some]
+        limits = None if outcome.limits is None else outcome.limits[some]
+        yield check_incentives(part, reports, limits=limits, people=tested, points=_POINTS, rng=rng, progress=progress)
     plan = _promises(outcome)
     if plan is None:
         return
@@ -59,6 +66,17 @@ def audits_of(
             yield check_accuracy(plan, rng=rng, repetitions=repetitions)
     except MissingExtra:
         return
+
+
+def _smaller(population: Population, rows: IndexArray) -> Population:
+    """The same market for these people only, its goal in proportion: fewer people cannot reach the same accuracy."""
+    part, goal = population.take(rows), population.goal
+    share = rows.size / population.people
+    if isinstance(goal, Accuracy):
+        goal = Accuracy(goal.standard_error / math.sqrt(share))
+    elif isinstance(goal, (Budget, HardBudget)):
+        goal = replace(goal, amount=goal.amount * share)
+    return replace(part, goal=goal, roster=max(rows.size, round(population.roster * share)))
 
 
 def _promises(outcome: Outcome) -> ReleasePlan | None:

@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hushbid.allocation import Price
 from hushbid.arrays import FloatArray, as_floats
 from hushbid.baselines.first_best import FirstBest
 from hushbid.baselines.ghosh_roth import FixedAccuracy
-from hushbid.baselines.near_optimal import NearOptimal, Optimal
+from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
 from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.posted_price import PostedPrice
-from hushbid.baselines.rival import Rival, common_variance
+from hushbid.baselines.rival import Rival, common_variance, implied_weight
 from hushbid.baselines.uniform_loss import UniformLoss
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market, Population
@@ -63,13 +64,14 @@ class ComparisonRow:
     """Whether it claims that nobody is worse off for joining."""
 
     mse: float
-    """Its mean squared error, with its own parameters chosen for the prior."""
+    """Its mean squared error, with its own parameters chosen for the prior, and for the price of the error at which our
+    purchase would be chosen; at worst, where a relation is allowed for."""
 
     total_payment: float
     """What it pays in all."""
 
-    cost: float
-    """Buyer weight times error plus payments: what the platform minimises."""
+    cost: float | None
+    """Buyer weight times error plus payments, what the platform minimises; None where the goal is not a price."""
 
     cost_error: float
     """Standard error of ``cost`` over the populations; 0 for one population."""
@@ -165,13 +167,14 @@ def compare(
     population, drawn = _drawn(market, reports, people, rng, populations)
     # refused before anything is run
     common_variance(population)
-    ours = _measure(Optimal.best(population), drawn)
+    ours = _measure(AsStated.best(population), drawn)
     if not math.isfinite(ours.mse):
         raise MarketError("nothing is bought from these people, so there is no accuracy to compare.")
     target = replace(
         _row(Optimal, population, ours), payment_for_same_error=ours.payment, error_for_same_payment=ours.mse
     )
-    found = tuple(_compared(rival, population, drawn, ours) for rival in rivals)
+    weight = implied_weight(population, drawn[0])
+    found = tuple(_compared(rival, population, drawn, ours, weight) for rival in rivals)
     return Comparison(market=market, people=population.people, populations=len(drawn), ours=target, rivals=found)
 
 
@@ -214,13 +217,14 @@ def _row(kind: type[Rival], population: Population, found: _Measured | None, not
     weight = population.buyer_weight
     costs = np.array([np.inf]) if found is None else weight * found.errors + found.payments
     finite = bool(np.isfinite(costs).all())
+    priced = isinstance(population.goal, Price)
     return ComparisonRow(
         name=kind.name,
         truthful=kind.truthful,
         voluntary=kind.voluntary,
         mse=math.inf if found is None else found.mse,
         total_payment=math.inf if found is None else found.payment,
-        cost=float(costs.mean()),
+        cost=float(costs.mean()) if priced else None,
         cost_error=float(costs.std(ddof=1) / math.sqrt(costs.size)) if costs.size > 1 and finite else 0.0,
         payment_for_same_error=math.inf,
         error_for_same_payment=math.inf,
@@ -229,10 +233,10 @@ def _row(kind: type[Rival], population: Population, found: _Measured | None, not
 
 
 def _compared(
-    kind: type[Rival], population: Population, populations: list[FloatArray], ours: _Measured
+    kind: type[Rival], population: Population, populations: list[FloatArray], ours: _Measured, weight: float
 ) -> ComparisonRow:
     try:
-        rival = kind.best(population)
+        rival = kind.best(population, error_weight=weight)
     except MarketError as problem:
         return _row(kind, population, None, note=str(problem))
     found = _measure(rival, populations)
@@ -244,8 +248,8 @@ def _compared(
             row, payment_for_same_error=found.payment if reached else math.inf, error_for_same_payment=found.mse
         )
     # question 1, then question 2
-    cheaper = _at_same_error(kind, population, populations, ours.mse)
-    richer = _at_same_payment(kind, population, populations, ours.payment)
+    cheaper = _at_same_error(kind, population, populations, ours.mse, weight)
+    richer = _at_same_payment(kind, population, populations, ours.payment, weight)
     nothing = isinstance(rival, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
     note = "Guessing the middle of the range beats every price." if nothing else ""
     if cheaper is None and kind is NearOptimal:
@@ -258,32 +262,32 @@ def _compared(
 
 
 def _at_same_error(
-    kind: type[Rival], population: Population, populations: list[FloatArray], target: float
+    kind: type[Rival], population: Population, populations: list[FloatArray], target: float, start: float
 ) -> Rival | None:
     """The rival with the mean error ``target``, or less if it cannot do worse; None if it never gets that accurate."""
 
     def missing(rival: Rival) -> float:
-        mean = float(np.mean([rival.error(reports) for reports in populations])) * population.unit
+        planned = float(np.mean([rival.error(reports) for reports in populations]))
+        mean = (planned - population.bias) * population.unit
         return math.log(mean / target) if math.isfinite(mean) else _FAR
 
-    start, reach = population.total_weight, _CLOSE_REACH if kind is NearOptimal else _REACH
+    reach = _CLOSE_REACH if kind is NearOptimal else _REACH
     family = partial(_at_weight, kind, population)
     found = _solve(family, missing, start, 0.0, enough=True, reach=reach)
     return None if found.missing > _CLOSE else found.rival
 
 
 def _at_same_payment(
-    kind: type[Rival], population: Population, populations: list[FloatArray], target: float
+    kind: type[Rival], population: Population, populations: list[FloatArray], target: float, start: float
 ) -> Rival | None:
     """The rival with the mean payment ``target``; None if it cannot pay so little."""
-    start = population.total_weight
 
     def missing(rival: Rival) -> float:
         paid = _measure(rival, populations).payment
         scale = max(abs(target), abs(paid))
         return _FAR if not math.isfinite(paid) else 0.0 if scale == 0 else (target - paid) / scale
 
-    least = start - population.buyer_weight  # with less the buyer would pay for a larger error
+    least = population.total_weight - population.buyer_weight  # with less the buyer would pay for a larger error
     found = _solve(partial(_at_weight, kind, population), missing, start, least, enough=False)
     return None if found.missing < -_CLOSE else found.rival
 

@@ -30,5 +30,5 @@ class FirstBest(AtErrorWeight):
         if not np.isfinite(costs).any():
             nothing = np.zeros(reports.size)
             return Decision(privacy_loss=nothing, rent=nothing, mse=np.inf)
-        losses, _, mse = self.chosen.capped(self.chosen.allocation(costs))
-        return Decision(privacy_loss=losses, rent=np.zeros(reports.size), mse=mse)
+        bought = self.chosen.allocation(costs)
+        return Decision(privacy_loss=bought.privacy_loss, rent=np.zeros(reports.size), mse=bought.mse)

@@ -64,7 +64,7 @@ class FixedAccuracy(Rival):
             expense = sellers * expected_threshold(pool, people, sellers)
             noise = 1.0 / sellers**power
             loss = np.cbrt(4.0 * weight * noise / expense)
-            loss = np.minimum(loss, population.cap)
+            loss = np.minimum(loss, population.largest_cap)
             return weight * (2.0 * noise / loss**2 + variance / sellers) + expense * loss, expense
 
         # coarse over all numbers of sellers, then ever finer around the best
@@ -79,7 +79,7 @@ class FixedAccuracy(Rival):
         sellers = int(tried[place])
         expense = float(costs(tried)[1][place])
         noise = 1.0 / sellers**power
-        loss = best_common_loss(weight, noise, expense, population.cap)
+        loss = best_common_loss(weight, noise, expense, population.largest_cap)
         return cls(population=population, sellers=sellers, loss=loss)
 
     def decide(self, reports: FloatArray) -> Decision:

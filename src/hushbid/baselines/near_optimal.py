@@ -7,16 +7,16 @@ where the cap delivers less.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines.rival import AtErrorWeight, Decision
+from hushbid.baselines.rival import AtErrorWeight, Decision, Rival
 from hushbid.estimation import near_optimal_weights
-from hushbid.mechanism import decide
+from hushbid.mechanism import Population, decide
 
-__all__ = ["NearOptimal", "Optimal"]
+__all__ = ["AsStated", "NearOptimal", "Optimal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +31,8 @@ class Optimal(AtErrorWeight):
         costs = self.population.virtual_costs(reports)
         if not np.isfinite(costs).any():
             return np.inf
-        losses, _, mse = self.chosen.capped(self.chosen.allocation(costs))
-        return self.estimate_error(losses, mse)
+        bought = self.chosen.allocation(costs)
+        return self.estimate_error(bought.privacy_loss, bought.mse)
 
     def decide(self, reports: FloatArray) -> Decision:
         # Rents depend on the error weight only, not on how it is shared: user weights enter where payments are made.
@@ -40,12 +40,31 @@ class Optimal(AtErrorWeight):
         return Decision(
             privacy_loss=made.privacy_loss,
             rent=made.information_rent,
-            mse=self.estimate_error(made.privacy_loss, made.mse / self.population.unit),
+            mse=self.estimate_error(made.privacy_loss, made.worst_mse / self.population.unit + self.population.bias),
         )
 
     def estimate_error(self, privacy_loss: FloatArray, optimal: float) -> float:
         """The error of the estimator for these losses, on a data range of width 1."""
         return optimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsStated(Rival):
+    """The market's own mechanism for the goal that it states."""
+
+    name: ClassVar[str] = Optimal.name
+    truthful: ClassVar[bool] = True
+    voluntary: ClassVar[bool] = True
+
+    @classmethod
+    def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
+        """There is nothing to choose: the goal is stated."""
+        return cls(population=population)
+
+    def decide(self, reports: FloatArray) -> Decision:
+        made = decide(self.population, reports)
+        planned = made.worst_mse / self.population.unit + self.population.bias
+        return Decision(privacy_loss=made.privacy_loss, rent=made.information_rent, mse=planned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,8 @@ class PostedPrice(Rival):
         pool, variance, people = Pool.of(population), common_variance(population), population.people
         low, high = 0.0, 1.0
         # To offer nothing and guess the middle of the range is a choice as well.
-        best, found = weight * WORST_VARIANCE, cls(population=population, price=pool.lowest, loss=0.0)
+        guess = WORST_VARIANCE + population.bias
+        best, found = weight * guess, cls(population=population, price=pool.lowest, loss=0.0)
         for _ in range(_ROUNDS):
             costs = np.full(_POINTS, np.inf)
             for j, (price, chance) in enumerate(_offers(pool, low, high)):
@@ -81,10 +82,10 @@ class PostedPrice(Rival):
                 sales = expected_sales(people, chance)
                 noise = sales.inverse_to(population.setting.noise_power)
                 expense = price * people * chance
-                loss = best_common_loss(weight, noise, expense, population.cap)
+                loss = best_common_loss(weight, noise, expense, population.largest_cap)
                 if not loss > 0.0:  # hardly anybody would ever accept: the moments are too small for a double
                     continue
-                error = 2.0 * noise / loss**2 + variance * sales.inverse + WORST_VARIANCE * sales.none
+                error = 2.0 * noise / loss**2 + variance * sales.inverse + guess * sales.none
                 costs[j] = weight * error + expense * loss
                 if costs[j] < best:
                     best, found = costs[j], cls(population=population, price=price, loss=loss)

@@ -21,6 +21,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hushbid.allocation import Budget, HardBudget, Price
 from hushbid.arrays import FloatArray, as_floats
 from hushbid.errors import InputError, ReportError
 from hushbid.estimation import WORST_VARIANCE
@@ -41,7 +42,7 @@ class Decision:
     """What each person is paid beyond her cost."""
 
     mse: float
-    """Mean squared error on a data range of width 1."""
+    """Mean squared error on a data range of width 1, with the variance that the purchase is planned with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +65,7 @@ class RivalOutcome:
     """What each person gains over staying out."""
 
     mse: float
-    """Mean squared error of the estimate in squared data units."""
+    """Mean squared error of the estimate in squared data units; at worst, where a relation is allowed for."""
 
     @property
     def total_payment(self) -> float:
@@ -117,7 +118,7 @@ class Rival(ABC):
             )
         population.virtual_costs(stated)  # refuses what the market would refuse, by row
         made = self.decide(stated)
-        mse = made.mse * population.unit
+        mse = (made.mse - population.bias) * population.unit
         payments = made.rent.copy()
         # t = β·(MSE − V) + c·ε + rent; a loss without limit is no price
         sold = (made.privacy_loss > 0) & (made.privacy_loss < np.inf)
@@ -144,7 +145,7 @@ class Rival(ABC):
         If nobody sells, the estimate is the middle of the range, wrong by at most half its width.
         """
         if not privacy_loss.any():
-            return WORST_VARIANCE
+            return WORST_VARIANCE + self.population.bias
         return self.population.best_estimate(privacy_loss)[1]
 
 
@@ -168,6 +169,16 @@ def unit_error_weight(population: Population, error_weight: float | None) -> flo
     if not 0.0 < weight < np.inf:
         raise InputError(f"error_weight must be positive and finite, got {error_weight}.", field="error_weight")
     return weight * population.unit
+
+
+def implied_weight(population: Population, reports: FloatArray) -> float:
+    """What an error is worth in the market: as stated, or the price at which such a purchase would be chosen."""
+    goal = population.goal
+    if isinstance(goal, Price):
+        return population.total_weight
+    soft = Budget(goal.amount) if isinstance(goal, HardBudget) else goal
+    costs = population.virtual_costs(reports)
+    return replace(population, goal=soft).allocation(costs).error_weight / population.unit
 
 
 def step_rents(reports: FloatArray, privacy_loss: FloatArray, critical: ArrayLike) -> FloatArray:
@@ -194,7 +205,7 @@ class AtErrorWeight(Rival):
     @property
     def chosen(self) -> Population:
         """The people with that error weight, all of it the buyer's."""
-        return replace(self.population, buyer_weight=self.error_weight, user_weight=0.0)
+        return replace(self.population, goal=Price(self.error_weight), user_weight=0.0)
 
 
 def best_common_loss(error_weight: float, noise: float, expense: float, cap: float) -> float:

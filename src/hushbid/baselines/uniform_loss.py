@@ -43,7 +43,7 @@ class UniformLoss(Rival):
                 "the same loss for all would cost an infinite amount: the prior has no largest sensitivity."
             )
         noise = 1.0 / population.people**population.setting.noise_power
-        return cls(population=population, loss=best_common_loss(weight, noise, tops, population.cap))
+        return cls(population=population, loss=best_common_loss(weight, noise, tops, population.largest_cap))
 
     def decide(self, reports: FloatArray) -> Decision:
         tops = _tops(self.population)

@@ -41,7 +41,7 @@ COMMANDS = {
     "privatize": "Add noise to one value on its owner's machine, once.",
     "release": "Draw the estimate that a record paid for, once.",
     "verify": "Check a record, a receipt or a campaign's log, offline.",
-    "plan": "Say how many people, what budget and what error go together.",
+    "plan": "Say what a campaign costs, and how accurate it is.",
     "audit": "Attack a record's claims: incentives, privacy and accuracy.",
     "compare": "Set a trusted platform against noise on everybody's own device.",
     "fit-prior": "Fit priors to a pilot's sensitivities and compare them.",

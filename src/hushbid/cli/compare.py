@@ -38,19 +38,43 @@ def command(options: MarketOptions, reports: str | None, as_json: bool, **given:
     mean, with the standard error of its simulation in brackets. Then the rivals: what other ways to buy would have paid
     for the same accuracy, and what error they would have reached with the same money.
     """
-    rows, rivals = _on_reports(options, reports, given) if reports else _on_prior(options, given)
+    refused = _refused(options)
+    settings = tuple(one for one in SETTINGS if one not in refused)
+    bought = _on_reports(options, settings, reports, given) if reports else _on_prior(options, settings, given)
+    rows, rivals = bought
     currency = options.currency()
     result = {
         "people": rows[0]["people"],
         "repetitions": 1 if reports else given["repetitions"],
+        "goal": options.goal().to_dict(),
         "currency": currency.code,
-        "settings": dict(zip(SETTINGS, rows, strict=True)),
+        "settings": dict(zip(settings, rows, strict=True)),
+        "refused": refused,
         "rivals": rivals,
     }
-    tell(result, "\n\n".join([_text(rows, result), *_rivals_texts(rivals)]), as_json=as_json)
+    told = [_text(rows, result), *(f"Not in the {one} setting: {why}" for one, why in refused.items())]
+    tell(result, "\n\n".join([*told, *_rivals_texts(rivals)]), as_json=as_json)
 
 
-def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> tuple[list[dict[str, Any]], Rivals]:
+def _refused(options: MarketOptions) -> dict[str, str]:
+    """The settings in which such a goal cannot be had, and why; not all of them."""
+    from hushbid.errors import InputError
+
+    prior = next(iter(options.prior_source().priors.values()))
+    refused: dict[str, InputError] = {}
+    for setting in SETTINGS:
+        try:
+            options.market(prior, setting=setting)
+        except InputError as problem:
+            refused[setting] = problem
+    if len(refused) == len(SETTINGS):
+        raise refused[SETTINGS[0]]
+    return {setting: str(problem) for setting, problem in refused.items()}
+
+
+def _on_reports(
+    options: MarketOptions, settings: tuple[str, ...], file: str, given: dict[str, Any]
+) -> tuple[list[dict[str, Any]], Rivals]:
     from hushbid.purchase.people import read_people, rows_of
 
     rivals: Rivals = {}
@@ -66,9 +90,9 @@ def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> tup
         with rows_of(people.source):
             prior = options.prior_source().prior_for(people.groups)
             rows = []
-            for setting in SETTINGS:
+            for setting in settings:
                 step(f"pricing, {setting} setting")
-                market = options.market(prior, setting=setting)
+                market = options.market(prior, setting=setting, roster=people.roster)
                 tie_key = None if people.ids is None else people.tie_keys(market)
                 rows.append(_figures(market.acquire(people.reports, tie_key=tie_key)))
                 if given["rivals"]:
@@ -77,7 +101,9 @@ def _on_reports(options: MarketOptions, file: str, given: dict[str, Any]) -> tup
     return rows, rivals
 
 
-def _on_prior(options: MarketOptions, given: dict[str, Any]) -> tuple[list[dict[str, Any]], Rivals]:
+def _on_prior(
+    options: MarketOptions, settings: tuple[str, ...], given: dict[str, Any]
+) -> tuple[list[dict[str, Any]], Rivals]:
     import numpy as np
 
     from hushbid.errors import InputError
@@ -87,20 +113,21 @@ def _on_prior(options: MarketOptions, given: dict[str, Any]) -> tuple[list[dict[
         raise InputError("Priors by group need REPORTS with a column of groups to be compared on.")
     prior = source.priors[""]
     rng = np.random.default_rng(given["seed"])
-    drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in SETTINGS}
+    markets = {setting: options.market(prior, setting=setting, roster=given["people"]) for setting in settings}
+    drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in settings}
     rivals: Rivals = {}
     with Steps(3) as step:
         step("simulating")
         for time in range(given["repetitions"]):
             step.part(time, given["repetitions"])
             reports = prior.sample(given["people"], rng=rng)
-            for setting in SETTINGS:
-                drawn[setting].append(_figures(options.market(prior, setting=setting).acquire(reports)))
-        for setting in SETTINGS if given["rivals"] else ():
+            for setting, market in markets.items():
+                drawn[setting].append(_figures(market.acquire(reports)))
+        for setting, market in markets.items() if given["rivals"] else ():
             step(f"simulating others, {setting} setting")
             populations = {"people": given["people"], "populations": given["repetitions"]}
             rng = np.random.default_rng(given["seed"])  # the same people again
-            rivals[setting] = _rivals(options.market(prior, setting=setting), None, rng=rng, **populations)
+            rivals[setting] = _rivals(market, None, rng=rng, **populations)
     return [_averaged(rows) for rows in drawn.values()], rivals
 
 
@@ -133,6 +160,7 @@ def _figures(outcome: Any) -> dict[str, Any]:
         "bought_from": outcome.active,
         "largest_privacy_loss": float(outcome.privacy_loss.max()),
         "standard_error": math.sqrt(outcome.mse),
+        "worst_standard_error": math.sqrt(outcome.worst_mse),
         "total_payment": outcome.total_payment,
         "objective": outcome.objective,
     }
@@ -154,21 +182,36 @@ def _averaged(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return averaged
 
 
+_MINIMISED = {
+    "price": "cost: error and virtual payments",
+    "accuracy": "cost: virtual payments",
+    "budget": "squared error, at worst",
+    "hard_budget": "squared error, at worst",
+}
+"""What each goal minimises."""
+
 _LABELS = {
     "bought_from": "bought from",
     "largest_privacy_loss": "largest privacy loss",
     "standard_error": "standard error of the estimate",
+    "worst_standard_error": "  at worst, under the relation",
     "total_payment": "payments",
-    "objective": "cost: error and virtual payments",
+    "objective": "",
 }
 
 
 def _text(rows: list[dict[str, Any]], result: dict[str, Any]) -> str:
     money = "" if result["currency"] == "XXX" else f", {result['currency']}"
-    lines: list[tuple[str, ...]] = [(f"{result['people']:,} people", *SETTINGS)]
+    lines: list[tuple[str, ...]] = [(f"{result['people']:,} people", *result["settings"])]
     for name, label in _LABELS.items():
-        unit = money if name in ("total_payment", "objective") else ""
+        if name == "worst_standard_error" and all(row[name] == row["standard_error"] for row in rows):
+            continue  # no relation is allowed for
+        priced = name == "objective" and result["goal"]["kind"] in ("price", "accuracy")
+        unit = money if name == "total_payment" or priced else ""
+        label = label or _MINIMISED[result["goal"]["kind"]]
         lines.append((f"{label}{unit}", *(_cell(row, name) for row in rows)))
+    if len(rows) < len(SETTINGS):
+        return table(lines)
     ratio = rows[1]["objective"] / rows[0]["objective"] if math.isfinite(rows[1]["objective"]) else math.inf
     return f"{table(lines)}\n\nDoing without a trusted platform costs {ratio:.3g} times as much here."
 

@@ -35,12 +35,11 @@ setting = "central"                  # people trust the service to add the noise
 prior = { file = "prior.json" }      # fitted on a pilot among other people: hushbid fit-prior pilot.csv
 bounds = [3, 11]                     # hours; whatever lies outside is moved to the nearer end
 variance = 1.5                       # squared hours, an upper bound from earlier studies
-# It would pay 2,000 euros to bring the standard error from 12 minutes down to 3.
-buyer_weight = { payment = 2000, from_standard_error = 0.2, to_standard_error = 0.05 }
+budget = 2000                        # euros, on average over what people may ask
+max_relation = 0.1                   # who asks more may sleep worse: be safe up to a correlation of 0.1
 
 [money]
 currency = "EUR"
-ceiling = 2000
 
 [reports]
 file = "reports.csv"

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from hushbid.cli.common import COUNT
 from hushbid.errors import InputError
 
 if TYPE_CHECKING:
+    from hushbid.allocation import Goal
     from hushbid.mechanism import Market
     from hushbid.money import Currency
     from hushbid.priors.pilot import PriorSource
@@ -49,7 +51,12 @@ class MarketOptions:
     setting: str | None
     bounds: tuple[float, float]
     variance: float | None
-    buyer_weight: float
+    buyer_weight: float | None
+    budget: float | None
+    standard_error: float | None
+    hard_budget: float | None
+    max_relation: float
+    population: int | None
     user_weight: float
     people_may_owe_money: bool
     outside_option: str
@@ -77,8 +84,22 @@ class MarketOptions:
 
         return NO_CURRENCY if self.currency_code is None else Currency.of(self.currency_code)
 
-    def market(self, prior: Any, *, setting: str | None = None) -> "Market":
-        """The market with this prior."""
+    def goal(self) -> "Goal":
+        """What the buyer states; exactly one thing."""
+        from hushbid.allocation.goals import STATED, goal_named
+
+        given = {name: getattr(self, name) for name in STATED if getattr(self, name) is not None}
+        if len(given) != 1:
+            shown = " and ".join(f"--{name.replace('_', '-')}" for name in given) or "none of them"
+            raise click.UsageError(
+                "State what you have, by exactly one of --budget, --hard-budget, --standard-error and --buyer-weight;"
+                f" got {shown}."
+            )
+        [(name, number)] = given.items()
+        return goal_named(name, number, coin=self.currency().coin)
+
+    def market(self, prior: Any, *, setting: str | None = None, roster: int | None = None) -> "Market":
+        """The market with this prior; ``roster`` is how many rows a table of reports has, if that is known."""
         from hushbid.mechanism import Market
 
         if self.user_weight > 0 and not self.people_may_owe_money:
@@ -90,12 +111,14 @@ class MarketOptions:
             "setting": setting or self.setting or "central",
             "bounds": self.bounds,
             "variance": self.variance,
-            "buyer_weight": self.buyer_weight,
+            "goal": self.goal(),
             "user_weight": self.user_weight,
             "outside_option": self.outside_option,
             "max_privacy_loss": self.max_privacy_loss,
+            "max_relation": self.max_relation,
+            "population": self.population,
         }
-        return Market(prior=prior, **fields)
+        return Market(prior=prior, **fields).with_roster(roster)
 
 
 def market_options(*, setting: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -139,6 +162,11 @@ _PLAIN = (
     "bounds",
     "variance",
     "buyer_weight",
+    "budget",
+    "standard_error",
+    "hard_budget",
+    "max_relation",
+    "population",
     "user_weight",
     "people_may_owe_money",
     "outside_option",
@@ -176,13 +204,7 @@ def _options(setting: bool) -> list[Callable[..., Any]]:
         click.option(
             "--variance", type=number, help="Of the data around their mean; without it, the largest the bounds allow."
         ),
-        click.option(
-            "--buyer-weight",
-            type=positive,
-            default=1.0,
-            show_default=True,
-            help="What one unit of squared error costs you, in money.",
-        ),
+        *_goal_options(positive),
         click.option(
             "--user-weight",
             type=number,
@@ -202,6 +224,29 @@ def _options(setting: bool) -> list[Callable[..., Any]]:
         click.option("--currency", metavar="CODE", help="What prices are in: EUR, JPY, KWD, ..."),
     ]
     return options if setting else [one for place, one in enumerate(options) if place != 1]
+
+
+def _goal_options(positive: click.FloatRange) -> list[Callable[..., Any]]:
+    """What the buyer has, of which she states one thing, and what she is to be protected against."""
+    return [
+        click.option("--budget", type=positive, help="Spend this much on average, as accurately as possible."),
+        click.option("--hard-budget", type=positive, help="Never spend more than this, whatever people report."),
+        click.option("--standard-error", type=positive, help="Reach this error, in data units, for as little."),
+        click.option("--buyer-weight", type=positive, help="What one unit of squared error costs you, in money."),
+        click.option(
+            "--max-relation",
+            type=click.FloatRange(0.0, 1.0),
+            default=0.0,
+            show_default=True,
+            help="How closely price and datum may be related, from 0 to 1: the purchase is the best against the worst.",
+        ),
+        click.option(
+            "--population",
+            type=COUNT,
+            metavar="PEOPLE",
+            help="With --max-relation: how many people the mean is about.  [default: those in the file]",
+        ),
+    ]
 
 
 # -- how people are read -----------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @market_options()
 @people_options
 @engine_options
+@click.option("--limit-column", metavar="NAME", help="Column of the largest losses that people accept, if they say.")
 @click.option("--ceiling", type=click.FloatRange(min=0.0, min_open=True), help="Refuse to spend more than this.")
 @click.option("--accept-pilot-overlap", is_flag=True, help="Use a prior fitted on some of these very people.")
 @click.option(
@@ -74,8 +75,9 @@ def _decided(options: MarketOptions, reading: "Reading", reports: str, given: di
         id=given["id_column"],
         sensitivity=given["sensitivity_column"],
         group=given["group_column"],
+        limit=given["limit_column"],
         prior=source,
-        market=lambda labels: options.market(source.prior_for(labels)),
+        market=lambda labels, roster: options.market(source.prior_for(labels), roster=roster),
         currency=options.currency(),
         ceiling=given["ceiling"],
         accept_pilot_overlap=given["accept_pilot_overlap"],

@@ -5,12 +5,13 @@
     >>> release.privacy_loss
     array([0.5, 1. , 0. ])
 
-The modules, from the bottom: ``noise`` draws (OpenDP), ``promises`` says what is promised, ``grid`` keeps the
-arithmetic exact, ``error`` says how far off the estimate may be, ``message`` is what a device sends in the local
-setting; ``release`` is what comes out, ``central`` and ``local`` are the two settings, ``preparing`` checks everything
-and leaves only the drawing, ``preparing_from_sums`` does so where an engine added up. That it is drawn once:
-``once_files`` are the files of one drawing, ``once_question`` says what is asked of whom, ``once_store`` is where an
-account keeps what was ever drawn for it, and ``once`` answers.
+The modules, from the bottom: ``noise`` draws (OpenDP), ``relation`` bounds the bias of an estimate from people whose
+prices tell of their data, ``promises`` says what is promised, ``grid`` keeps the arithmetic exact, ``error`` says how
+far off the estimate may be, ``message`` is what a device sends in the local setting; ``release`` is what comes out,
+``central`` and ``local`` are the two settings, ``preparing`` checks everything and leaves only the drawing,
+``preparing_from_sums`` does so where an engine added up. That it is drawn once: ``once_files`` are the files of one
+drawing, ``once_question`` says what is asked of whom, ``once_store`` is where an account keeps what was ever drawn for
+it, and ``once`` answers.
 """
 
 from hushbid.disclosure.error import ErrorModel
@@ -20,6 +21,7 @@ from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import Answer, release_made_up, release_once, release_plan
 from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
+from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.release import Grid, Release
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Grid",
     "PrivatizedValue",
     "PromiseCheck",
+    "Relation",
     "Release",
     "ReleasePlan",
     "privatize",

@@ -74,6 +74,7 @@ class Sum:
             width=self.plan.width,
             noise=np.array([self.plan.width * self.noise_scale * steps]),
             rounding=self.plan.width * (2.0**-DATA_BITS + 2.0**-ESTIMATE_BITS + 2.0 * steps),
+            relation=self.plan.relation,
         )
 
     def total(self, column: FloatArray) -> int:
@@ -92,6 +93,8 @@ class Sum:
 def weigh(plan: ReleasePlan, present: BoolArray) -> Sum:
     """Weights over those present, proportional to their planned losses; all promises checked.
 
+    If the planned losses are what the best estimate of all uses, those present are what it uses of theirs: with fewer
+    people the best estimator listens to nobody less.
     With an infinite loss among them, weight sits on those people only (most precise first) and there is no noise.
     """
     losses = np.where(present, plan.delivered, 0.0)
@@ -122,7 +125,7 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
     losses = plan.delivered
     if (losses == math.inf).any():
         weights = best_weights(
-            np.where(losses == math.inf, losses, 0.0), setting="central", variance=plan.variance
+            np.where(losses == math.inf, losses, 0.0), setting="central", variance=plan.weighing_variance
         ).weights
         scale = 0.0
     else:
@@ -130,8 +133,14 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
         largest = losses.max()
         weights = losses / largest / np.sum(losses / largest)
         scale = plan.width * float(weights.max() / largest)
-    noise_scale = np.array([scale])
-    return error_model(weights=weights, variance=plan.variance, width=plan.width, noise=noise_scale, rounding=0.0)
+    return error_model(
+        weights=weights,
+        variance=plan.variance,
+        width=plan.width,
+        noise=np.array([scale]),
+        rounding=0.0,
+        relation=plan.relation,
+    )
 
 
 def _noiseless(plan: ReleasePlan, unlimited: BoolArray) -> Sum:

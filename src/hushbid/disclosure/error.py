@@ -1,7 +1,9 @@
 """How far an estimate may lie from the mean: its standard error, and intervals that hold at every sample size.
 
 The error is ``Σ w_i (x_i − θ) + Laplace noise``: one Laplace term in the central setting, one per person in the local.
-Everything here follows from the plan and from who delivered, nothing from the data.
+Everything here follows from the plan and from who delivered, nothing from the data. Where price and datum may be
+related, there is a bias besides (`hushbid.disclosure.relation`): the worst mean squared error has its largest square
+more, and an interval is wider by it on either side.
 
 **The interval.** Let L be the Laplace term of largest scale and Y the rest. Chernoff's inequality bounds Y's tail,
 
@@ -27,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import FloatArray
+from hushbid.disclosure.relation import NO_BIAS, Relation, Unevenness, bias_of
 from hushbid.errors import InputError
 from hushbid.wording import at_most
 
@@ -64,10 +67,26 @@ class ErrorModel:
     rounding: float
     """Bound on what the integer grid adds."""
 
+    squared_bias: float = 0.0
+    """What the square of the bias is at most, by how closely price and datum may be related."""
+
+    largest_bias: float = 0.0
+    """What the bias is at most, by that or by the range."""
+
     @property
     def mse(self) -> float:
-        """Mean squared error: a Laplace term of scale b has variance ``2b²``."""
+        """Mean squared error if price and datum are unrelated: a Laplace term of scale b has variance ``2b²``."""
         return self.sampling_variance + 2.0 * (self.largest_noise * self.largest_noise + self.other_noise_squared)
+
+    @property
+    def worst_mse(self) -> float:
+        """Mean squared error at worst, if they are related as closely as they may be."""
+        return self.mse + self.squared_bias
+
+    @property
+    def related(self) -> bool:
+        """Whether price and datum may be related, so that the two errors differ."""
+        return self.squared_bias > 0.0
 
     def half_width(self, level: float) -> float:
         """Half the width of an interval that contains the mean with probability at least ``level``."""
@@ -75,11 +94,12 @@ class ErrorModel:
             raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
         unit = math.sqrt(self.mse)
         if unit == 0.0 or not math.isfinite(unit):
-            return self.rounding if unit == 0.0 else math.inf
-        return unit * self._relative(unit)._quantile((1.0 - level) / 2.0) + self.rounding
+            return self.rounding + self.largest_bias if unit == 0.0 else math.inf
+        random = unit * self._relative(unit)._quantile((1.0 - level) / 2.0)
+        return random + self.rounding + self.largest_bias
 
     def _relative(self, unit: float) -> "ErrorModel":
-        """This model with ``unit`` as the unit of length."""
+        """The random part of this model, with ``unit`` as the unit of length."""
         return ErrorModel(
             sampling_variance=self.sampling_variance / unit / unit,
             squared_steps=self.squared_steps / unit / unit,
@@ -153,9 +173,14 @@ def error_model(
     width: float,
     noise: FloatArray,
     rounding: float,
+    relation: Relation | None = None,
 ) -> ErrorModel:
-    """The model of an estimate with these weights and independent Laplace terms of the scales ``noise``."""
+    """The model of an estimate with these weights and independent Laplace terms of the scales ``noise``.
+
+    The weights are some people's; whoever else ``relation`` counts has none.
+    """
     ascending = np.sort(noise)
+    bias = NO_BIAS if relation is None else bias_of(relation, Unevenness.of(weights, relation.roster), width)
     first, others = float(ascending[-1]), ascending[:-1]
     return ErrorModel(
         sampling_variance=float(np.sum(variance * np.square(weights))),
@@ -165,6 +190,8 @@ def error_model(
         next_noise=float(others[-1]) if others.size else 0.0,
         other_noise_squared=float(np.sum(np.square(others))),
         rounding=rounding,
+        squared_bias=bias.squared,
+        largest_bias=bias.largest,
     )
 
 
@@ -177,12 +204,20 @@ def published_errors(planned: ErrorModel, *, people: int) -> dict[str, Any]:
     """The errors planned for so many people, as anybody may see them.
 
     In full they would tell, in a small campaign, what somebody reported: with all digits one equation for each person's
-    privacy loss. So they are rounded up to two digits, and None where fewer than `FEWEST_PEOPLE` are behind them.
+    privacy loss. So they are rounded up to two digits, and None where fewer than `FEWEST_PEOPLE` are behind them. The
+    error at worst stands beside the other one where price and datum may be related.
     """
     enough = people == 0 or people >= FEWEST_PEOPLE
-    errors = math.sqrt(planned.mse), planned.half_width(PUBLIC_LEVEL)
-    deviation, half = (_finite_or_text(at_most(error)) if enough else None for error in errors)
-    return {"planned_standard_error": deviation, "planned_half_width": {"level": PUBLIC_LEVEL, "value": half}}
+
+    def shown(error: float) -> float | str | None:
+        return _finite_or_text(at_most(error)) if enough else None
+
+    worst = {"planned_worst_standard_error": shown(math.sqrt(planned.worst_mse))} if planned.related else {}
+    return {
+        "planned_standard_error": shown(math.sqrt(planned.mse)),
+        **worst,
+        "planned_half_width": {"level": PUBLIC_LEVEL, "value": shown(planned.half_width(PUBLIC_LEVEL))},
+    }
 
 
 def _finite_or_text(value: float) -> float | str:

@@ -2,7 +2,8 @@
 
 On a device, :func:`privatize` turns one datum into a message: an integer X on a grid of ``2**m`` steps plus discrete
 Laplace noise of scale ``b ≥ 2**m/ε``, so that the person loses at most ``2**m/b ≤ ε``, in exact arithmetic. The
-platform weighs the messages by their precision, ``w_i ∝ 1/(V_i + 2/ε_i²)``, and adds nothing.
+platform weighs the messages by their precision, ``w_i ∝ 1/(V_i + 2/ε_i²)``, and adds nothing. Where price and datum may
+be related, V_i is larger by what protects against that (`hushbid.disclosure.relation`).
 """
 
 import math
@@ -178,8 +179,14 @@ def error_of(plan: ReleasePlan, rows: IndexArray, weights: FloatArray, *, roundi
     """How far a mean of the messages in ``rows`` with these weights may lie from the mean; rounding in widths."""
     with np.errstate(over="ignore"):
         scales = plan.width * weights / plan.delivered[rows]
-    variance, width = plan.variance[rows], plan.width
-    return error_model(weights=weights, variance=variance, width=width, noise=scales, rounding=width * rounding)
+    return error_model(
+        weights=weights,
+        variance=plan.variance[rows],
+        width=plan.width,
+        noise=scales,
+        rounding=plan.width * rounding,
+        relation=plan.relation,
+    )
 
 
 def grid_bits(privacy_loss: float) -> int:

@@ -113,6 +113,7 @@ def release_once(
         setting=plan.setting,
         bounds=plan.bounds,
         tally=tallied(people, plan.promised, plan.variance, forms),
+        relation=plan.relation,
         exact=_exact(plan)[:, order].tobytes() if not plan.from_engine else None,
     )
     if claims is None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.arrays import FloatArray, HashArray, IndexArray
+from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
 
@@ -87,6 +88,9 @@ class Ask:
 
     tally: Tally
     """The people, their losses and their data."""
+
+    relation: Relation | None = None
+    """How closely price and datum may be related, among how many people; None: not at all."""
 
     exact: bytes | None = None
     """Everybody's losses and variance to the last bit, in an order that ids decide; None where only sums are known."""

@@ -34,6 +34,7 @@ from hushbid.disclosure.once_files import (
     was_drawn,
 )
 from hushbid.disclosure.once_question import Ask
+from hushbid.disclosure.relation import Relation
 from hushbid.durable import make_folder, write_whole
 from hushbid.errors import AlreadyReleased, ReleaseError
 
@@ -67,6 +68,7 @@ class Marks:
     marked: float
     variances: float
     marked_variances: float
+    relation: Relation | None
     exact: str | None
     """A hash of everybody's losses and variance to the last bit; None where only sums are known."""
 
@@ -87,6 +89,7 @@ class Marks:
             marked=tally.marked,
             variances=tally.variances,
             marked_variances=tally.marked_variances,
+            relation=ask.relation,
             exact=None if ask.exact is None else _keyed(key, "losses", ask.exact),
         )
 
@@ -105,7 +108,8 @@ class Marks:
         return {"print": self.data, "answers": self.answers}
 
     def promises(self) -> dict[str, Any]:
-        """What was promised, as it is stored."""
+        """What was promised, as it is stored; a relation only where there may be one."""
+        relation = {} if self.relation is None else {"relation": [self.relation.spread, self.relation.roster]}
         return {
             "setting": self.setting,
             "bounds": list(self.bounds),
@@ -113,12 +117,15 @@ class Marks:
             "marked": self.marked,
             "variances": self.variances,
             "marked_variances": self.marked_variances,
+            **relation,
             "exact": self.exact,
         }
 
     def promised_alike(self, promise: Mapping[str, Any]) -> bool:
         """Whether this is what a claim says was promised: to the last bit if both know it, else up to rounding."""
         if [self.setting, list(self.bounds)] != [promise["setting"], promise["bounds"]]:
+            return False
+        if not self._equally_related(promise):
             return False
         if self.exact is not None and promise["exact"] is not None:
             return bool(self.exact == promise["exact"])
@@ -129,6 +136,13 @@ class Marks:
         if [self.setting, list(self.bounds)] != [promise["setting"], promise["bounds"]]:
             return False
         return self._equal(promise, "losses", "losses")
+
+    def _equally_related(self, promise: Mapping[str, Any]) -> bool:
+        """Whether price and datum may be as closely related, among as many people."""
+        spread, roster = promise.get("relation", (0.0, None))
+        if self.relation is None:
+            return roster is None
+        return bool(self.relation.roster == roster and math.isclose(self.relation.spread, spread, rel_tol=_ROUNDING))
 
     def _equal(self, promise: Mapping[str, Any], plain: str, name: str) -> bool:
         room = _ROUNDING * max(getattr(self, plain), promise[plain])
@@ -224,10 +238,10 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
     # asked before: only the same promises get the same answer
     if not drawn and not ours.promised_alike(claim["promise"]):
         raise AlreadyReleased(
-            "This was asked of these people before, under other promises (setting, bounds, variance or privacy"
-            " losses), and answered: a second estimate from their data would cost them their privacy twice, so it is"
-            " refused, force=True or not. Go back to the market and the reports of that release. Another question has"
-            " another text; a later wave of this one, with new data, says so: wave = 2."
+            "This was asked of these people before, under other promises (setting, bounds, variance, relation or"
+            " privacy losses), and answered: a second estimate from their data would cost them their privacy twice, so"
+            " it is refused, force=True or not. Go back to the market and the reports of that release. Another question"
+            " has another text; a later wave of this one, with new data, says so: wave = 2."
         )
     return Settled(
         release=claim["release"],
@@ -293,6 +307,7 @@ def _refuse_no_claim(folder: Path, name: str, claim: Mapping[str, Any]) -> None:
         isinstance(promise, dict)
         and {"setting", "bounds", "exact"} <= promise.keys()
         and all(type(promise.get(sum)) is float for pair in _SUMS for sum in pair)
+        and _is_relation(promise.get("relation", [0.0, 0]))
         and isinstance(data, dict)
         and all(type(data.get(print)) is str for print in ("print", "answers"))
         and type(data.get("delivered")) is type(claim.get("waves_before")) is int
@@ -300,6 +315,10 @@ def _refuse_no_claim(folder: Path, name: str, claim: Mapping[str, Any]) -> None:
     )
     if not is_one:
         raise ReleaseError(f"{folder / name}.json is no claim of this version; it is neither returned nor replaced.")
+
+
+def _is_relation(stated: object) -> bool:
+    return isinstance(stated, list) and [*map(type, stated)] == [float, int]
 
 
 def _mark_data(folder: Path, ours: Marks) -> None:

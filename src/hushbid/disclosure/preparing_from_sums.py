@@ -3,7 +3,7 @@
 The sum is the one of :mod:`hushbid.disclosure.grid`: integer weights ``W = floor(ε·2**t)``, data on an integer grid.
 Integers add up alike in every order, so the total has the sensitivity that was promised whoever adds; the noise is
 drawn once, here, after everything is added up. ``t`` has to be known before, so it follows from what was promised to
-all.
+all. Where price and datum may be related, how uneven the weights are is added up too, once their total is known.
 """
 
 import math
@@ -26,6 +26,7 @@ from hushbid.disclosure.grid import (
     to_data_units,
     to_grid,
 )
+from hushbid.disclosure.relation import NO_BIAS, Bias, Relation, Unevenness, bias_of
 from hushbid.disclosure.release import Grid, Release, Summed, versions
 from hushbid.errors import NothingDelivered, ReleaseError
 
@@ -57,6 +58,9 @@ class SummedPlan:
     squared_weights: float
     """The sum of the squares of everybody's weight if all deliver."""
 
+    relation: Relation | None = None
+    """How closely price and datum may be related, among how many people; None: not at all."""
+
     @property
     def width(self) -> float:
         """Width of the public range."""
@@ -73,9 +77,14 @@ class SummedPlan:
         return max(math.frexp(self.largest_loss)[1] + self.exponent, 0)
 
     @property
-    def planned_error(self) -> ErrorModel:
+    def total_weight(self) -> Fraction:
+        """What everybody's weights add up to if nothing is rounded."""
+        return Fraction(self.total_loss) * Fraction(2) ** self.exponent
+
+    def planned_error(self, above: "Above | None" = None) -> ErrorModel:
         """How far the estimate may lie from the mean if everybody delivers."""
         scale = self.width / self.total_loss
+        bias = _bias(self, Fraction(self.squared_weights), None if above is None else above.planned, self.total_weight)
         return ErrorModel(
             sampling_variance=max(self.mse - 2.0 * scale**2, 0.0),
             squared_steps=self.width**2 * self.squared_weights,
@@ -84,6 +93,8 @@ class SummedPlan:
             next_noise=0.0,
             other_noise_squared=0.0,
             rounding=0.0,
+            squared_bias=bias.squared,
+            largest_bias=bias.largest,
         )
 
 
@@ -116,13 +127,12 @@ class Sums:
     @classmethod
     def of(cls, losses: FloatArray, values: FloatArray, variance: FloatArray | None, grid: SummedPlan) -> "Sums":
         """Of some people: their promised losses, data (NaN: did not deliver), and variances where they differ."""
-        exponent = grid.exponent
         asked, present = losses > 0.0, ~np.isnan(values)
         # bought from, and delivered; nobody else's datum is read any further
         used = asked & present
         promised, data = losses[used], values[used]
-        scaled = np.floor(np.ldexp(promised, exponent))
-        lost = np.ldexp(scaled, -exponent)
+        scaled = np.floor(np.ldexp(promised, grid.exponent))
+        lost = np.ldexp(scaled, -grid.exponent)
         if (lost > promised).any():  # both are doubles, and exact
             raise ReleaseError("The noise would not keep a promise; nothing was drawn.")
         # integers from here on, so that sums do not depend on batches
@@ -145,13 +155,56 @@ class Sums:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heavy:
+    """Those whose weight is above everybody's equal share."""
+
+    weight: int = 0
+    """What their integer weights add up to."""
+
+    people: int = 0
+    """How many they are."""
+
+    def __add__(self, other: "Heavy") -> "Heavy":
+        """Both populations together."""
+        return Heavy(weight=self.weight + other.weight, people=self.people + other.people)
+
+    @classmethod
+    def of(cls, weights: IntArray, share: int) -> "Heavy":
+        """Of some people's weights; the equal share, rounded down."""
+        above = weights[weights > share]
+        return cls(weight=exact_total(above), people=above.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Above:
+    """Who weighs more than an equal share: among those who delivered, and as it was planned."""
+
+    delivered: Heavy = Heavy()
+    planned: Heavy = Heavy()
+
+    def __add__(self, other: "Above") -> "Above":
+        """Both populations together."""
+        return Above(delivered=self.delivered + other.delivered, planned=self.planned + other.planned)
+
+    @classmethod
+    def of(cls, losses: FloatArray, values: FloatArray, plan: SummedPlan, total: int) -> "Above":
+        """Of some people, where the weights of those who delivered add up to ``total``."""
+        assert plan.relation is not None
+        weights = np.floor(np.ldexp(losses, plan.exponent)).astype(np.int64)
+        return cls(
+            delivered=Heavy.of(weights[~np.isnan(values)], total // plan.relation.roster),
+            planned=Heavy.of(weights, math.floor(plan.total_weight / plan.relation.roster)),
+        )
+
+
 def exact_total(integers: IntArray) -> int:
     """The sum of 64-bit integers, whatever its size: halves of 32 bits add up without overflow below 2**31 rows."""
     return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
 
 
-def prepare_summed(plan: SummedPlan, sums: Sums) -> Callable[[str], Release]:
-    """Check everything; what is returned only has to draw, under a key."""
+def prepare_summed(plan: SummedPlan, sums: Sums, above: Above | None = None) -> Callable[[str], Release]:
+    """Check everything; what is returned only has to draw, under a key. Under a relation ``above`` is needed."""
     if sums.delivered == 0:
         raise NothingDelivered(f"None of the {plan.active} people with a positive privacy loss delivered data.")
     if not 0 < sums.weight <= 1 << TOTAL_BITS:
@@ -169,8 +222,8 @@ def prepare_summed(plan: SummedPlan, sums: Sums) -> Callable[[str], Release]:
             bounds=plan.bounds,
             estimate=to_data_units(Fraction(noisy, sums.weight), plan.bounds),
             privacy_loss=np.empty(0),
-            error=_error(plan, sums, scale),
-            planned_error=plan.planned_error,
+            error=_error(plan, sums, scale, above),
+            planned_error=plan.planned_error(above),
             grid=Grid(data_bits=DATA_BITS, weight_exponent=plan.exponent, total_weight=sums.weight, noise_scale=scale),
             check=PromiseCheck(people=sums.delivered, people_in_fractions=0, people_mapped=1, largest_share=sums.share),
             clamped=sums.clamped,
@@ -183,10 +236,11 @@ def prepare_summed(plan: SummedPlan, sums: Sums) -> Callable[[str], Release]:
     return draw
 
 
-def _error(plan: SummedPlan, sums: Sums, scale: float) -> ErrorModel:
+def _error(plan: SummedPlan, sums: Sums, scale: float, above: Above | None) -> ErrorModel:
     """The error that these weights have."""
     width = plan.width
     unit = Fraction(1 << (2 * plan.weight_bits), (1 << _TERM_BITS) * sums.weight**2)
+    bias = _bias(plan, sums.squares * unit, None if above is None else above.delivered, Fraction(sums.weight))
     return ErrorModel(
         sampling_variance=plan.largest_variance * float(sums.spreads * unit),
         squared_steps=width**2 * float(sums.squares * unit),
@@ -195,4 +249,19 @@ def _error(plan: SummedPlan, sums: Sums, scale: float) -> ErrorModel:
         next_noise=0.0,
         other_noise_squared=0.0,
         rounding=width * (2.0**-DATA_BITS + 2.0**-ESTIMATE_BITS + 2.0 / sums.weight),
+        squared_bias=bias.squared,
+        largest_bias=bias.largest,
     )
+
+
+def _bias(plan: SummedPlan, squares: Fraction, heavy: Heavy | None, total: Fraction) -> Bias:
+    """The bias of weights with these squares, of whom some are heavy."""
+    if plan.relation is None:
+        return NO_BIAS
+    assert heavy is not None
+    roster = plan.relation.roster
+    uneven = Unevenness(
+        squares=float(max(roster * squares - 1, Fraction(0))),
+        excess=float(max(heavy.weight / total - Fraction(heavy.people, roster), Fraction(0))),
+    )
+    return bias_of(plan.relation, uneven, plan.width)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
+from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Setting, is_central
 
@@ -46,6 +47,9 @@ class ReleasePlan:
     """Whether an engine decided: then the integer grid follows from the promises, not from who delivers, and promises
     are compared by their sums, as their last bits may be others."""
 
+    relation: Relation | None = None
+    """How closely price and datum may be related, among how many people; None: not at all."""
+
     @classmethod
     def of(
         cls,
@@ -58,6 +62,7 @@ class ReleasePlan:
         label: str = "",
         key: str | None = None,
         from_engine: bool = False,
+        relation: Relation | None = None,
     ) -> "ReleasePlan":
         """A validated plan. By default all that is promised is used, and the variance is the largest possible.
 
@@ -79,8 +84,11 @@ class ReleasePlan:
         # promises do not change any more
         for array in (allowed, used, spread):
             array.setflags(write=False)
+        if relation is not None and relation.roster < allowed.size:
+            told = f"relation must count everybody, {allowed.size} people or more, got {relation.roster}."
+            raise InputError(told, field="relation")
         if key is None:
-            key = _content_hash(setting, label, bounds, (allowed, used, spread))
+            key = _content_hash(setting, label, bounds, relation, (allowed, used, spread))
         if not key or len(key) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
             raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.", field="key")
         return cls(
@@ -91,6 +99,7 @@ class ReleasePlan:
             variance=spread,
             key=key,
             from_engine=from_engine,
+            relation=relation,
         )
 
     def __repr__(self) -> str:  # losses reveal what people reported: not for a log
@@ -108,9 +117,14 @@ class ReleasePlan:
         return high - low
 
     @property
+    def weighing_variance(self) -> FloatArray:
+        """What weights are chosen with: everybody's declared variance, and what a relation adds to it."""
+        return self.variance if self.relation is None else self.variance + self.relation.variance
+
+    @property
     def unit_variance(self) -> FloatArray:
-        """Everybody's declared variance for a range of width 1."""
-        return self.variance / self.width / self.width
+        """The same for a range of width 1."""
+        return self.weighing_variance / self.width / self.width
 
 
 def refuse_unreleasable(least: float) -> None:
@@ -122,8 +136,12 @@ def refuse_unreleasable(least: float) -> None:
         )
 
 
-def _content_hash(setting: str, label: str, bounds: tuple[float, float], arrays: tuple[FloatArray, ...]) -> str:
+def _content_hash(
+    setting: str, label: str, bounds: tuple[float, float], relation: Relation | None, arrays: tuple[FloatArray, ...]
+) -> str:
     header = ["hushbid release plan 1", setting, label, *(bound.hex() for bound in bounds)]
+    if relation is not None:
+        header += [relation.spread.hex(), str(relation.roster)]
     digest = hashlib.sha256(json.dumps(header).encode())
     for array in arrays:
         digest.update(array.astype("<f8").tobytes())

@@ -93,8 +93,16 @@ class Release:
 
     @property
     def standard_error(self) -> float:
-        """Root mean squared error from the declared variance and the noise, never from the data."""
+        """Root mean squared error from the declared variance and the noise, never from the data.
+
+        If price and datum are unrelated; `worst_standard_error` says how large it is at worst.
+        """
         return math.sqrt(self.error.mse)
+
+    @property
+    def worst_standard_error(self) -> float:
+        """The same if price and datum are related as closely as the market allows for."""
+        return math.sqrt(self.error.worst_mse)
 
     @property
     def delivered(self) -> int:
@@ -114,8 +122,9 @@ class Release:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that contains the mean with probability at least ``level``, whatever the distribution.
 
-        It holds for independent data whose variance is at most the declared one, at every sample size, and accounts
-        for the Laplace tail; see :mod:`hushbid.disclosure.error`.
+        It holds for independent data whose variance is at most the declared one, at every sample size, accounts for the
+        Laplace tail, and holds for every relation of price and datum that the market allows for; see
+        :mod:`hushbid.disclosure.error`.
         """
         half = self.error.half_width(level)
         return self.estimate - half, self.estimate + half

@@ -7,8 +7,9 @@ In reading order:
 - `adapter`: what an engine is, two verbs over batches; `arrow`, `polars`, `duckdb`, `spark`: the engines
 - `people`: from a batch of rows to reports and virtual costs, and what is wrong with them
 - `passes`, `histogram`: the kernels of the solving passes, and the sums in buckets that they add up to
-- `solve_central`, `solve_few`: the optimum from such sums, and from the few people who matter
-- `curves`: payments as curves in the report, with a verified error
+- `solve_central`, `solve_level`, `solve_few`: the purchase from such sums, for a price and for an accuracy or a budget,
+  and from the few people who matter
+- `curves`, `rent_curves`: payments as curves in the report, with a verified error
 - `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
 - `everybody`: all people of a priced table on the driver, for a record of them
 - `releasing`: exact sums of data for one estimate, and of whom it is asked

@@ -1,12 +1,11 @@
 """The kernels of the writing pass: from a row to her privacy loss, weight and payment, by lookup or by formula."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.allocation.central import Optimum
 from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, Fields, pyarrow
 from hushbid.engine.curves import Curve
@@ -112,24 +111,27 @@ class LookupKernel:
         return which[hit], place[hit]
 
 
+class Shares(Protocol):
+    """A purchase as a formula."""
+
+    def weights(self, costs: FloatArray) -> FloatArray:
+        """The weights of people with these virtual costs."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FormulaKernel:
     """Losses by the optimum's closed formula, rents (and outside errors) by curves in the report, one per group."""
 
     people: People
     idle: Idle
-    scale: float
-    """From virtual costs to normal form."""
+    shares: Shares
+    """Everybody's weight."""
 
-    optimum: Optimum
     level: float
     """Nobody at or above this virtual cost has a loss."""
 
     loss_per_weight: float
-    cap: float
-    weight_per_loss: float
-    """One over the sum of all losses, after the cap."""
-
     rents: tuple[Curve | None, ...]
     outside: tuple[Curve | None, ...] | None
     """What leaving out one person does to the error, less what leaving out an idle one does."""
@@ -166,11 +168,8 @@ class FormulaKernel:
         which = np.flatnonzero(rows.costs < self.level)
         reports = rows.reports[which]
         # the loss by formula
-        share = self.optimum.weights(rows.costs[which] / self.scale - self.optimum.base, 1.0)
+        share = self.shares.weights(rows.costs[which])
         losses = share * self.loss_per_weight
-        if self.cap < np.inf:
-            losses = np.minimum(losses, self.cap)
-            share = losses * self.weight_per_loss
         loss[which], weight[which] = losses, share
         groups = None if rows.groups is None else rows.groups[which]
         # price and rent, the latter read off a curve

@@ -85,12 +85,6 @@ class Histogram:
         sums = zip(*(x[inside].tolist() for x in (self.count, self.first, self.second)), strict=True)
         return sum(1 if count * second == first * first else count for count, first, second in sums)
 
-    def about_between(self, low: float, high: float) -> float:
-        """About how many people lie in an interval, if each bucket's are spread evenly."""
-        left, right = self._edges(0), self._edges(1)
-        overlap = np.clip(np.minimum(right, high) - np.maximum(left, low), 0.0, None)
-        return float(np.sum(self.count * (overlap / (right - left))))
-
     def levels(
         self, scale: float, lowest: float, below: Sequence[tuple[float, ExactSums]] = (), ends: Sequence[float] = ()
     ) -> Levels:

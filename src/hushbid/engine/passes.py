@@ -48,6 +48,9 @@ class Census:
     widest: float = 0.0
     """The largest variance of all."""
 
+    variances: ExactSums = field(default_factory=lambda: ExactSums({}))
+    """All variances added up."""
+
     def __add__(self, other: "Census") -> "Census":
         """Both populations together."""
         problems, reports = dict(self.problems), dict(self.lowest_report)
@@ -65,6 +68,7 @@ class Census:
             lowest_report=reports,
             variance=(min(self.variance[0], other.variance[0]), max(self.variance[1], other.variance[1])),
             widest=max(self.widest, other.widest),
+            variances=self.variances + other.variances,
         )
 
     @property
@@ -76,6 +80,16 @@ class Census:
     def people(self) -> int:
         """How many rows can be priced."""
         return self.rows - self.bad
+
+    @property
+    def dearest(self) -> float:
+        """No finite virtual cost is above this, the highest edge of a bucket."""
+        return self.histogram.cut_after(self.histogram.people)
+
+    @property
+    def mean_variance(self) -> float:
+        """The mean of all variances."""
+        return float(self.variances.about(0.0)[0] / self.variances.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,7 @@ class CensusKernel:
             lowest_report=self._lowest_reports(rows),
             variance=(float(variance.min(initial=np.inf)), float(variance.max(initial=0.0))),
             widest=0.0 if rows.variance is None else float(rows.variance.max(initial=0.0)),
+            variances=ExactSums({}) if rows.variance is None else ExactSums.of(rows.variance + 0.0),
         )
 
     def _lowest_reports(self, rows: Rows) -> dict[int, float]:
@@ -288,48 +303,11 @@ class WindowKernel:
         return self.people.columns
 
     def __call__(self, batch: Batch, start: int | None) -> Window:
-        return self.of(self.people.read(batch).costs)
-
-    def of(self, costs: FloatArray) -> Window:
-        """The window's people and the exact sums below it, from costs that were read already."""
+        costs = self.people.read(batch).costs
         costs = costs[(costs >= self.start) & (costs <= self.high)]
         within = costs >= self.low
         inside, people = np.unique(costs[within], return_counts=True)
         return Window(below=ExactSums.of(costs[~within]), costs=inside, people=people.astype(np.int64))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TwoWindows:
-    """Two windows from one pass."""
-
-    one: Window
-    other: Window
-
-    @classmethod
-    def nobody(cls) -> "TwoWindows":
-        """Where to start adding."""
-        return cls(Window.nobody(), Window.nobody())
-
-    def __add__(self, other: "TwoWindows") -> "TwoWindows":
-        """Both populations together."""
-        return TwoWindows(self.one + other.one, self.other + other.other)
-
-
-@dataclass(frozen=True, slots=True)
-class TwoWindowsKernel:
-    """The last solving pass where a cap clips: the window of the level, and one of the cost at which clipping ends."""
-
-    one: WindowKernel
-    other: WindowKernel
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.one.columns
-
-    def __call__(self, batch: Batch, start: int | None) -> TwoWindows:
-        costs = self.one.people.read(batch).costs
-        return TwoWindows(self.one.of(costs), self.other.of(costs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.allocation import HardBudget, Price
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE, normal_scale
 from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
@@ -20,8 +21,9 @@ from hushbid.engine.ids import OverlapKernel
 from hushbid.engine.opening import open_engine
 from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Progress, Run
-from hushbid.engine.solve_central import WINDOW, first_bracket, solve
+from hushbid.engine.solve_central import WINDOW, Solved, first_bracket, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
+from hushbid.engine.solve_level import first_level_bracket, solve_level
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
@@ -65,6 +67,7 @@ class Priced:
     market: Market
     """The market, as it was given."""
 
+    _population: Population
     _engine: Engine
     _kernel: Decider
     _drop: bool
@@ -178,7 +181,7 @@ def price(
         A table of at most so many people is priced one by one whatever ``gather`` says, which a record of it needs.
 
     >>> import pyarrow, hushbid.engine
-    >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25)
+    >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25, buyer_weight=1, user_weight=1)
     >>> people = pyarrow.table({"id": ["a", "b", "c"], "sensitivity": [1.1, 1.2, 1.9]})
     >>> priced = price(people, market)
     >>> [round(t, 3) for t in priced.frame["payment"].to_pylist()], priced.summary.active
@@ -190,7 +193,7 @@ def price(
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
     _refuse(run, census, on_bad_rows)
-    counted = market.for_count(census.people)
+    counted = _counted(market, people, census)
     if check_ids == "exact":
         _refuse_repeated_ids(run, census)
     gather = max(gather, census.people) if census.people <= one_by_one else gather
@@ -201,10 +204,25 @@ def price(
         frame=frame,
         summary=replace(summary, passes=run.passes, dropped=census.bad),
         market=market,
+        _population=counted,
         _engine=opened,
         _kernel=kernel,
         _drop=census.bad > 0,
     )
+
+
+def _counted(market: Market, people: People, census: Census) -> Population:
+    """The market for everybody who can be priced; variances of a column have a mean of their own."""
+    counted = market.for_count(census.people)
+    if people.variance is None or market.max_relation == 0.0:
+        return counted
+    if market.population not in (None, census.people):
+        raise InputError(
+            f"variance must be one number for all, or known for each of the population of {market.population}, with"
+            f" max_relation={market.max_relation:g}, got {census.people}: the protection rests on everybody's.",
+            field="variance",
+        )
+    return replace(counted, bias=market.max_relation**2 * census.mean_variance / counted.unit)
 
 
 def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
@@ -214,39 +232,70 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
     if population.setting is LOCAL:  # the cheapest few √n
         cut, most = cheapest_few(population, census)
         return _gathered(run, population, census, cut, most)
-    smallest, largest = census.variance
-    if run.people.variance is None:
-        smallest = largest = float(population.own_error)
-    if smallest == 0.0 or not smallest / population.unit > 0.0:  # central, somebody without variance: one by one
+    if isinstance(population.goal, HardBudget):  # everybody shares in it
+        return _everybody(run, population, census)
+    smallest, largest = _planned_variances(run, population, census)
+    if not smallest > 0.0:  # central, somebody without variance: one by one
         return _one_by_one(run, population, census, math.inf)
     # central: by sums if many are below the bracket's top, else one by one
-    scale = normal_scale(population.error_weight, smallest / population.unit)
-    found = first_bracket(census, scale, variance_ratio=smallest / largest)
-    if run.people.variance is None and found.below_high > gather and census.lowest > 0.0:
-        solved = solve(run, population, census, found)
-        if solved is not None:
-            best = solved.summed
-            highest = float(best.optimum.weights(np.zeros(1), 1.0)[0]) * best.loss_per_weight
-            refuse_unreleasable(min(population.cap, highest))
-            summary = Summary(
-                setting=population.setting.name,
-                people=census.people,
-                dropped=census.bad,
-                active=int(best.optimum.mass),
-                mse=solved.bought.mse,
-                objective=solved.bought.objective,
-                lower_bound=best.lower_bound(),
-                cap_cost=max(solved.bought.objective - best.objective, 0.0),
-                largest_privacy_loss=min(population.cap, highest),
-                total_privacy_loss=solved.bought.total_loss,
-                squared_weights=solved.bought.squared_weights,
-                schedule_error=solved.schedule_error,
-                incentive_error=2.0 * (solved.schedule_error + solved.rent_error),
-                method="summed",
-                passes=run.passes,
-            )
-            return solved.kernel, summary
+    if isinstance(population.goal, Price):
+        scale, solver = normal_scale(population.error_weight, smallest), solve
+        found = first_bracket(census, scale, variance_ratio=smallest / largest)
+        usable = census.lowest > 0.0
+    else:
+        found, solver = first_level_bracket(population, census, (smallest, largest)), solve_level
+        usable = found.one_basin and found.high < math.inf
+    if usable and run.people.variance is None and found.below_high > gather:
+        solved = solver(run, population, census, found)
+        if solved is not None and (population.largest_cap == math.inf or solved.most_lost < population.largest_cap):
+            refuse_unreleasable(solved.largest_loss)
+            return solved.kernel, _summary(run, population, census, solved)
+    if population.largest_cap < math.inf:  # where it binds, it makes room for the dearest
+        return _everybody(run, population, census)
     return _one_by_one(run, population, census, found.high)
+
+
+def _planned_variances(run: Run, population: Population, census: Census) -> tuple[float, float]:
+    """The smallest and the largest variance that the purchase is planned with, on a range of width 1."""
+    if run.people.variance is None:
+        return float(population.variance), float(population.variance)
+    smallest, largest = (one / population.unit for one in census.variance)
+    if not isinstance(population.goal, Price) and not smallest > 0.0:
+        raise InputError(f"variance must be positive with {population.goal!r}, got 0.", field=run.people.variance)
+    more = population.roster * population.bias
+    return smallest + more, largest + more
+
+
+def _everybody(run: Run, population: Population, census: Census) -> tuple[LookupKernel, Summary]:
+    if census.people > MOST:
+        what = "a hard budget" if isinstance(population.goal, HardBudget) else "a cap on privacy losses"
+        raise MarketError(
+            f"{census.people} people could matter, more than the {MOST} that can be priced one by one, as {what} makes"
+            " everybody count: state another goal, or invite fewer people."
+        )
+    return _gathered(run, population, census, math.inf, census.people)
+
+
+def _summary(run: Run, population: Population, census: Census, solved: Solved) -> Summary:
+    bought = solved.bought
+    return Summary(
+        setting=population.setting.name,
+        people=census.people,
+        dropped=census.bad,
+        active=solved.active,
+        mse=bought.mse,
+        worst_mse=bought.worst_mse,
+        objective=bought.objective,
+        lower_bound=solved.lower_bound,
+        cap_cost=0.0,
+        largest_privacy_loss=solved.largest_loss,
+        total_privacy_loss=bought.total_loss,
+        squared_weights=bought.squared_weights,
+        schedule_error=solved.schedule_error,
+        incentive_error=2.0 * (solved.schedule_error + solved.rent_error),
+        method="summed",
+        passes=run.passes,
+    )
 
 
 def _one_by_one(run: Run, population: Population, census: Census, cut: float) -> tuple[LookupKernel, Summary]:
@@ -264,9 +313,9 @@ def _one_by_one(run: Run, population: Population, census: Census, cut: float) ->
 def _gathered(run: Run, population: Population, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
     priced = price_cheapest(run, population, census, cut, most=most)
     few, made = priced.population, priced.decision
-    best = few.allocation(made.virtual_costs, made.tie_order) if made.active else None
     # the few stand for everybody: only their number is not the population's
-    figures = Figures.of(few, made, lower_bound=few.lower_bound(made.virtual_costs), cap_cost=cap_cost(few, made, best))
+    bound = few.lower_bound(made.virtual_costs, made.privacy_loss)
+    figures = Figures.of(few, made, lower_bound=bound, cap_cost=cap_cost(few, made))
     found = {**asdict(figures), "people": census.people}
     summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
     return priced.kernel, summary
@@ -279,6 +328,7 @@ def _summary_of_nobody(population: Population, census: Census) -> Summary:
         dropped=census.bad,
         active=0,
         mse=math.inf,
+        worst_mse=math.inf,
         objective=math.inf,
         lower_bound=math.inf,
         cap_cost=0.0,
@@ -299,7 +349,7 @@ def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: s
     ):
         if value not in allowed:
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
-    for name in ("variance", "user_weight"):
+    for name in ("variance", "user_weight", "max_privacy_loss"):
         if isinstance(getattr(market, name), np.ndarray):
             told = f"{name} of the market must be one number here; variances may come from a column."
             raise InputError(told, field=name)

@@ -18,7 +18,8 @@ from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import release_summed
 from hushbid.disclosure.once_question import Ask, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.preparing import message_form, number_forms, prepare, without_rows
-from hushbid.disclosure.preparing_from_sums import SummedPlan, Sums, prepare_summed
+from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prepare_summed
+from hushbid.disclosure.relation import Relation
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.people import floats_of
@@ -60,7 +61,10 @@ def _prepared(priced: Priced, data: str) -> Callable[[str], Release]:
     if priced.market.strategy.sends_messages:
         return _messages_combined(priced, data)
     plan = summed_plan(priced)
-    return prepare_summed(plan, priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums()))
+    sums, above = priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums()), None
+    if plan.relation is not None:  # who is above an equal share is known once the weights are added up
+        above = priced._engine.reduce(AboveKernel(priced._kernel, data, plan, sums.weight), Above())
+    return prepare_summed(plan, sums, above)
 
 
 def summed_plan(priced: Priced) -> SummedPlan:
@@ -75,7 +79,13 @@ def summed_plan(priced: Priced) -> SummedPlan:
         largest_variance=spread if people.variance is None else priced._kernel.idle.largest_outside,
         mse=summary.mse,
         squared_weights=summary.squared_weights,
+        relation=_relation(priced),
     )
+
+
+def _relation(priced: Priced) -> Relation | None:
+    """How closely price and datum may be related, among how many people."""
+    return priced._population.relation
 
 
 def _messages_combined(priced: Priced, data: str) -> Callable[[str], Release]:
@@ -88,7 +98,9 @@ def _messages_combined(priced: Priced, data: str) -> Callable[[str], Release]:
 
     def plan_called(name: str) -> ReleasePlan:
         # of the active only: the others have no message
-        return ReleasePlan.of(losses, setting="local", bounds=market.bounds, variance=spread, key=name)
+        return ReleasePlan.of(
+            losses, setting="local", bounds=market.bounds, variance=spread, key=name, relation=_relation(priced)
+        )
 
     sent = [messages.get(place) for place in active.tolist()]
     prepare(plan_called("checked"), sent)
@@ -116,6 +128,28 @@ class SumsKernel:
         losses = self.kernel.decide(batch, rows)[0]
         values = floats_of(batch.column(self.data), self.data)
         return Sums.of(losses, values if rows.good is None else values[rows.good], rows.variance, self.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class AboveKernel:
+    """From a batch to those in it who weigh more than an equal share."""
+
+    kernel: Decider
+    data: str
+    plan: SummedPlan
+    total: int
+    """What the weights of those who delivered add up to."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return list(dict.fromkeys([*self.kernel.columns, self.data]))
+
+    def __call__(self, batch: Batch, start: int | None) -> Above:
+        rows = self.kernel.people.read(batch)
+        losses = self.kernel.decide(batch, rows)[0]
+        values = floats_of(batch.column(self.data), self.data)
+        return Above.of(losses, values if rows.good is None else values[rows.good], self.plan, self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,4 +253,5 @@ def asked_of(priced: Priced, data: str, *, question: str, wave: int) -> Ask:
         setting=market.setting,
         bounds=market.bounds,
         tally=priced._engine.reduce(kernel, Tally()),
+        relation=_relation(priced),
     )

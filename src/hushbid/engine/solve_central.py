@@ -11,19 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.central import CUBE_ROOT_4, KAPPA
+from hushbid.allocation.central import KAPPA
 from hushbid.allocation.central_from_sums import Bracket, Levels, SummedPopulation, bracket
 from hushbid.allocation.problem import normal_scale
 from hushbid.allocation.sums import ExactSums
-from hushbid.arrays import FloatArray
-from hushbid.engine.curves import Curve, fit
 from hushbid.engine.decisions import FormulaKernel, Idle
-from hushbid.engine.passes import Census, Refined, RefineKernel, TwoWindows, TwoWindowsKernel, Window, WindowKernel
+from hushbid.engine.passes import Census, Refined, RefineKernel, Window, WindowKernel
 from hushbid.engine.people import Run
-from hushbid.errors import MarketError
+from hushbid.engine.rent_curves import RENT_TOLERANCE, GroupCurves
 from hushbid.mechanism import Population
-from hushbid.payments import Rents, rents, rounding
-from hushbid.priors import Prior
+from hushbid.payments import rounding
 
 WINDOW = 1 << 17
 """At most so many people are expected in the window that goes to the driver."""
@@ -31,34 +28,35 @@ WINDOW = 1 << 17
 MOST_IN_WINDOW = 1 << 25
 """More costs than this are not taken to the driver to tell several minima apart."""
 
-MOST_CLIPPED = 1 << 20
-"""About so many people at most are taken to the driver to save a pass where a cap clips."""
-
-_SPARE = 64.0
+SPARE = 64.0
 """The window reaches this many times one person's influence beyond the bracket."""
-
-_CURVE_TOLERANCE = 1e-10
-_RENT_TOLERANCE = 1e-8
-"""How narrow the enclosures of rents must be, relative to the largest payment, if the market does not ask for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
-    """The central optimum and what it takes to price everybody."""
+    """A central purchase found from sums, and what it takes to price everybody."""
 
-    summed: SummedPopulation
     kernel: FormulaKernel
     bought: "Bought"
+    active: int
+    lower_bound: float
+    largest_loss: float
+    most_lost: float
+    """Nobody's loss is larger, whoever asks for more or stays away."""
+
     schedule_error: float
     rent_error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bought:
-    """What losses come to after the cap."""
+    """What losses come to."""
 
     mse: float
-    """In squared data units."""
+    """If price and datum are unrelated, in squared data units."""
+
+    worst_mse: float
+    """At worst, in squared data units."""
 
     objective: float
     total_loss: float
@@ -66,6 +64,21 @@ class Bought:
 
     squared_weights: float
     """``Σ w²``."""
+
+    @classmethod
+    def of(
+        cls, population: Population, *, planned: float, objective: float, total_loss: float, squared_weights: float
+    ) -> "Bought":
+        """From the error and the objective that the purchase was planned with, on a range of width 1."""
+        mse = worst = planned * population.unit
+        if population.bias > 0.0:
+            worst = population.worst_error(planned) * population.unit
+            own = float(population.own_error) / population.unit
+            mse = (own * squared_weights + 2.0 / total_loss**2) * population.unit
+            objective -= population.error_weight * population.bias
+        return cls(
+            mse=mse, worst_mse=worst, objective=objective, total_loss=total_loss, squared_weights=squared_weights
+        )
 
 
 def first_bracket(census: Census, scale: float, *, variance_ratio: float = 1.0) -> Bracket:
@@ -78,7 +91,7 @@ def solve(run: Run, population: Population, census: Census, found: Bracket) -> S
     """The optimum by sums; None if it cannot be shown to be the only minimum."""
     variance = float(population.variance)
     scale = normal_scale(population.error_weight, variance)
-    below, start, clips = ExactSums({}), 0.0, None
+    below, start = ExactSums({}), 0.0
     # pass 2, if too many people are left for the driver
     if found.below_high - found.below_low > run.window:
         finer = RefineKernel.over(run.people, found.parts)
@@ -86,21 +99,15 @@ def solve(run: Run, population: Population, census: Census, found: Bracket) -> S
         below, start = refined.below[0], finer.parts[0][0]
         levels = _levels(finer, refined, scale, census.lowest)
         found = bracket(levels, within=[(low / scale, high / scale) for low, high in finer.parts])
-        clips = _clips(levels, found, scale, population, census)
         found = _in_costs(found, scale)
         if refined.histogram.most_different(found.low, found.high) > MOST_IN_WINDOW:
             return None
     # wider than the bracket: without any one person the level moves a little
-    spare = _SPARE * (found.high - census.lowest) / max(found.below_high, 1.0) + 1e-9 * found.high
+    spare = SPARE * (found.high - census.lowest) / max(found.below_high, 1.0) + 1e-9 * found.high
     low, high = max(found.low - spare, start, 0.0), found.high + spare
-    # last pass: exact sums below the window and everybody in it; perhaps a second window
-    kernel, clipped = WindowKernel(run.people, start, low, high), None
-    if clips is None:
-        window = run.reduce("adding up exactly", kernel, Window.nobody()).settled()
-    else:
-        both = TwoWindowsKernel(kernel, WindowKernel(run.people, 0.0, *clips))
-        two = run.reduce("adding up exactly", both, TwoWindows.nobody())
-        window, clipped = two.one.settled(), _Clipped(clips, two.other.settled())
+    # last pass: exact sums below the window and everybody in it
+    kernel = WindowKernel(run.people, start, low, high)
+    window = run.reduce("adding up exactly", kernel, Window.nobody()).settled()
     summed = SummedPopulation(
         below + window.below,
         window.costs,
@@ -110,22 +117,21 @@ def solve(run: Run, population: Population, census: Census, found: Bracket) -> S
         variance=variance,
         error_weight=population.error_weight,
     )
-    return _decide(run, population, census, summed, clipped) if summed.is_settled else None
+    return _decide(run, population, census, summed) if summed.is_settled else None
 
 
-def _decide(
-    run: Run, population: Population, census: Census, summed: SummedPopulation, clipped: "_Clipped | None"
-) -> Solved | None:
-    unit, cap, user_weight = population.unit, population.cap, float(population.user_weight)
-    bought = _capped(run, population, summed, clipped)
+def _decide(run: Run, population: Population, census: Census, summed: SummedPopulation) -> Solved | None:
+    unit, user_weight, best = population.unit, float(population.user_weight), summed.optimum
+    bought = Bought.of(
+        population,
+        planned=summed.mse,
+        objective=summed.objective,
+        total_loss=summed.loss_per_weight,
+        squared_weights=best.value - KAPPA * best.root**2,
+    )
     # the error outside: one's own datum, or the estimate made without her
     outside_summed, outside_idle = None, float(population.own_error)
     if population.outside_option == "estimate" and user_weight > 0.0:
-        if cap < math.inf:
-            raise MarketError(
-                "max_privacy_loss together with outside_option='estimate' needs one solution per person:"
-                " too many people are bought from to do that."
-            )
         outside_summed = summed.with_error_weight((population.total_weight - user_weight) * unit)
         if not outside_summed.is_settled:
             return None
@@ -140,7 +146,7 @@ def _decide(
             objective=summed.objective,
             largest_weight=float(summed.optimum.weights(np.zeros(1), 1.0)[0]),
             top=prior.support[1],
-            cap=cap,
+            cap=math.inf,
             care=user_weight * (bought.mse + outside_idle),
         )
         for prior in run.people.prior_list
@@ -148,8 +154,8 @@ def _decide(
     # one curve of rents per group, and one of errors outside
     curve_error = rent_error = largest = 0.0
     for code, prior in enumerate(run.people.prior_list):
-        lowest, tolerance = census.lowest_report.get(code, math.inf), min(_RENT_TOLERANCE, population.tolerance)
-        pricing = _Pricing(summed, outside_summed, prior, lowest, cap, tolerance)
+        lowest, tolerance = census.lowest_report.get(code, math.inf), min(RENT_TOLERANCE, population.tolerance)
+        pricing = GroupCurves(summed, outside_summed, prior, lowest, tolerance)
         rent_curves.append(pricing.rents())
         outside_curves.append(pricing.outside(unit, outside_idle))
         for curve, factor in ((rent_curves[-1], 1.0), (outside_curves[-1], user_weight)):
@@ -158,175 +164,23 @@ def _decide(
     kernel = FormulaKernel(
         people=run.people,
         idle=Idle(user_weight=user_weight, mse=bought.mse, outside=outside_idle, largest_outside=outside_idle),
-        scale=summed.scale,
-        optimum=summed.optimum,
+        shares=summed.shares,
         level=summed.level * (1.0 + 1e-12),  # rounding must not leave out who is at the margin
         loss_per_weight=summed.loss_per_weight,
-        cap=cap,
-        weight_per_loss=1.0 / bought.total_loss,
         rents=tuple(rent_curves),
         outside=None if outside_summed is None else tuple(outside_curves),
         outside_level=0.0 if outside_summed is None else outside_summed.level * (1.0 + 1e-12),
         largest_price=largest,
     )
     return Solved(
-        summed=summed,
         kernel=kernel,
         bought=bought,
+        active=int(summed.optimum.mass),
+        lower_bound=population.certified(summed.lower_bound()),
+        largest_loss=float(best.weights(np.zeros(1), 1.0)[0]) * summed.loss_per_weight,
+        most_lost=summed.most_lost,
         schedule_error=curve_error,
         rent_error=rent_error + slack,
-    )
-
-
-class _Pricing:
-    """Rents and outside errors of one group as functions of the report."""
-
-    def __init__(
-        self,
-        summed: SummedPopulation,
-        outside: SummedPopulation | None,
-        prior: Prior,
-        lowest: float,
-        cap: float,
-        tolerance: float,
-    ) -> None:
-        self._summed, self._outside, self._prior = summed, outside, prior
-        self._lowest, self._cap, self._tolerance = lowest, cap, tolerance
-        self.rent_error = self.largest = 0.0
-
-    def rents(self) -> Curve | None:
-        """What people gain over staying out."""
-        breaks = self._breaks(self._summed.level)
-        if breaks is None:
-            return None
-        # the lowest report is paid most: what errors are measured by
-        few = self._rents_at(np.array([breaks[0]]))
-        self.largest = float(few.estimate[0] + breaks[0] * self._losses(np.array([breaks[0]]))[0])
-        return fit(lambda reports: self._rents_at(reports).estimate, breaks, allowed=_CURVE_TOLERANCE * self.largest)
-
-    def outside(self, unit: float, idle: float) -> Curve | None:
-        """The error without each person, in data units, less the error without an idle one."""
-        if self._outside is None:
-            return None
-        summed = self._outside
-        breaks = self._breaks(summed.level)
-        if breaks is None:
-            return None
-
-        def without(reports: FloatArray) -> FloatArray:
-            rule = summed.replies_for(np.asarray(self._prior.virtual_cost(reports)))
-            return rule.at(np.arange(reports.size), np.full(reports.size, np.inf)).mse * unit - idle
-
-        return fit(without, breaks, allowed=1e-13 * idle)
-
-    def _losses(self, reports: FloatArray) -> FloatArray:
-        costs = np.asarray(self._prior.virtual_cost(reports))
-        best = self._summed.optimum
-        losses = best.weights(costs / self._summed.scale - best.base, 1.0) * self._summed.loss_per_weight
-        return np.minimum(losses, self._cap)
-
-    def _rents_at(self, reports: FloatArray) -> Rents:
-        rule = self._summed.replies_for(np.asarray(self._prior.virtual_cost(reports)))
-        found = rents(
-            rule,
-            self._prior,
-            np.arange(reports.size),
-            reports,
-            cap=self._cap,
-            paid_besides=reports * self._losses(reports),
-            tolerance=self._tolerance,
-        )
-        self.rent_error = max(self.rent_error, found.error)
-        return found
-
-    def _breaks(self, level: float) -> list[float] | None:
-        """Reports from the group's lowest to the last one below the level, and where the virtual cost has corners."""
-        low, prior = self._lowest, self._prior
-        if low == math.inf or not float(prior.virtual_cost(low)) < level:
-            return None
-        # the last report that is bought from, and the ends of flat parts on the way
-        high = max(float(prior.virtual_cost_inverse(level)), low)
-        inner = [end for part in prior.flat_parts for end in part[:2] if low < end < high]
-        return [low, *inner, high]
-
-
-@dataclass(frozen=True, slots=True)
-class _Clipped:
-    """A window around the cost at which the cap ceases to clip."""
-
-    ends: tuple[float, float]
-    window: Window
-
-    def below(self, cost: float) -> ExactSums | None:
-        """The sums below a cost; None if it is not in the window."""
-        if not self.ends[0] <= cost <= self.ends[1]:
-            return None
-        window, inside = self.window, self.window.costs < cost
-        return window.below + ExactSums.of(window.costs[inside], window.people[inside])
-
-
-def _clips(
-    levels: Levels, found: Bracket, scale: float, population: Population, census: Census
-) -> tuple[float, float] | None:
-    """Between which costs the cap ceases to clip; None if it clips nobody, or if too many people may lie between.
-
-    That is ``level − cap/slope``, where ``slope`` is proportional to ``1/b²``, and ``b = κ·G/3`` at an optimum; ``G``
-    rises with the level, which is known to lie in the bracket.
-    """
-    if population.cap == math.inf:
-        return None
-    gain = levels.mass * (levels.level - levels.origin) - levels.first
-    # G at both ends of the bracket
-    first = max(int(np.searchsorted(levels.level, found.low, side="right")) - 1, 0)
-    last = min(int(np.searchsorted(levels.level, found.high)), levels.level.size - 1)
-    least, largest = max(gain[first] - levels.rounding[first], 0.0), gain[last]
-    reach = population.cap * math.sqrt(float(population.own_error)) / population.width * KAPPA / (3.0 * CUBE_ROOT_4)
-    # so far below the level the loss reaches the cap
-    low, high = found.low - reach * largest**2, found.high - reach * least**2
-    spare = 1e-9 * found.high
-    low, high = max(low - spare, 0.0) * scale, (high + spare) * scale
-    if high <= census.lowest or census.histogram.about_between(low, high) > MOST_CLIPPED:
-        return None
-    return low, high
-
-
-def _capped(run: Run, population: Population, summed: SummedPopulation, known: _Clipped | None = None) -> Bought:
-    """The optimum after clipping losses at the cap.
-
-    A loss is ``slope·(level − cost)`` or the cap, so everything follows from exact sums over those who are clipped and
-    those who are not, without any difference. Clipping an optimum leaves nobody with more loss than the best estimator
-    can use, so weights stay proportional to losses. The sums take a pass of their own if they are not ``known``.
-    """
-    best, total, cap = summed.optimum, summed.loss_per_weight, population.cap
-    highest = float(best.weights(np.zeros(1), 1.0)[0]) * total
-    # the cap binds nobody
-    if highest <= cap:
-        return Bought(
-            mse=summed.mse * population.unit,
-            objective=summed.objective,
-            total_loss=total,
-            squared_weights=best.value - KAPPA * best.root**2,
-        )
-    slope = total * KAPPA / (3.0 * best.root) / summed.scale
-    level = summed.level
-    # clipped are those below this cost
-    clip = max(level - cap / slope, 0.0)
-    clipped = None if known is None else known.below(clip)
-    if clipped is None:
-        kernel = WindowKernel(run.people, 0.0, clip, clip)
-        clipped = run.reduce("adding up the clipped", kernel, Window.nobody()).below
-    # about zero for the clipped, about the level for the others: no difference of large numbers
-    count, costs = clipped.count, float(clipped.about(0.0)[0])
-    first, second = (float(moment) for moment in summed.bought_from.without(clipped).about(level))
-    losses = cap * count - slope * first
-    squares = cap**2 * count + slope**2 * second
-    spent = cap * costs - slope * (level * first + second)
-    mse = (2.0 + float(population.variance) * squares) / losses**2
-    return Bought(
-        mse=mse * population.unit,
-        objective=summed.error_weight * mse + spent,
-        total_loss=losses,
-        squared_weights=squares / losses**2,
     )
 
 

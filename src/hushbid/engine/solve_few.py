@@ -1,8 +1,8 @@
 """Populations of which only a few people matter: these are taken to the driver and priced like any others in memory.
 
 Everybody else, however many, enters only through the error weight, so the few form a market of their own in which the
-buyer also carries the others' weight. In the local setting these are the cheapest few √n people; in the central setting
-everybody below the level past which no minimum lies.
+buyer also carries the others' weight. In the local setting these are the cheapest few √n people, or ``4V/r²`` for an
+accuracy ``r``; in the central setting everybody below the level past which no minimum lies.
 """
 
 import math
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hushbid.allocation import Accuracy, Goal, Price
 from hushbid.allocation.local import WORTHWHILE
 from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray
@@ -95,6 +96,8 @@ def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Has
 
 def price_nobody(run: Run, population: Population) -> LookupKernel:
     """Every report is above the support: nothing is bought, and nobody is paid if nobody cares about the estimate."""
+    if isinstance(population.goal, Accuracy):
+        population.refuse_unreachable(0, math.inf)
     if population.cares:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
     none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
@@ -114,21 +117,38 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
 
     With ``k ≥ 2`` active, each supplies at least ``q = 1/4`` of ``1/V``, so ``Λ ≥ k/(4V)``; and everybody who is
     active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(WORTHWHILE/ψ_1)``, also when
-    any one person stays away. Four times as many are taken, for the dual bound too.
+    any one person stays away; a low cap allows for less than a quarter each. Four times as many are taken, for the dual
+    bound too.
     """
     variance = float(population.variance)
-    scale = normal_scale(population.error_weight, variance)
-    few = math.inf
-    if census.lowest > 0.0 and variance > 0.0:
-        few = 4.0 * math.sqrt(WORTHWHILE * scale / census.lowest) + 2.0
+    if isinstance(population.aim, Accuracy):
+        few = _needed_for_accuracy(population, census)
+    else:
+        scale = normal_scale(population.error_weight, variance)
+        few = math.inf
+        if census.lowest > 0.0 and variance > 0.0:
+            few = math.sqrt(WORTHWHILE * scale / census.lowest) / _least_supply(population.largest_cap, variance) + 2.0
     most = int(min(4.0 * few + _AT_LEAST, MOST))
     # the bound exceeds what the driver takes, and so many are there
     if 2.0 * few > most and census.histogram.people > most and variance > 0.0:
         raise MarketError(
-            f"More than {MOST} of the cheapest people could matter: the error weight is too large, or the smallest"
-            " virtual cost too small, for the local setting at this size."
+            f"More than {MOST} of the cheapest people could matter: the accuracy or the error weight is too large, or"
+            " the smallest virtual cost too small, for the local setting at this size."
         )
     return census.histogram.cut_after(most), most
+
+
+def _least_supply(cap: float, variance: float) -> float:
+    """What part of ``1/V`` each of several active people supplies at least: a quarter, or what a cap allows."""
+    square = variance * cap * cap
+    return 0.25 if square >= 1.0 else square / (square + 2.0)
+
+
+def _needed_for_accuracy(population: Population, census: Census) -> float:
+    """So many people at most are bought from for a given error: each but the last supplies a quarter of ``1/V``."""
+    variance, finite = float(population.variance), census.histogram.people
+    population.refuse_unreachable(finite, variance / finite)
+    return 4.0 * variance / population.aim.number**2 + 2.0
 
 
 def _population_of(run: Run, population: Population, people: Gathered) -> Population:
@@ -138,14 +158,21 @@ def _population_of(run: Run, population: Population, people: Gathered) -> Popula
     few = replace(
         population,
         people=size,
-        buyer_weight=population.buyer_weight + (population.people - size) * float(population.user_weight),
+        goal=_weighing(population, population.people - size),
         groups=tuple(
             replace(group, rows=rows) for group, rows in zip(population.groups, places, strict=True) if rows.size
         ),
     )
     if run.people.variance is None:
         return few
-    return replace(few, variance=people.variance / population.unit, own_error=people.variance)
+    return replace(few, own_error=people.variance)
+
+
+def _weighing(population: Population, absent: int) -> Goal:
+    """The goal, a price together with what so many absent people give for the error."""
+    if not isinstance(population.goal, Price):
+        return population.goal
+    return Price(population.goal.buyer_weight + absent * float(population.user_weight))
 
 
 def _outside_of_idle(run: Run, few: Population, made: Decision, census: Census) -> float | None:
@@ -155,5 +182,5 @@ def _outside_of_idle(run: Run, few: Population, made: Decision, census: Census) 
         return None if run.people.variance is not None else float(few.own_error)
     if census.people == few.people or user_weight == 0.0:
         return 0.0
-    without = replace(few, buyer_weight=few.buyer_weight - user_weight)
-    return without.capped(without.allocation(made.virtual_costs))[2] * without.unit
+    without = replace(few, goal=_weighing(few, -1))
+    return without.allocation(made.virtual_costs).mse * without.unit

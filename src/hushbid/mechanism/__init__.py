@@ -3,14 +3,19 @@
 In reading order:
 
 - `market`: `Market` and its verbs; `Outcome`, what it decided; `release`, the one estimate
+- `version_1`: outcomes as records of version 1 hold them
 - `terms`: the fields of a market, in the user's units, and what is allowed in them
 - `population`: `Population`, a market for so many people on a data range of width 1; everything below works on it
 - `setting`: what depends on where noise is added, central or local
 - `decision`: from reports to privacy losses and payments
+- `shared_menu`: the decision under a hard budget: one menu that people share in
+- `menu_level`, `menu_rents`: up to which virtual cost that menu buys, and what it pays beside the price
 - `figures`: what a decision comes to for everybody together, in memory and on engines
 - `schedule`: privacy loss and payment as functions of a report
 - `simulation`, `worst_case`: what would happen, and the most it can cost
-- `planning`: how many people, or what an error must be worth, to meet a target
+- `protection`: what protection against related prices and data costs, and what it saves
+- `virtual_figures`: what a campaign comes to on average, without computing payments
+- `planning`: what campaigns come to, what protection costs, error against money, and how many people it takes
 """
 
 from hushbid.mechanism.decision import Decision, decide

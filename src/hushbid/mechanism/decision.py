@@ -1,6 +1,6 @@
 """What is decided for a population: everybody's privacy loss and payment, from everybody's report.
 
-The losses minimise ``A·MSE + Σ ψ_i ε_i`` and are clipped at the cap; the payment is
+The losses are the best for the goal among those that no cap forbids; the payment is
 ``t_i = β_i·(MSE − outside_i) + c_i·ε_i + ∫ ε_i`` over higher reports (mechanism.md §6).
 """
 
@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation import Allocation, precedence
+from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, precedence
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.codec import Codec
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.mechanism.population import Population, TieKey
+from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import Rents, rents, rounding
+
+_SAMPLE = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -49,16 +52,24 @@ class Decision:
     """The squared error each person would live with if she stayed out, in squared data units."""
 
     mse: float
-    """Mean squared error of the estimate, in squared data units; infinite if nothing was bought."""
+    """Mean squared error of the estimate if price and datum are unrelated, in squared data units; infinite if nothing
+    was bought."""
+
+    worst_mse: float
+    """Mean squared error at worst, if they are related as closely as `Market.max_relation` allows."""
 
     objective: float
-    """``error weight · mse + Σ virtual cost · privacy loss``, in money."""
+    """What the goal minimises: ``error weight · worst_mse + Σ virtual cost · privacy loss`` for a price, the sum alone
+    for an accuracy (both in money), ``worst_mse`` for a budget."""
 
     incentive_error: float
     """No misreport can gain more than this, in money: twice the largest possible error of a payment."""
 
     tie_order: IndexArray | None
     """Everybody's place in the order in which people of equal virtual cost are bought from; None: as listed."""
+
+    limits: FloatArray | None = None
+    """The largest loss each person said she accepts, infinite where she named none; None if nobody was asked."""
 
     @property
     def total_payment(self) -> float:
@@ -80,16 +91,18 @@ class Decision:
             "payment": self.payments,
             "information_rent": self.information_rent,
             "outside_error": self.outside_error,
+            **({} if self.limits is None else {"limit": self.limits}),
         }
 
     def plain(self) -> dict[str, Any]:
         """The decision as plain values that `fields_of_plain` reads back."""
         return _WRITTEN.write(
             _Written(
-                columns=_Columns(**self.columns()),
+                columns=_Columns(**{"limit": None, **self.columns()}),  # type: ignore[arg-type]
                 rent_lower=self.rent_bounds[0],
                 rent_upper=self.rent_bounds[1],
                 mse=self.mse,
+                worst_mse=self.worst_mse,
                 objective=self.objective,
                 incentive_error=self.incentive_error,
                 tie_order=self.tie_order,
@@ -109,10 +122,12 @@ def decide(
     """How much privacy each person gives up and what she is paid; ``costs`` are the virtual costs, if known."""
     if costs is None:
         costs = population.virtual_costs(reports)
+    if isinstance(population.goal, HardBudget):
+        return _shared(population, reports, costs, tie_key)
     try:
         return _bought(population, reports, costs, tie_key)
-    except NobodyToBuyFrom:  # a decision too, unless somebody has to live with the error
-        if population.cares:
+    except NobodyToBuyFrom:  # a decision too, unless somebody has to live with the error or counts on its size
+        if population.cares or isinstance(population.goal, Accuracy):
             raise
         return _nothing_bought(reports, costs)
 
@@ -130,6 +145,7 @@ def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
         rent_bounds=(zero, zero),
         outside_error=zero,
         mse=math.inf,
+        worst_mse=math.inf,
         objective=math.inf,
         incentive_error=0.0,
         tie_order=None,
@@ -137,29 +153,28 @@ def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
 
 
 def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
-    population.refuse_divergence(costs)
+    population.refuse_impossible(costs)
     allocation = population.allocation(costs, tie_key)
-    # clipped at the cap: still monotone in one's report, so still truthful
-    loss, weights, mse = population.capped(allocation)
-    objective = allocation.objective
-    if mse != allocation.mse:
-        used = loss > 0.0
-        objective = allocation.error_weight * mse + float(costs[used].dot(loss[used]))
+    loss, weights, planned = allocation.privacy_loss, allocation.weights, allocation.mse
     bought = np.flatnonzero(loss > 0.0)
+    worst = population.worst_error(planned)
+    mse = worst if population.bias == 0.0 else population.unrelated_error(loss, weights)
     refuse_unreleasable(population.setting.hardest_to_release(loss[bought]))
     # c·ε; zero times infinity is nothing
     price = np.zeros(reports.size)
     paying = bought[reports[bought] > 0.0]
     price[paying] = reports[paying] * loss[paying]
     # β·(MSE − outside): what the estimate is worth to her
-    mse *= population.unit
+    mse, worst = mse * population.unit, worst * population.unit
     outside = population.outside_errors(costs)
     share, care = np.zeros(()), 0.0
     if population.cares:
         share = np.asarray(population.user_weight) * (mse - outside)
         care = float((np.asarray(population.user_weight) * (mse + outside)).max())
     # the integral
-    integrals = _Integrals(population, reports, costs, bought, price, tie_key, _slack(population, allocation, care))
+    integrals = _Integrals(
+        population, reports, costs, bought, price, tie_key, _slack(population, costs, allocation, care)
+    )
     rent, error = integrals.enclosed(population.tolerance)
     payments = price + rent.estimate + share
     largest = float(np.abs(payments).max())
@@ -178,14 +193,43 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
         rent_bounds=(rent.lower, rent.upper),
         outside_error=outside,
         mse=mse,
-        objective=objective,
+        worst_mse=worst,
+        objective=population.objective_of(allocation),
         incentive_error=2.0 * error,
         tie_order=precedence(tie_key),
     )
 
 
-def _slack(population: Population, allocation: Allocation, care: float) -> float:
+def _shared(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
+    """Under a hard budget people share in one menu; the estimate makes the best of what it buys."""
+    found = SharedMenu.of(population).bought(reports, costs, population.cap)
+    if not found.loss.any():
+        return _nothing_bought(reports, costs)
+    refuse_unreleasable(population.setting.hardest_to_release(found.loss[found.loss > 0.0]))
+    weights, planned = population.best_estimate(found.loss)
+    worst = population.worst_error(planned)
+    mse = worst if population.bias == 0.0 else population.unrelated_error(found.loss, weights)
+    return Decision(
+        reports=reports,
+        virtual_costs=costs,
+        privacy_loss=found.loss,
+        weights=weights,
+        payments=found.payment,
+        information_rent=found.rents.estimate,
+        rent_bounds=(found.rents.lower, found.rents.upper),
+        outside_error=population.outside_errors(costs),
+        mse=mse * population.unit,
+        worst_mse=worst * population.unit,
+        objective=worst * population.unit,
+        incentive_error=2.0 * found.error,
+        tie_order=precedence(tie_key),
+    )
+
+
+def _slack(population: Population, costs: FloatArray, allocation: Allocation, care: float) -> float:
     """By how much the rounding of losses can change a payment."""
+    if not isinstance(population.goal, Price):
+        return _level_slack(population, costs, np.flatnonzero(allocation.privacy_loss))
     return max(
         rounding(
             loss_rounding=population.setting.loss_rounding,
@@ -194,11 +238,29 @@ def _slack(population: Population, allocation: Allocation, care: float) -> float
             objective=allocation.objective,
             largest_weight=float(allocation.weights.max()),
             top=group.prior.support[1],
-            cap=population.cap,
+            cap=float(np.max(population.cap)),
             care=care,
         )
         for group in population.groups
     )
+
+
+def _level_slack(population: Population, costs: FloatArray, bought: IndexArray) -> float:
+    """The same for an accuracy or a budget: a person is paid at most the top of her support times her largest loss.
+
+    Of many people those stand for all who are evenly spaced by cost, and twice their largest loss for everybody's.
+    """
+    rule, most = population.rule(costs), 0.0
+    for group in population.groups:
+        low, top = group.prior.smallest_report, group.prior.support[1]
+        rows, factor = np.intersect1d(group.rows, bought, assume_unique=True), 1.0
+        if rows.size > _SAMPLE:
+            places = np.linspace(0, rows.size - 1, _SAMPLE).astype(np.intp)
+            rows, factor = rows[np.argpartition(costs[rows], places)[places]], 2.0
+        if rows.size and top < math.inf:  # else the enclosure of the integral is far wider
+            loss = rule.at(rows, np.full(rows.size, float(group.prior.virtual_cost(low)))).loss
+            most = max(most, factor * top * float(loss.max()))
+    return population.setting.loss_rounding * most
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +290,6 @@ class _Integrals:
                 group.prior,
                 rows,
                 self.reports[rows],
-                cap=population.cap,
                 alike=self._alike(rows),
                 paid_besides=self.price[rows],
                 tolerance=tolerance,
@@ -241,11 +302,14 @@ class _Integrals:
         return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
 
     def _alike(self, rows: IndexArray) -> FloatArray | IndexArray | None:
-        """Where identity decides between equal costs, people with equal reports do not face the same rule."""
-        spread = self.population.own_error
+        """Who faces the same rule at the same report: not where identity, variance or cap make a difference."""
         if self.population.identity_decides:
             return rows
-        return spread[rows] if isinstance(spread, np.ndarray) else None
+        values = (self.population.own_error, self.population.cap)
+        kinds = [value[rows] for value in values if isinstance(value, np.ndarray)]
+        if len(kinds) < 2:
+            return kinds[0] if kinds else None
+        return np.unique(np.stack(kinds), axis=1, return_inverse=True)[1].reshape(-1)
 
 
 # -- plain values ------------------------------------------------------------------------------------------------------
@@ -260,6 +324,7 @@ class _Columns:
     payment: FloatArray
     information_rent: FloatArray
     outside_error: FloatArray
+    limit: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -268,6 +333,7 @@ class _Written:
     rent_lower: FloatArray
     rent_upper: FloatArray
     mse: float
+    worst_mse: float
     objective: float
     incentive_error: float
     tie_order: IndexArray | None
@@ -280,7 +346,7 @@ def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a decision from its plain values, strictly."""
     found = _WRITTEN.read(values)
     columns, people = found.columns, found.columns.report.size
-    sizes = {getattr(columns, name).size for name in _Columns.__slots__}
+    sizes = {getattr(columns, name).size for name in _Columns.__slots__ if getattr(columns, name) is not None}
     if people < 1 or sizes | {found.rent_lower.size, found.rent_upper.size} != {people}:
         raise RecordError(
             "outcome: columns and bounds on rents must have one number per person, and somebody must be there."
@@ -297,7 +363,9 @@ def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:
         "rent_bounds": (found.rent_lower, found.rent_upper),
         "outside_error": columns.outside_error,
         "mse": found.mse,
+        "worst_mse": found.worst_mse,
         "objective": found.objective,
         "incentive_error": found.incentive_error,
         "tie_order": found.tie_order,
+        "limits": columns.limit,
     }

@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from hushbid.allocation import Allocation
+from hushbid.allocation import HardBudget
 from hushbid.estimation import Setting
-from hushbid.mechanism.decision import Decision
+from hushbid.mechanism.decision import Decision, decide
 from hushbid.mechanism.population import Population
 from hushbid.money import Currency
 from hushbid.wording import at_most
@@ -29,16 +29,20 @@ class Figures:
     """From how many something is bought."""
 
     mse: float
-    """Mean squared error of the estimate, in squared data units; infinite if nothing was bought."""
+    """Mean squared error of the estimate if price and datum are unrelated, in squared data units; infinite if nothing
+    was bought."""
+
+    worst_mse: float
+    """Mean squared error at worst, if they are related as closely as the market allows for."""
 
     objective: float
     """``error weight · mse + Σ virtual cost · privacy loss``, in money."""
 
     lower_bound: float
-    """No decision has a smaller objective before any cap, in money."""
+    """No decision has a smaller objective."""
 
     cap_cost: float
-    """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
+    """How much higher the objective is than without the cap, in its own unit; 0 if the cap does not bind."""
 
     largest_privacy_loss: float
     """Nobody's privacy loss is larger."""
@@ -60,6 +64,7 @@ class Figures:
             people=population.people,
             active=decision.active,
             mse=decision.mse,
+            worst_mse=decision.worst_mse,
             objective=decision.objective,
             lower_bound=lower_bound,
             cap_cost=cap_cost,
@@ -71,8 +76,13 @@ class Figures:
 
     @property
     def standard_error(self) -> float:
-        """The root of the mean squared error, in data units."""
+        """The root of the mean squared error if price and datum are unrelated, in data units."""
         return math.sqrt(self.mse)
+
+    @property
+    def worst_standard_error(self) -> float:
+        """The root of the mean squared error at worst, in data units."""
+        return math.sqrt(self.worst_mse)
 
     def facts(
         self, *, dropped: int, currency: Currency, total_minor: int, paying: int, incentive_error: float
@@ -88,6 +98,7 @@ class Figures:
             "bought_from": self.active,
             "largest_privacy_loss": at_most(self.largest_privacy_loss),
             "standard_error": self.standard_error,
+            "worst_standard_error": self.worst_standard_error,
             "currency": currency.code,
             "decimals": currency.decimals,
             "total_payment_minor": total_minor,
@@ -99,8 +110,13 @@ class Figures:
         }
 
 
-def cap_cost(population: Population, decision: Decision, optimum: Allocation | None) -> float:
-    """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
-    if optimum is None or not (decision.privacy_loss >= population.cap).any():
+def cap_cost(population: Population, decision: Decision) -> float:
+    """How much higher the objective is than without caps and limits, in its own unit; 0 if none binds."""
+    if not population.has_caps or not (decision.privacy_loss >= population.cap).any():
         return 0.0
-    return max(decision.objective - optimum.objective, 0.0)
+    free = population.without_caps()
+    if isinstance(population.goal, HardBudget):
+        best = decide(free, decision.reports, decision.virtual_costs).objective
+    else:
+        best = free.objective_of(free.allocation(decision.virtual_costs, decision.tie_order))
+    return max(decision.objective - best, 0.0)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.allocation import Allocation, ReplyRule
+from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule
 from hushbid.arrays import BoolArray, FloatArray, as_floats
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
@@ -31,13 +31,20 @@ from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Planned, plan
 from hushbid.mechanism.population import Population, TieKey
+from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.mechanism.terms import Terms, as_prior
+from hushbid.mechanism.version_1 import (
+    decision_in_version_1,
+    decision_of_version_1,
+    market_in_version_1,
+    market_of_version_1,
+)
 from hushbid.priors import Grouped, Prior
 from hushbid.wording import at_most, people
 
-_HEADER = {"format": "hushbid outcome", "version": 1}
+_FORMAT, _VERSION = "hushbid outcome", 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,14 +52,18 @@ class Market(Terms):
     """Everything that is fixed before anybody reports.
 
     >>> from hushbid.priors import Uniform
-    >>> market = Market(prior=Uniform(1, 2), setting="central", bounds=(0, 1), variance=0.25)
+    >>> from hushbid.allocation import Budget
+    >>> market = Market(prior=Uniform(1, 2), goal=Budget(5))
     >>> outcome = market.acquire([1.1, 1.2, 1.9])
     >>> outcome.privacy_loss.round(3).tolist(), outcome.payments.round(3).tolist()
-    ([1.431, 0.892, 0.0], [2.204, 1.469, 0.252])
+    ([2.095, 1.775, 0.0], [3.21, 2.849, 0.0])
     """
 
-    def acquire(self, reports: ArrayLike, *, tie_key: TieKey = None) -> "Outcome":
+    def acquire(self, reports: ArrayLike, *, limits: ArrayLike | None = None, tie_key: TieKey = None) -> "Outcome":
         """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid.
+
+        ``limits`` are the largest losses people accept, stated beside their sensitivities, infinite where somebody
+        named none: naming both truthfully is everybody's best reply. Central setting, without user weights.
 
         Among equals the smaller ``tie_key`` comes first, or the earlier row: neither may depend on the reports.
         `hushbid.allocation.tie_keys` makes keys of ids, as the command line, the engines and the server do.
@@ -63,15 +74,17 @@ class Market(Terms):
             )
         stated: FloatArray = np.atleast_1d(as_floats(reports, "reports", ReportError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
-        found = decide(self.for_people(stated.size), stated, costs, tie_key)
-        return Outcome(market=self, **{name: getattr(found, name) for name in Decision.__slots__})
+        stated_limits = None if limits is None else self._limits(limits, stated.size)
+        found = decide(self.for_people(stated.size).with_limits(stated_limits), stated, costs, tie_key)
+        fields = {name: getattr(found, name) for name in Decision.__slots__}
+        return Outcome(market=self, **fields | {"limits": stated_limits})
 
     def rule(self, costs: FloatArray, *, tie_key: TieKey = None) -> ReplyRule:
         """How the optimum answers to one person's virtual cost, in units where the data range has width 1."""
         return self.for_people(costs.size).rule(costs, tie_key)
 
     def allocation(self, costs: FloatArray, tie_key: TieKey = None) -> Allocation:
-        """The optimal allocation for given virtual costs, before any cap."""
+        """The optimal allocation for given virtual costs."""
         return self.for_people(costs.size).allocation(costs, tie_key)
 
     def menu(self, n: int, *, rng: np.random.Generator, repetitions: int = 200, points: int = 33) -> Menu:
@@ -100,34 +113,35 @@ class Market(Terms):
 
     def plan(
         self,
-        *,
-        target_mse: float | None = None,
-        budget: float | None = None,
         n: int | None = None,
+        *,
+        target_standard_error: float | None = None,
+        target_payment: float | None = None,
         rng: np.random.Generator,
         repetitions: int = 200,
+        relations: tuple[float, ...] = RELATIONS,
         progress: Progress | None = None,
     ) -> "Plan":
-        """Meet an expected error or an expected total payment: by the buyer weight if ``n`` is given, else by ``n``.
+        """What campaigns of ``n`` people with this goal come to, what protection costs, and error against money.
 
-        The buyer weight found is the smallest that reaches the error, or the largest that keeps the budget. The number
-        of people found is one at which the target is met while with one fewer it is not. ``progress`` is called with
-        the number of trials made and the most there can be.
+        Instead of ``n`` a target may be given: a standard error, at worst, or an expected total payment, whichever the
+        goal does not state. Then ``n`` is one at which it is met on average while with one person fewer it is not.
         """
         for name in ("variance", "user_weight", "prior"):
             if n is None and (isinstance(getattr(self, name), np.ndarray) or (name == "prior" and self.grouped)):
                 raise InputError(f"n must be given for a market with one {name} per person.", field="n")
         found = plan(
             self.for_people,
-            target_mse=target_mse,
-            budget=budget,
-            n=n,
+            n,
+            target_standard_error=target_standard_error,
+            target_payment=target_payment,
             rng=rng,
             repetitions=repetitions,
+            relations=relations,
+            most=self.population,
             progress=progress,
         )
-        market = replace(self, buyer_weight=found.buyer_weight)
-        return Plan(market=market, **{name: getattr(found, name) for name in Planned.__slots__})
+        return Plan(market=self, **{name: getattr(found, name) for name in Planned.__slots__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -136,6 +150,9 @@ class Outcome(Decision):
 
     market: Market
     """The market, as it was before anybody reported."""
+
+    version: int = _VERSION
+    """Of the form in which it is written. In version 1 a cap clips the optimum that there is without it."""
 
     _optimum: Allocation | None = field(default=None, init=False, repr=False)
     """Kept when it was asked for."""
@@ -146,32 +163,33 @@ class Outcome(Decision):
     @property
     def population(self) -> Population:
         """The market for those who reported."""
-        return self.market.for_people(self.reports.size)
+        return self.market.for_people(self.reports.size).with_limits(self.limits)
 
     @property
     def allocation(self) -> Allocation | None:
-        """The optimum before any cap, on a data range of width 1; None if nothing was bought.
+        """The optimum on a data range of width 1; None if nothing was bought or a menu was shared.
 
         Solved again when first asked for, from market, virtual costs and the order of equals: it is the same for an
         outcome that was read back.
         """
-        if self._optimum is None and self.active:
+        if self._optimum is None and self.active and not isinstance(self.market.goal, HardBudget):
             object.__setattr__(self, "_optimum", self.population.allocation(self.virtual_costs, self.tie_order))
         return self._optimum
 
     @property
     def cap_cost(self) -> float:
-        """How much higher the objective is than without the cap, in money; 0 if the cap does not bind."""
-        return 0.0 if self.market.max_privacy_loss is None else cap_cost(self.population, self, self.allocation)
+        """How much higher the objective is than without caps and limits, in its own unit; 0 if none binds."""
+        return cap_cost(self.population, self)
 
     @property
     def lower_bound(self) -> float:
-        """The certificate: no truthful decision has an objective below this, in money; infinite if nothing was bought.
+        """The certificate: no truthful decision has an objective below this; infinite if nothing was bought.
 
         Computed when first asked for, and then kept (see `hushbid.allocation.lower_bounds`).
         """
         if self._certified is None:
-            object.__setattr__(self, "_certified", self.population.lower_bound(self.virtual_costs))
+            bounded = self.population if self.version > 1 else self.population.without_caps()
+            object.__setattr__(self, "_certified", bounded.lower_bound(self.virtual_costs, self.privacy_loss))
         assert self._certified is not None
         return self._certified
 
@@ -187,14 +205,17 @@ class Outcome(Decision):
         """What was decided, in words; no individual's numbers."""
         n = self.reports.size
         if self.active == 0:
-            return f"Nothing was bought: none of {n} people reported within the prior's support. Nobody is paid."
+            where = "low enough" if isinstance(self.market.goal, HardBudget) else "within the prior's support"
+            return f"Nothing was bought: none of {n} people reported {where}. Nobody is paid."
         low, high = self.market.bounds
         lines = [
             f"{self.market.setting.capitalize()} setting, data between {low:g} and {high:g}: bought from {self.active}"
             f" of {n} people, at most {at_most(float(self.privacy_loss.max()), 3):g} of privacy loss each.",
-            f"Expected error of the estimate: {math.sqrt(self.mse):.3g} (root mean square). Total payment:"
+            f"Expected error of the estimate: {self._errors()} (root mean square). Total payment:"
             f" {self.total_payment:.6g}.",
         ]
+        if not isinstance(self.market.goal, Price):
+            lines.append(f"The goal is {self.market.stated_goal.words}.")
         paying = int((self.payments < 0.0).sum())
         if paying:
             who = "1 person pays: she values" if paying == 1 else f"{paying} people pay: they value"
@@ -205,40 +226,65 @@ class Outcome(Decision):
         elif not np.any(np.asarray(self.market.user_weight) > 0):
             lines.append("No payment is negative.")
         if self.cap_cost > 0.0:
-            lines.append(
-                f"The cap of {self.market.max_privacy_loss:g} costs {self.cap_cost:.3g} against the optimum without it."
-            )
+            lines.append(self._cap_in_words())
         if np.isinf(self.privacy_loss).any():
             exposed = int(np.isinf(self.privacy_loss).sum())
             lines.append(f"{people(exposed)} reported no cost and would lose all privacy: set max_privacy_loss.")
         lines.append(f"No misreport can gain more than {at_most(self.incentive_error):g}.")
         return "\n".join(lines)
 
+    def _errors(self) -> str:
+        """The error, or both where price and datum may be related."""
+        unrelated = f"{math.sqrt(self.mse):.3g}"
+        if self.market.max_relation == 0.0:
+            return unrelated
+        return f"{unrelated} if price and datum are unrelated, {math.sqrt(self.worst_mse):.3g} at worst"
+
+    def _cap_in_words(self) -> str:
+        cap = self.market.max_privacy_loss
+        what = f"The cap of {cap:g}" if isinstance(cap, float) and self.limits is None else "Limits on privacy loss"
+        verb = "costs" if what.startswith("The") else "cost"
+        if isinstance(self.market.goal, (Price, Accuracy)):
+            return f"{what} {verb} {self.cap_cost:.3g} against the optimum without."
+        return f"{what} {verb} accuracy: the squared error is {self.cap_cost:.3g} larger than without."
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; `from_dict` reads it back."""
-        return {**_HEADER, "market": self.market.to_dict(), **self.plain()}
+        decided = self.plain() if self.version > 1 else decision_in_version_1(self.plain())
+        return {"format": _FORMAT, "version": self.version, "market": self.written_market(), **decided}
+
+    def written_market(self) -> dict[str, Any]:
+        """The market as plain values, in the outcome's version."""
+        market = self.market.to_dict()
+        return market if self.version > 1 else market_in_version_1(market)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Outcome":
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`, for outcomes of this version and of version 1."""
         if not isinstance(values, Mapping):
             raise RecordError(f"An outcome must be a mapping of its fields, got {type(values).__name__}.")
-        wrong = header_problem(values, "outcome", _HEADER)
+        version = 1 if values.get("version") == 1 else _VERSION
+        header = {"format": _FORMAT, "version": version}
+        wrong = header_problem(values, "outcome", header)
         if wrong is not None:
             raise RecordError(wrong)
-        decided = fields_of_plain({name: one for name, one in values.items() if name not in ("market", *_HEADER)})
+        plain = {name: one for name, one in values.items() if name not in ("market", *header)}
+        market: Any = values.get("market")
+        if version == 1:
+            market, plain = market_of_version_1(market), decision_of_version_1(plain)
+        decided = fields_of_plain(plain)
         try:
-            return cls(**decided, market=Market.from_dict(values["market"]))
+            return cls(**decided, market=Market.from_dict(market), version=version)
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise RecordError(f"The outcome cannot be read: {type(problem).__name__} in its fields.") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan(Planned):
-    """A market and a number of people that meet a target on average."""
+    """What campaigns of a market come to."""
 
     market: Market
-    """The market, with the buyer weight of the plan."""
+    """The market."""
 
 
 # -- from an outcome and data to the one estimate ----------------------------------------------------------------------
@@ -291,19 +337,23 @@ def plan_of(
     if outcome.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
     losses, variance = outcome.privacy_loss, outcome.population.own_errors()
+    # a shared menu may promise more than the best estimate uses
+    used = outcome.population.used(losses) if isinstance(outcome.market.goal, HardBudget) else losses
     return ReleasePlan.of(
         losses if rows is None else losses[rows],
         setting=outcome.market.setting,
         bounds=outcome.market.bounds,
+        delivered=used if rows is None else used[rows],
         variance=variance if rows is None else variance[rows],
         key=outcome_key(outcome) if key is None else key,
         from_engine=from_engine,
+        relation=outcome.population.relation,
     )
 
 
 def outcome_key(outcome: Outcome) -> str:
     """The content hash of an outcome, by which a record says that its release belongs to it."""
-    head = {"outcome": 1, "market": outcome.market.to_dict(), "people": int(outcome.reports.size)}
+    head = {"outcome": outcome.version, "market": outcome.written_market(), "people": int(outcome.reports.size)}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True, allow_nan=False).encode())
     for column in outcome.columns().values():
         digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())

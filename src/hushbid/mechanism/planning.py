@@ -1,75 +1,104 @@
-"""How large a campaign must be, or what an error is worth, to meet a target on average.
+"""What a campaign would come to, before anybody reports: with the goal as stated, with others, with more protection.
 
-No payments are computed: however a rule is priced as in :mod:`hushbid.payments`, expected payments equal expected
-virtual payments,
-
-    E Σ t_i = E[Σ ψ_i ε_i + Σ β_i (MSE − outside_i)]        (reports drawn from the prior; [F] Prop. 2),
-
-and the right-hand side varies less. For fixed reports the error falls and the virtual payment rises with the buyer
-weight: with ``A`` the error weight, ``d(Σ ψε) = −A·dMSE`` at an optimum, so the payment changes by ``−α·dMSE ≥ 0``. So
-the means over the same draws are monotone, and one root is sought.
+The figures with the goal as stated are simulated with payments. All that is compared with it are means over the same
+draws, of which only virtual payments are needed (`hushbid.mechanism.virtual_figures`). If price and datum are related
+with strength g, whatever was allowed for, the error of the weights w is at most ``MSE + g²·V̄·(N·Σw² − 1)``.
 """
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.arrays import FloatArray, as_count, as_number
-from hushbid.errors import InputError, MarketError
+from hushbid.errors import InputError, MarketError, Unreachable
 from hushbid.mechanism.population import Population
+from hushbid.mechanism.protection import RELATIONS, Protection, protected
 from hushbid.mechanism.setting import CENTRAL
-from hushbid.mechanism.simulation import Estimate, Progress, mean_of, standard_error
+from hushbid.mechanism.simulation import Estimate, Progress, Simulation, simulate, standard_error
+from hushbid.mechanism.virtual_figures import FEWEST, campaigns, drawn
 from hushbid.wording import people
 
-Campaigns = Iterable[FloatArray]
-"""The virtual costs of everybody, campaign by campaign."""
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""The points of the frontier: this much money, or these parts of it."""
 
 _MOST_PEOPLE = 10**7
-_MOST_DRAWS = 2 * 10**7
-_FEWEST = 10
-"""At least so many campaigns are drawn, and no more than so many sensitivities if that is enough."""
+_COMPARED = 40
+"""At most so many campaigns are drawn where degrees of protection and goals are compared."""
 
 _MOST_TRIALS = 100
-_PRECISION = 1e-4
-"""The buyer weight is sought to this relative precision, far below what the draws can tell."""
+_ROUGHLY = 1e-3
+"""Payments to three digits are enough for a forecast, and much quicker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierPoint:
+    """One way to trade error against money, and what to state to have it."""
+
+    goal: Goal
+    """The goal that chooses it."""
+
+    standard_error: float
+    """The root of the expected mean squared error, at worst."""
+
+    payment: float
+    """The expected total payment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Planned:
-    """A buyer weight and a number of people that meet a target on average."""
-
-    buyer_weight: float
-    """What one unit of squared error is worth to the buyer in the plan."""
+    """What campaigns of so many people come to."""
 
     n: int
-    """How many people to invite."""
+    """How many people take part."""
 
-    solved_for: Literal["buyer_weight", "n"]
-    """What was free."""
+    needed: Estimate | None
+    """Where the number of people was asked for: it, with the interval that the Monte Carlo error leaves open."""
 
-    answer: Estimate
-    """The buyer weight or the number of people, with the interval that the Monte Carlo error leaves open."""
+    simulation: Simulation
+    """Campaigns with the goal as stated: errors, payments, the worst case, people bought from, the largest loss."""
 
-    expected_mse: Estimate
-    """Expected mean squared error, in squared data units, from draws of its own."""
+    relations: tuple[float, ...]
+    """The true relations that `Protection.standard_errors` are about."""
 
-    expected_payment: Estimate
-    """Expected total payment, from the same draws."""
+    protection: tuple[Protection, ...]
+    """The same goal with each degree of protection; empty where people have a use for the estimate."""
 
-    repetitions: int
-    """How many campaigns were drawn for the search, and as many again for the expected figures."""
+    frontier: tuple[FrontierPoint, ...]
+    """Error against money: the goal as stated, and with more and less."""
 
     def summary(self) -> str:
-        """The plan in words."""
-        found = "number of people" if self.solved_for == "n" else "buyer weight"
-        return (
-            f"Invite {people(self.n)}, with a buyer weight of {self.buyer_weight:.6g}. Expected mean squared error:"
-            f" {self.expected_mse}. Expected total payment: {self.expected_payment}. From {self.repetitions} simulated"
-            f" campaigns; the {found} that meets the target is {self.answer}."
-        )
+        """The plan in words and two tables."""
+        found = self.simulation
+        error, worst = (math.sqrt(found.expected(name).value) for name in ("mse", "worst_mse"))
+        lines = [] if self.needed is None else [f"So many people are needed: {self.needed}."]
+        related = "" if error == worst else f", {worst:.4g} at worst"
+        lines += [
+            f"{people(self.n)}: a standard error of {error:.4g} if price and datum are unrelated{related}; bought from"
+            f" {found.share_bought.mean() * self.n:.4g} of them, at most {found.largest_loss.mean():.3g} of privacy"
+            " loss each.",
+            f"Total payment: {found.expected('total_payment')} expected, {found.quantile('total_payment').value:.4g}"
+            f" exceeded in one campaign of 20, {found.worst_payment_bound:.4g} never exceeded.",
+        ]
+        if self.protection:
+            lines += ["", *self._protection_table()]
+        if self.frontier:
+            lines += ["", "error against money, and what to state for it"]
+            lines += [f"{point.standard_error:12.4g} {point.payment:10.4g}  {point.goal}" for point in self.frontier]
+        return "\n".join(lines)
+
+    def _protection_table(self) -> list[str]:
+        heads = "".join(f"{relation:>9g}" for relation in self.relations)
+        lines = [f"protected up to  bought from    paid  largest loss  worst error if the relation is{heads}"]
+        for row in self.protection:
+            errors = "".join(f"{error:9.3g}" for error in row.standard_errors)
+            lines.append(
+                f"{row.max_relation:15g} {row.bought_from:12.4g} {row.payment:7.4g} {row.largest_loss:13.3g}"
+                f"{'':31}{errors}"
+            )
+        return lines
 
 
 def buyer_weight_for(payment: float, *, from_standard_error: float, to_standard_error: float) -> float:
@@ -91,193 +120,175 @@ def buyer_weight_for(payment: float, *, from_standard_error: float, to_standard_
 
 def plan(
     for_people: Callable[[int], Population],
-    *,
-    target_mse: float | None = None,
-    budget: float | None = None,
     n: int | None = None,
+    *,
+    target_standard_error: float | None = None,
+    target_payment: float | None = None,
     rng: np.random.Generator,
     repetitions: int = 200,
+    relations: tuple[float, ...] = RELATIONS,
+    most: int | None = None,
     progress: Progress | None = None,
 ) -> Planned:
-    """Meet a target on average, for a market that can be had for any number of people; see `Market.plan`."""
-    if (target_mse is None) == (budget is None):
-        raise InputError(f"give either target_mse or budget, got target_mse={target_mse} and budget={budget}.")
-    name, value = ("target_mse", target_mse) if budget is None else ("budget", budget)
-    target = as_number(value, name)
-    if not 0.0 < target < math.inf:
-        raise InputError(f"{name} must be positive and finite, got {value}.", field=name)
-    repetitions = as_count(repetitions, "repetitions", least=_FEWEST)
+    """What a market comes to that can be had for any number of people, up to ``most``; see `Market.plan`."""
+    repetitions = as_count(repetitions, "repetitions", least=FEWEST)
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.", field="rng")
-    search = _Search("payment" if target_mse is None else "mse", target, repetitions, rng, progress)
-    return search.for_number(for_people) if n is None else search.for_weight(for_people(n))
+    needed = None
+    if n is None or target_standard_error is not None or target_payment is not None:
+        if n is not None:
+            raise InputError(f"n must not be given with a target, which asks for it, got {n}.", field="n")
+        search = _Search.of(for_people(2).goal, target_standard_error, target_payment, repetitions, rng, progress)
+        needed = search.number(for_people, most or _MOST_PEOPLE)
+        n = int(needed.value)
+    population = for_people(n)
+    seed = int(rng.integers(2**62))
+    rough = replace(population, tolerance=max(population.tolerance, _ROUGHLY))
+    simulation = simulate(rough, campaigns(n, repetitions), rng=rng, progress=progress)
+    draws = min(_COMPARED, campaigns(n, repetitions))
+    return Planned(
+        n=n,
+        needed=needed,
+        simulation=simulation,
+        relations=relations,
+        protection=()
+        if population.cares
+        else tuple(protected(rough, lambda one: list(drawn(one, seed, draws)), each, relations) for each in relations),
+        frontier=tuple(_frontier(rough, seed, draws)),
+    )
 
 
-def virtual_figures(population: Population, costs: FloatArray) -> tuple[float, float]:
-    """Error (squared data units) and total payment at given virtual costs, virtual payments in place of payments."""
-    population.refuse_divergence(costs)
-    loss, _, mse = population.capped(population.allocation(costs))
-    mse *= population.unit
-    used = (loss > 0.0) & (costs > 0.0)  # an infinite loss that costs nothing is free
-    paid = float(costs[used].dot(loss[used]))
-    if population.cares:
-        paid += float(population.user_weights().dot(mse - population.outside_errors(costs)))
-    return mse, paid
+# -- what if -----------------------------------------------------------------------------------------------------------
 
 
+def _frontier(population: Population, seed: int, draws: int) -> Iterator[FrontierPoint]:
+    """The goal as stated, and with more and less; what is out of reach is left out."""
+    goal = population.goal
+    if goal.number == 0.0:
+        return
+    # money goes like one over the error, and like the third root of its price
+    power = {Accuracy: -1.0, Price: 3.0}.get(type(goal), 1.0)
+    for factor in _FACTORS:
+        stated = replace(goal, **{fields(goal)[0].name: goal.number * factor**power})
+        try:
+            found = list(drawn(replace(population, goal=stated), seed, draws))
+        except MarketError:
+            continue
+        error = math.sqrt(np.mean([one.worst_mse for one in found]))
+        yield FrontierPoint(goal=stated, standard_error=error, payment=float(np.mean([one.payment for one in found])))
+
+
+# -- how many people ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
 class _Search:
-    """One plan. Figures at different trials are means over the same draws, so that they are comparable."""
+    """How many people it takes to meet a target on average; the figures at all trials are from the same draws."""
 
-    def __init__(
-        self,
-        kind: Literal["mse", "payment"],
-        value: float,
+    name: str
+    target: float
+    repetitions: int
+    seed: int
+    progress: Progress | None
+    trials: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        goal: Goal,
+        target_standard_error: float | None,
+        target_payment: float | None,
         repetitions: int,
         rng: np.random.Generator,
         progress: Progress | None,
-    ) -> None:
-        self.kind, self.value, self.repetitions = kind, value, repetitions
-        self.rng, self.progress, self.trials = rng, progress, 0
-        self.seed = int(rng.integers(2**62))
+    ) -> "_Search":
+        if (target_standard_error is None) == (target_payment is None):
+            raise InputError(
+                "give n, or a target that so many people should meet: either target_standard_error or target_payment.",
+                field="n",
+            )
+        name = "target_payment" if target_standard_error is None else "target_standard_error"
+        value = target_payment if target_standard_error is None else target_standard_error
+        target = as_number(value, name)
+        if not 0.0 < target < math.inf:
+            raise InputError(f"{name} must be positive and finite, got {value}.", field=name)
+        if isinstance(goal, Accuracy if name == "target_standard_error" else (Budget, HardBudget)):
+            raise InputError(f"{name} must not be given with {goal!r}, which states it already.", field=name)
+        seed = int(rng.integers(2**62))
+        return cls(name=name, target=target, repetitions=repetitions, seed=seed, progress=progress)
 
-    def for_weight(self, population: Population) -> Planned:
-        # common draws for every weight: the means are then monotone in it
-        campaigns = list(self._draw(population, self.seed))
-        self._refuse_impossible(population, campaigns)
-        if population.cares and self.kind == "mse":
-            # the people's own weights reach the error already
-            careless = replace(population, buyer_weight=0.0)
-            if float(self._figure(careless, campaigns).mean()) <= self.value:
-                nothing = Estimate(value=0.0, low=0.0, high=0.0)
-                return self._result(careless, "buyer_weight", nothing)
+    @property
+    def limit(self) -> float:
+        """What the figure may be on average: errors are squared."""
+        return self.target if self.name == "target_payment" else self.target**2
 
-        def figure(log_weight: float) -> FloatArray:
-            return self._figure(replace(population, buyer_weight=math.exp(log_weight)), campaigns)
-
-        low, high = self._bracket(lambda at: float(figure(at).mean()), population.buyer_weight)
-        while high - low > _PRECISION:
-            middle = 0.5 * (low + high)
-            too_small = (float(figure(middle).mean()) > self.value) == (self.kind == "mse")
-            low, high = (middle, high) if too_small else (low, middle)
-        # on the side that meets the target
-        best = high if self.kind == "mse" else low
-        # how far the answer moves if the mean is off by its standard error
-        slope = (float(figure(best + 0.1).mean()) - float(figure(best - 0.1).mean())) / 0.2
-        answer = _interval(math.exp(best), standard_error(figure(best)), slope)
-        return self._result(replace(population, buyer_weight=math.exp(best)), "buyer_weight", answer)
-
-    def for_number(self, for_people: Callable[[int], Population]) -> Planned:
-        def figure(n: int) -> FloatArray:
-            population = for_people(n)
-            return self._figure(population, self._draw(population, self.seed))
-
+    def number(self, for_people: Callable[[int], Population], most: int) -> Estimate:
+        """A number at which the target is met while with one fewer it is not."""
         two = for_people(2)  # a market may refuse a single person
         self._refuse_whatever_the_number(two)
-        low, high = 0, 2 if two.outside_option == "estimate" else 1
+        low, high = 0, min(2 if two.outside_option == "estimate" else 1, most)
         # double, then halve
-        while float(figure(high).mean()) > self.value:
-            low, high = high, 2 * high
-            if high > _MOST_PEOPLE:
+        while not float(self._figures(for_people(high)).mean()) <= self.limit:
+            if high == most:
                 raise MarketError(
-                    f"the expected {self.kind} is above {self.value:g} for every number of people tried, up to {low}:"
-                    " choose another buyer_weight."
+                    f"{self.name} is not met with any number of people tried, up to {most}, got {self.target:g}.",
+                    field=self.name,
                 )
+            low, high = high, min(2 * high, most)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if float(figure(middle).mean()) > self.value else (low, middle)
-        # the slope in log n, from a fifth more people
-        more = math.ceil(1.2 * high)
-        at_best = figure(high)
-        slope = float(figure(more).mean() - at_best.mean()) / math.log(more / high)
-        answer = _interval(float(high), standard_error(at_best), slope)
-        return self._result(for_people(high), "n", answer)
+            met = float(self._figures(for_people(middle)).mean()) <= self.limit
+            low, high = (low, middle) if met else (middle, high)
+        # how far the answer moves if the mean is off by its standard error: the slope in log n
+        here, fewer = self._figures(for_people(high)), max(math.floor(high / 1.2), low, 1)
+        slope = (
+            float(self._figures(for_people(fewer)).mean() - here.mean()) / math.log(high / fewer) if high > 1 else 0.0
+        )
+        return _interval(float(high), standard_error(here), slope)
 
-    def _draw(self, population: Population, seed: int) -> Campaigns:
-        """Virtual costs, campaign by campaign; of large campaigns, whose figures vary less, fewer."""
-        rng = np.random.default_rng(seed)
-        for _ in range(self._campaigns(population.people)):
-            yield population.virtual_costs(population.sample(rng))
-
-    def _campaigns(self, n: int) -> int:
-        return max(_FEWEST, min(self.repetitions, _MOST_DRAWS // n))
-
-    def _figure(self, population: Population, campaigns: Campaigns) -> FloatArray:
-        """Error or virtual payment of each campaign, whichever is aimed at."""
+    def _figures(self, population: Population) -> FloatArray:
+        """Error or payment of each campaign, whichever is aimed at; infinite where the goal is out of reach."""
         self.trials += 1
         if self.progress is not None:
             self.progress(self.trials, max(_MOST_TRIALS, self.trials))
-        figures = np.array([virtual_figures(population, costs) for costs in campaigns])
-        return figures[:, 0 if self.kind == "mse" else 1]
-
-    def _bracket(self, mean: Callable[[float], float], weight: float) -> tuple[float, float]:
-        """Two logarithms of the buyer weight between which the mean crosses its target, from ``weight`` on."""
-        start = math.log(weight) if weight > 0.0 else 0.0
-        too_small = (mean(start) > self.value) == (self.kind == "mse")
-        step, here = math.log(8.0) if too_small else -math.log(8.0), start
-        while -600.0 < here + step < 600.0:
-            there = here + step
-            if ((mean(there) > self.value) == (self.kind == "mse")) != too_small:
-                return min(here, there), max(here, there)
-            here, step = there, 1.5 * step
-        raise MarketError(f"no buyer weight makes the expected {self.kind} {self.value:g}.")
+        try:
+            found = list(drawn(population, self.seed, campaigns(population.people, self.repetitions)))
+        except Unreachable:
+            return np.full(FEWEST, np.inf)
+        if self.name == "target_payment":
+            return np.array([one.payment for one in found])
+        return np.array([one.worst_mse for one in found])
 
     def _refuse_whatever_the_number(self, population: Population) -> None:
         """If only the buyer cares, nobody can be cheaper than the cheapest: the noise alone has an error and a price.
 
-        Centrally the error is at least ``2/S²`` and the virtual payment ``S·a``, with ``S = (4A/a)^{1/3}`` and ``a``
-        at least the smallest virtual cost.
+        Centrally the error is at least ``2/S²`` and the virtual payment ``S·a``, ``a`` at least the smallest virtual
+        cost, with ``S = (4A/a)^{1/3}`` at a price, ``√2/r`` for an accuracy and ``B/a`` for a budget, under a hard one
+        with the smallest report.
         """
+        goal, prior = population.goal, population.groups[0].prior
         if population.setting is not CENTRAL or population.cap < math.inf or population.cares:
             return
-        prior = population.groups[0].prior
-        cheapest = float(prior.virtual_cost(prior.support[0]))
+        low = prior.support[0]
+        cheapest = low if isinstance(goal, HardBudget) else float(prior.virtual_cost(low))
         if cheapest == 0.0:
             return
-        total = population.setting.most_loss(population.error_weight, cheapest, population.variance)
-        least = 2.0 * (population.width / total) ** 2 if self.kind == "mse" else cheapest * total
-        if self.value <= least:
-            name = "target_mse" if self.kind == "mse" else "budget"
+        if isinstance(goal, Price):
+            total = population.setting.most_loss(population.error_weight, cheapest, population.variance)
+        else:
+            total = math.sqrt(2.0) / population.aim.number if isinstance(goal, Accuracy) else goal.number / cheapest
+        least = math.sqrt(2.0) * population.width / total
+        if self.name == "target_payment":
+            least = cheapest * total
+        if self.target <= least:
             raise MarketError(
-                f"{name} must be above {least:.6g}, the least with this buyer_weight however many people there are, got"
-                f" {self.value:g}.",
-                field=name,
+                f"{self.name} must be above {least:.6g}, the least with {goal!r} however many people there are, got"
+                f" {self.target:g}.",
+                field=self.name,
             )
-
-    def _refuse_impossible(self, population: Population, campaigns: list[FloatArray]) -> None:
-        """Some errors cannot be had from these people at any price; some payments are due whatever the buyer wants."""
-        n = population.people
-        virtual_figures(population, campaigns[0])  # whatever else is wrong with the market, once
-        if self.kind == "mse":
-            least = population.best_estimate(np.full(n, population.cap))[1] * population.unit
-            if not self.value > least:
-                raise MarketError(
-                    f"target_mse must be above {least:g}, the least possible with {n} people, got {self.value:g}.",
-                    field="target_mse",
-                )
-        elif population.cares:
-            least = float(self._figure(replace(population, buyer_weight=0.0), campaigns).mean())
-            if not self.value > least:
-                raise MarketError(
-                    f"budget must be above {least:g}, what {n} people are paid even if the buyer does not care about"
-                    f" the error, got {self.value:g}.",
-                    field="budget",
-                )
-
-    def _result(self, population: Population, solved_for: Literal["buyer_weight", "n"], answer: Estimate) -> Planned:
-        fresh = self._draw(population, int(self.rng.integers(2**62)))  # not those that chose the answer
-        figures = np.array([virtual_figures(population, costs) for costs in fresh])
-        return Planned(
-            buyer_weight=population.buyer_weight,
-            n=population.people,
-            solved_for=solved_for,
-            answer=answer,
-            expected_mse=mean_of(figures[:, 0]),
-            expected_payment=mean_of(figures[:, 1]),
-            repetitions=self._campaigns(population.people),
-        )
 
 
 def _interval(answer: float, error: float, slope: float) -> Estimate:
     """Where the answer may lie if the figure is off by its error, its slope in the answer's logarithm known."""
-    ratio = math.exp(min(1.96 * error / abs(slope), 700.0)) if slope != 0.0 else math.inf
+    ratio = math.exp(min(1.96 * error / abs(slope), 700.0)) if slope != 0.0 and math.isfinite(slope) else math.inf
     return Estimate(value=answer, low=answer / ratio, high=answer * ratio)

@@ -17,15 +17,30 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.allocation import Allocation, ReplyRule, allocate, replies
+from hushbid.allocation import (
+    Accuracy,
+    Allocation,
+    Budget,
+    Goal,
+    HardBudget,
+    Price,
+    ReplyRule,
+    allocate,
+    least_objective,
+    replies,
+)
 from hushbid.arrays import FloatArray, IndexArray
-from hushbid.errors import DivergentPayment, InputError, MarketError
-from hushbid.estimation import best_weights
+from hushbid.disclosure.relation import Relation
+from hushbid.errors import DivergentPayment, InputError, MarketError, Unreachable
+from hushbid.estimation import best_weights, mse_of
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_reports
+from hushbid.wording import people
 
 OutsideOption = Literal["own_data", "estimate"]
+_FREE = 1e-100
+"""Next to nothing: solvers need not tell it from zero where a bound is all that is wanted."""
 TieKey = Sequence[Any] | NDArray[Any] | None
 """One per person: among equals the smaller comes first; None: the earlier row does."""
 
@@ -77,14 +92,18 @@ class Population:
     width: float
     """``R``, the width of the range in data units."""
 
-    variance: float | FloatArray
-    """``V``: one number, or one per person."""
+    goal: Goal
+    """What the buyer states, in data units and money."""
 
-    cap: float
-    """Nobody's privacy loss is larger; infinite if there is no cap."""
+    bias: float
+    """``γ²·V̄``: the mean squared distance between what people's prices tell of their data and the mean, at worst."""
 
-    buyer_weight: float
-    """``α``, in money per squared data unit."""
+    roster: int
+    """``N``: how many people the mean is about."""
+
+    cap: float | FloatArray
+    """Nobody's privacy loss is larger: one number, or one per person, her own limit included; infinite if there is no
+    cap."""
 
     user_weight: float | FloatArray
     """``β``, in money per squared data unit: one number, or one per person."""
@@ -99,10 +118,21 @@ class Population:
     """How far a payment may be from the exact one, relative to the largest."""
 
     total_weight: float = field(init=False)
-    """``A = α + Σ β_i``, in money per squared data unit."""
+    """``A = α + Σ β_i``, in money per squared data unit; 0 where the goal is not a price."""
+
+    variance: float | FloatArray = field(init=False)
+    """What the purchase is planned with: ``V + Nγ²·V̄``, one number or one per person. The error that it gives is the
+    worst there can be, and ``bias`` more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))
+        own = self.own_error / self.unit
+        object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
+
+    @property
+    def relation(self) -> Relation | None:
+        """How closely price and datum may be related, in data units; None if they are not."""
+        return Relation(spread=self.bias * self.unit, roster=self.roster) if self.bias > 0.0 else None
 
     # -- who they are --------------------------------------------------------------------------------------------------
 
@@ -112,9 +142,23 @@ class Population:
         return self.width**2
 
     @property
+    def buyer_weight(self) -> float:
+        """``α``, in money per squared data unit; 0 where the goal is not a price."""
+        return self.goal.buyer_weight if isinstance(self.goal, Price) else 0.0
+
+    @property
     def error_weight(self) -> float:
         """``A``, for a range of width 1."""
         return self.total_weight * self.unit
+
+    @property
+    def aim(self) -> Goal:
+        """The goal for a range of width 1 and the variance the purchase is planned with."""
+        if isinstance(self.goal, Price):
+            return Price(self.error_weight)
+        if isinstance(self.goal, Accuracy):
+            return Accuracy(math.sqrt(self.goal.standard_error**2 / self.unit + self.bias))
+        return self.goal
 
     @property
     def cares(self) -> bool:
@@ -129,7 +173,8 @@ class Population:
     @property
     def alike_in_groups(self) -> bool:
         """Whether people of one group differ by nothing but their reports."""
-        lists = (value for value in (self.own_error, self.user_weight) if isinstance(value, np.ndarray))
+        values = (self.own_error, self.user_weight, self.cap)
+        lists = (value for value in values if isinstance(value, np.ndarray))
         return not any(np.unique(value).size > 1 for value in lists)
 
     @property
@@ -165,6 +210,10 @@ class Population:
         """Everybody's ``β``."""
         return np.broadcast_to(np.asarray(self.user_weight, dtype=float), (self.people,))
 
+    def caps(self) -> FloatArray:
+        """The most that everybody's loss may be."""
+        return np.broadcast_to(np.asarray(self.cap, dtype=float), (self.people,))
+
     def own_errors(self) -> FloatArray:
         """What everybody's own datum is worth, in squared data units."""
         return np.broadcast_to(np.asarray(self.own_error, dtype=float), (self.people,))
@@ -177,9 +226,9 @@ class Population:
             self,
             people=rows.size,
             groups=tuple(replace(group, rows=places) for group, places in kept if places.size),
-            variance=_taken(self.variance, rows),
             user_weight=_taken(self.user_weight, rows),
             own_error=_taken(self.own_error, rows),
+            cap=_taken(self.cap, rows),
         )
 
     # -- priors, row by row --------------------------------------------------------------------------------------------
@@ -214,12 +263,13 @@ class Population:
     # -- the optimum ---------------------------------------------------------------------------------------------------
 
     def allocation(self, costs: FloatArray, tie_key: TieKey = None, *, error_weight: float | None = None) -> Allocation:
-        """The optimal allocation for given virtual costs, before any cap."""
+        """The optimal allocation for given virtual costs, caps included; its error is with the planned variance."""
         return allocate(
             costs,
             setting=self.setting.name,
             variance=self.variance,
-            error_weight=self.error_weight if error_weight is None else error_weight,
+            goal=self.aim if error_weight is None else Price(error_weight),
+            max_loss=self.cap,
             tie_key=tie_key,
         )
 
@@ -229,45 +279,128 @@ class Population:
             costs,
             setting=self.setting.name,
             variance=self.variance,
-            error_weight=self.error_weight if error_weight is None else error_weight,
+            goal=self.aim if error_weight is None else Price(error_weight),
+            max_loss=self.cap,
             tie_key=tie_key,
         )
 
-    def capped(self, allocation: Allocation) -> tuple[FloatArray, FloatArray, float]:
-        """An optimum's losses clipped at the cap, with the best weights and error for them.
+    @property
+    def largest_cap(self) -> float:
+        """Nobody's loss is larger."""
+        return float(np.max(self.cap))
 
-        Clipping an optimum never leaves anybody with more loss than the best estimator can use: if
-        ``ε_max·ΣVε ≤ 2 + ΣVε²`` holds before, it holds after.
-        """
-        losses = allocation.privacy_loss
-        if self.cap == math.inf or not (losses > self.cap).any():
-            return losses, allocation.weights, allocation.mse
-        clipped = np.minimum(losses, self.cap)
-        weights, mse = self.best_estimate(clipped)
-        return clipped, weights, mse
+    @property
+    def has_caps(self) -> bool:
+        """Whether anybody's loss is limited."""
+        return bool(np.any(np.asarray(self.cap) < math.inf))
+
+    def without_caps(self) -> "Population":
+        """The same people without any cap."""
+        return replace(self, cap=math.inf)
+
+    def with_limits(self, limits: FloatArray | None) -> "Population":
+        """The same people, who also stated what loss each accepts at most."""
+        return self if limits is None else replace(self, cap=np.minimum(self.cap, limits))
 
     def best_estimate(self, losses: FloatArray) -> tuple[FloatArray, float]:
         """The best weights for given losses, and their error."""
         best = best_weights(losses, setting=self.setting.name, variance=self.variance)
         return best.weights, float(best.mse)
 
-    def lower_bound(self, costs: FloatArray) -> float:
-        """What no decision's objective can be below, in money; infinite if nobody can be bought from."""
-        if not (costs < math.inf).any():
-            return math.inf
-        return self.setting.lower_bound(costs, self.variance, self.error_weight)
+    def used(self, losses: FloatArray) -> FloatArray:
+        """What the best estimate uses of given losses."""
+        return best_weights(losses, setting=self.setting.name, variance=self.variance).delivered
 
-    def refuse_divergence(self, costs: FloatArray) -> None:
-        """A sole seller under an unbounded prior is bought from at every report: her rent may be infinite."""
-        finite = np.flatnonzero(costs < math.inf)
-        if finite.size != 1:
+    def worst_error(self, planned: float) -> float:
+        """The worst error of an estimate from the error it has with the planned variance."""
+        if isinstance(self.goal, Accuracy) and planned == self.aim.number**2:
+            return self.goal.number**2 / self.unit  # exactly what was stated
+        return planned - self.bias
+
+    def unrelated_error(self, losses: FloatArray, weights: FloatArray) -> float:
+        """The error of an estimate if price and datum are unrelated: with people's own variance."""
+        own = self.own_error / self.unit
+        return mse_of(weights, losses, setting=self.setting.name, variance=own)
+
+    def objective_of(self, allocation: Allocation) -> float:
+        """What the goal minimises, at an allocation: in money, or squared data units for a budget."""
+        return self.certified(allocation.objective)
+
+    def lower_bound(self, costs: FloatArray, losses: FloatArray) -> float:
+        """What no decision's objective can be below; infinite if nobody is bought from.
+
+        Under a hard budget: what the error of no purchase can be below that is as dear as these losses, rents included.
+        """
+        if not losses.any():
+            return math.inf
+        aim = self.aim
+        if isinstance(aim, HardBudget):
+            costs = np.where(costs > _FREE, costs, 0.0)  # a lower cost only lowers the bound
+            paid = (losses > 0.0) & (costs > 0.0)
+            if not paid.any():  # what is free could have been bought without noise
+                precision = 1.0 / np.broadcast_to(self.variance, costs.shape)[costs == 0.0]
+                return (1.0 / float(precision.sum()) - self.bias) * self.unit
+            aim = Budget(float(costs[paid].dot(losses[paid])))
+        bound = least_objective(costs, setting=self.setting.name, variance=self.variance, goal=aim, max_loss=self.cap)
+        return self.certified(bound)
+
+    def certified(self, bound: float) -> float:
+        """An objective, or a bound on it, from the one with the planned variance on a range of width 1."""
+        if isinstance(self.goal, Price):
+            return bound - self.error_weight * self.bias
+        return bound if isinstance(self.goal, Accuracy) else (bound - self.bias) * self.unit
+
+    # -- what no purchase can do ---------------------------------------------------------------------------------------
+
+    def refuse_impossible(self, costs: FloatArray) -> None:
+        """An accuracy out of reach, or a payment that would be infinite."""
+        finite = costs < math.inf
+        if isinstance(self.goal, Accuracy):
+            # everybody gives all she may
+            planned = self.best_estimate(np.where(finite, self.cap, 0.0))[1] if finite.any() else math.inf
+            self.refuse_unreachable(int(np.count_nonzero(finite)), planned)
+        if all(group.prior.support[1] < math.inf for group in self.groups):
             return
-        prior = self.prior_of(int(finite[0]))
-        if sole_rent_diverges(prior):
-            raise DivergentPayment(
-                f"The only person's payment would be infinite: under {prior!r} she is bought from at every report;"
-                " use a prior with bounded support or a lighter tail."
-            )
+        for row in self._indispensable(costs).tolist():
+            prior = self.prior_of(row)
+            if rent_diverges(prior, power=self.loss_power):
+                raise DivergentPayment(
+                    f"A person's payment would be infinite: under {prior!r} she is bought from at every report, as"
+                    " nobody can take her place; use a prior with bounded support or a lighter tail, or invite more"
+                    " people."
+                )
+
+    def refuse_unreachable(self, count: int, planned: float) -> None:
+        """An accuracy that ``count`` people cannot reach, whose least error with the planned variance is this."""
+        wanted = self.goal.number
+        if planned < self.aim.number**2 * (1.0 - 1e-12):  # what rounding cannot tell from the least is out of reach
+            return
+        least = math.sqrt(max(planned - self.bias, 0.0) * self.unit)
+        told = f"standard_error must be above {least:.6g}, the least that {people(count)} can reach"
+        told += " within their limits" if self.has_caps else " even without noise"
+        told += " against a relation of that strength" if self.bias > 0.0 else ""
+        raise Unreachable(f"{told}, got {wanted:g}.", field="standard_error")
+
+    @property
+    def loss_power(self) -> float:
+        """The loss of somebody bought from at every cost falls like one over her cost to this power."""
+        if isinstance(self.goal, Price):
+            return 1.0 / 3.0
+        return 0.0 if isinstance(self.goal, Accuracy) else 1.0
+
+    def _indispensable(self, costs: FloatArray) -> IndexArray:
+        """Those who are bought from whatever they ask, as nobody can take their place."""
+        finite = costs < math.inf
+        if isinstance(self.goal, Price):
+            return np.flatnonzero(finite) if np.count_nonzero(finite) == 1 else np.zeros(0, dtype=np.intp)
+        if isinstance(self.goal, Accuracy) and self.has_caps:
+            rows = np.flatnonzero(finite)
+            return rows[np.isinf(self.rule(costs).at(rows, np.full(rows.size, math.inf)).value)]
+        if isinstance(self.goal, Accuracy):
+            precision = np.where(finite, 1.0 / np.broadcast_to(self.variance, costs.shape), 0.0)
+            return np.flatnonzero(finite & (self.aim.number**2 * (precision.sum() - precision) <= 1.0))
+        paid = np.flatnonzero(finite & (costs > 0.0))
+        return paid if paid.size == 1 else np.zeros(0, dtype=np.intp)
 
     # -- the error of the estimate, in squared data units --------------------------------------------------------------
 
@@ -297,17 +430,6 @@ class Population:
         present[row] = min(float(costs[row]), float(costs.max(initial=0.0, where=costs < math.inf)))
         return float(self._errors_without(np.array([row]), present, self.total_weight - weight)[0])
 
-    def errors_at(self, costs: FloatArray, row: int, moved: FloatArray, uncapped: FloatArray) -> FloatArray:
-        """The estimate's error if person ``row`` had each of the virtual costs ``moved``; ``uncapped`` on width 1."""
-        if self.cap == math.inf:
-            return uncapped * self.unit
-        errors = np.empty(moved.size)
-        for j, cost in enumerate(moved.tolist()):
-            changed = costs.copy()
-            changed[row] = cost
-            errors[j] = self.capped(self.allocation(changed))[2] * self.unit
-        return errors
-
     def _errors_without(self, rows: IndexArray, costs: FloatArray, total_weight: float) -> FloatArray:
         """The error of the mechanism run without each of ``rows``; nothing changes without those it does not use."""
         weight = total_weight * self.unit
@@ -316,17 +438,9 @@ class Population:
             raise MarketError("outside_option='estimate' is undefined: without the only person there is no estimate.")
         base = self.allocation(costs, error_weight=weight)
         used = np.flatnonzero(base.privacy_loss[rows] > 0.0)
-        if self.cap < math.inf:
-            # the error of clipped losses needs everybody's: solve again without each
-            errors = np.full(rows.size, self.capped(base)[2])
-            for j in used.tolist():
-                without = costs.copy()
-                without[rows[j]] = math.inf
-                errors[j] = self.capped(self.allocation(without, error_weight=weight))[2]
-        else:
-            errors = np.full(rows.size, base.mse)
-            rule = self.rule(costs, error_weight=weight)
-            errors[used] = rule.at(rows[used], np.full(used.size, math.inf)).mse
+        errors = np.full(rows.size, base.mse)
+        rule = self.rule(costs, error_weight=weight)
+        errors[used] = rule.at(rows[used], np.full(used.size, math.inf)).mse
         result: FloatArray = errors * self.unit
         return result
 
@@ -341,18 +455,20 @@ def total_weight(buyer_weight: float, user_weight: float | FloatArray, people: i
     return total
 
 
-def sole_rent_diverges(prior: Prior) -> bool:
-    """Whether the only seller's rent is infinite: she is bought from at every report, with a loss like ``ψ^{-1/3}``.
+def rent_diverges(prior: Prior, *, power: float = 1.0 / 3.0) -> bool:
+    """Whether the rent of somebody bought from at every report is infinite: her loss falls like ``ψ^{-power}``.
 
-    The integral converges only if ψ grows faster than the cube.
+    The integral converges only if ψ grows faster than the report to ``1/power``; a loss that stays never does.
     """
     if prior.support[1] < math.inf:
         return False
+    if power == 0.0:
+        return True
     # the power that ψ grows with, far out
     far = float(prior.quantile(0.5)) * 2.0 ** np.arange(10.0, 30.0)
     cost = np.asarray(prior.virtual_cost(far))
     growth = np.diff(np.log2(cost[np.isfinite(cost)]))
-    return bool(growth.size and growth[-1] <= 3.0 + 1e-6)
+    return bool(growth.size and growth[-1] <= 1.0 / power + 1e-6)
 
 
 def _taken(value: float | FloatArray, rows: IndexArray) -> float | FloatArray:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hushbid.allocation import HardBudget
 from hushbid.arrays import FloatArray, as_count, as_floats, as_row, first_row, rows_text
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population, TieKey
+from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import rents
-from hushbid.priors import Prior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,7 +92,7 @@ def own_schedule(population: Population, decision: Decision, user: int) -> Sched
     prior = population.prior_of(row)
 
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return _curve(population, decision.virtual_costs, row, prior, z, decision.tie_order)
+        return _curve(population, decision.reports, decision.virtual_costs, row, z, decision.tie_order)
 
     return Schedule(support=prior.support, error=0.5 * decision.incentive_error, _at=at)
 
@@ -133,8 +134,8 @@ def expected_menu(population: Population, *, rng: np.random.Generator, repetitio
     losses, payments = np.empty((repetitions, points)), np.empty((repetitions, points))
     for k in range(repetitions):
         # person 0 asks; her own draw is replaced by every z
-        costs = population.virtual_costs(population.sample(rng))
-        losses[k], payments[k] = _curve(population, costs, 0, prior, z)
+        reports = population.sample(rng)
+        losses[k], payments[k] = _curve(population, reports, population.virtual_costs(reports), 0, z)
     root = math.sqrt(repetitions)
     return Menu(
         reports=z,
@@ -151,19 +152,22 @@ def expected_menu(population: Population, *, rng: np.random.Generator, repetitio
 
 def _curve(
     population: Population,
+    reports: FloatArray,
     costs: FloatArray,
     row: int,
-    prior: Prior,
     z: FloatArray,
     tie_order: TieKey = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Loss and payment of person ``row`` at reports ``z``, the others' virtual costs as in ``costs``."""
-    rule = population.rule(costs, tie_order)
+    """Loss and payment of person ``row`` at reports ``z``, the others' reports and virtual costs as given."""
+    if isinstance(population.goal, HardBudget):
+        menu = SharedMenu.of(population)
+        return menu.curve(row, menu.share_of(row, reports, costs), z, float(population.caps()[row]))
+    rule, prior = population.rule(costs, tie_order), population.prior_of(row)
     rows = np.full(z.size, row)
     moved = np.asarray(prior.virtual_cost(z))
     # the loss at each report
     found = rule.at(rows, moved)
-    loss = np.minimum(found.loss, population.cap)
+    loss = found.loss
     price = np.zeros(z.size)
     some = (loss > 0.0) & (z > 0.0)
     price[some] = z[some] * loss[some]
@@ -176,13 +180,12 @@ def _curve(
             prior,
             rows[bought],
             z[bought],
-            cap=population.cap,
             paid_besides=price[bought],
             tolerance=population.tolerance,
         ).estimate
     weight = float(population.user_weights()[row])
     if weight == 0.0:
         return loss, price + rent
-    mse = population.errors_at(costs, row, moved, found.mse)
+    mse = found.mse * population.unit
     outside = population.outside_error_of(costs, row)
     return loss, weight * (mse - outside) + price + rent

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
 from hushbid.arrays import FloatArray
 from hushbid.estimation import Setting as SettingName
 
@@ -46,10 +45,6 @@ class Setting(ABC):
         """Whether some of several people with equal virtual costs may be bought from and others not."""
 
     @abstractmethod
-    def lower_bound(self, costs: FloatArray, variance: float | FloatArray, error_weight: float) -> float:
-        """What no decision's objective can be below."""
-
-    @abstractmethod
     def hardest_to_release(self, losses: FloatArray) -> float:
         """The loss, of those bought, that decides whether anything can be released."""
 
@@ -74,9 +69,6 @@ class Central(Setting):
     def identity_decides(self, variance: float | FloatArray) -> bool:
         return not np.all(variance)
 
-    def lower_bound(self, costs: FloatArray, variance: float | FloatArray, error_weight: float) -> float:
-        return float(central_lower_bound(costs, variance, error_weight))
-
     def hardest_to_release(self, losses: FloatArray) -> float:
         return float(losses.max())
 
@@ -98,10 +90,6 @@ class Local(Setting):
 
     def identity_decides(self, variance: float | FloatArray) -> bool:
         return True
-
-    def lower_bound(self, costs: FloatArray, variance: float | FloatArray, error_weight: float) -> float:
-        assert isinstance(variance, float)  # one_variance
-        return float(local_lower_bound(costs, variance, error_weight))
 
     def hardest_to_release(self, losses: FloatArray) -> float:
         return float(losses.min())

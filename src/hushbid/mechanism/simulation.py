@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.arrays import FloatArray, as_count
-from hushbid.errors import InputError
+from hushbid.errors import InputError, MarketError, Unreachable
 from hushbid.mechanism.decision import decide
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
@@ -43,19 +43,27 @@ class Simulation:
     """People in each campaign."""
 
     mse: FloatArray
-    """Stated mean squared error, in squared data units; infinite where nothing was bought."""
+    """Stated mean squared error if price and datum are unrelated, in squared data units; infinite where nothing was
+    bought."""
+
+    worst_mse: FloatArray
+    """Stated mean squared error at worst, if they are related as closely as the market allows for."""
 
     total_payment: FloatArray
     """Sum of all payments."""
 
     objective: FloatArray
-    """What the market minimised: ``error weight · mse + Σ virtual cost · privacy loss``."""
+    """What the market minimised, in the sense of its goal; see `Outcome.objective`."""
 
     buyer_cost: FloatArray
-    """``buyer weight · mse + total payment``: what a campaign really cost the buyer, whatever the prior."""
+    """``buyer weight · mse + total payment``: what a campaign really cost the buyer, whatever the prior; without a
+    price for the error, the payments alone."""
 
     share_bought: FloatArray
     """Share of the people who were bought from."""
+
+    largest_loss: FloatArray
+    """The largest privacy loss of anybody."""
 
     below_support: FloatArray
     """Share of the people whose sensitivity lies below the market's prior; they report its lowest value."""
@@ -68,6 +76,9 @@ class Simulation:
 
     worst_payment_bound: float
     """No reports make the total payment larger (see `hushbid.mechanism.worst_case`): the worst case is at most this."""
+
+    unreachable: int
+    """In how many campaigns the accuracy was out of reach: nothing was bought, nobody paid, their error is infinite."""
 
     prior_is_true: bool
     """Whether people were drawn from the market's own prior."""
@@ -98,13 +109,18 @@ class Simulation:
             f"Mean squared error: {self.expected('mse')} expected. Bought from"
             f" {100 * self.share_bought.mean():.3g} % of the people.",
         ]
+        if (self.worst_mse != self.mse).any():
+            lines.append(f"At worst, if price and datum are related, it is {self.expected('worst_mse')}.")
         if self.below_support.any() or self.above_support.any():
             lines.append(
                 f"{100 * self.below_support.mean():.3g} % of the people lie below the market's prior and"
                 f" {100 * self.above_support.mean():.3g} % above it, where nothing is bought."
             )
-        if np.isinf(self.mse).any():
-            lines.append(f"In {int(np.isinf(self.mse).sum())} campaigns nothing was bought.")
+        nothing = int(np.isinf(self.mse).sum()) - self.unreachable
+        if nothing:
+            lines.append(f"In {nothing} campaigns nothing was bought.")
+        if self.unreachable:
+            lines.append(f"In {self.unreachable} campaigns the accuracy was out of reach, and nothing was bought.")
         return "\n".join(lines)
 
     def _array(self, name: str) -> FloatArray:
@@ -128,28 +144,29 @@ def simulate(
     drawn = population if drawn_from is None else drawn_from
     lowest = population.per_person(lambda prior: prior.smallest_report)
     top = population.per_person(lambda prior: prior.support[1])
-    rows = np.empty((repetitions, 7))
+    decided: list[_Campaign] = []
+    below, above = np.empty(repetitions), np.empty(repetitions)
     for k in range(repetitions):
         types = drawn.sample(rng)
-        rows[k, :5] = _campaign(population, np.maximum(types, lowest))  # below the support: the lowest report
-        rows[k, 5:] = np.mean(types < lowest), np.mean(types > top)
+        decided.append(_campaign(population, np.maximum(types, lowest)))  # below the support: the lowest report
+        below[k], above[k] = np.mean(types < lowest), np.mean(types > top)
         if progress is not None:
             progress(k + 1, repetitions)
-    columns = [column.copy() for column in rows.T]
+    missed = [one.unreachable for one in decided if one.unreachable is not None]
+    if len(missed) == repetitions:
+        raise missed[0]
     beyond = bool(np.any(drawn.per_person(lambda prior: prior.support[1]) > top))
     # campaigns that chance would hardly draw
-    extremes = [_campaign(population, reports)[1] for reports in _extreme_reports(population)]
+    extremes = [_paid(population, reports) for reports in _extreme_reports(population)]
+    columns = {name: np.array([getattr(one, name) for one in decided]) for name in _COLUMNS}
     return Simulation(
         n=population.people,
-        mse=columns[0],
-        total_payment=columns[1],
-        objective=columns[2],
-        buyer_cost=columns[3],
-        share_bought=columns[4],
-        below_support=columns[5],
-        above_support=columns[6],
-        worst_payment_found=max([float(columns[1].max()), *extremes]),
+        **columns,
+        below_support=below,
+        above_support=above,
+        worst_payment_found=max([float(columns["total_payment"].max()), *extremes]),
         worst_payment_bound=worst_payment(population, above_support=beyond),
+        unreachable=len(missed),
         prior_is_true=drawn_from is None,
     )
 
@@ -183,11 +200,56 @@ def _quantile_of(values: FloatArray, level: float) -> Estimate:
     )
 
 
-def _campaign(population: Population, reports: FloatArray) -> tuple[float, float, float, float, float]:
-    decided = decide(population, reports)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Campaign:
+    """What one campaign came to."""
+
+    mse: float
+    worst_mse: float
+    total_payment: float
+    objective: float
+    buyer_cost: float
+    share_bought: float
+    largest_loss: float
+    unreachable: Unreachable | None = None
+
+
+_COLUMNS = tuple(name for name in _Campaign.__slots__ if name != "unreachable")
+
+
+def _campaign(population: Population, reports: FloatArray) -> _Campaign:
+    try:
+        decided = decide(population, reports)
+    except Unreachable as problem:
+        never = math.inf
+        return _Campaign(
+            mse=never,
+            worst_mse=never,
+            total_payment=0.0,
+            objective=never,
+            buyer_cost=0.0,
+            share_bought=0.0,
+            largest_loss=0.0,
+            unreachable=problem,
+        )
     weight, paid = population.buyer_weight, decided.total_payment
-    cost = paid + (weight * decided.mse if weight > 0.0 else 0.0)
-    return decided.mse, paid, decided.objective, cost, decided.active / reports.size
+    return _Campaign(
+        mse=decided.mse,
+        worst_mse=decided.worst_mse,
+        total_payment=paid,
+        objective=decided.objective,
+        buyer_cost=paid + (weight * decided.mse if weight > 0.0 else 0.0),
+        share_bought=decided.active / reports.size,
+        largest_loss=float(decided.privacy_loss.max()),
+    )
+
+
+def _paid(population: Population, reports: FloatArray) -> float:
+    """The total payment; nothing where these reports, which nobody made, cannot be answered."""
+    try:
+        return _campaign(population, reports).total_payment
+    except MarketError:
+        return 0.0
 
 
 def _extreme_reports(population: Population) -> list[FloatArray]:

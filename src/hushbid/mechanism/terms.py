@@ -6,13 +6,14 @@ privacy loss.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 
+from hushbid.allocation.goals import Budget, Goal, HardBudget, Price, goal_from_dict
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
-from hushbid.arrays import FloatArray, as_bounds, as_count, as_nonnegative, as_number
+from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonnegative, as_number, first_row, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
@@ -20,6 +21,23 @@ from hushbid.mechanism.population import Group, OutsideOption, Population, group
 from hushbid.mechanism.setting import SETTINGS
 from hushbid.mechanism.setting import Setting as Strategy
 from hushbid.priors import Grouped, Prior, prior_from_dict
+
+NO_LOCAL_BUDGET = (
+    "a budget cannot be the goal in the local setting: there a person who asks more can be bought more from, so no"
+    " payment makes the truth her best report; state a standard_error or a buyer_weight, or choose the central setting."
+)
+
+ONE_LOCAL_CAP = (
+    "max_privacy_loss must be one number in the local setting: with one per person the optimum is NP-hard to find."
+)
+NO_LOCAL_LIMITS = (
+    "limits cannot be stated in the local setting: with one per person the optimum is NP-hard to find; state one"
+    " max_privacy_loss for all, or choose the central setting."
+)
+NO_LOCAL_CAP = (
+    "max_privacy_loss cannot be joined with a standard_error in the local setting: how the last person is bought from"
+    " there has not been proved; state a buyer_weight, or choose the central setting."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +53,12 @@ class Terms:
     prior: Prior | Grouped
     """What the platform believes about sensitivities; it must not be estimated from the reports it prices."""
 
+    goal: Goal | None = None
+    """What the buyer states: a `Price`, an `Accuracy`, a `Budget` or a `HardBudget`. A market always has one."""
+
+    buyer_weight: float | None = None
+    """Short for ``goal=Price(buyer_weight)``, and None once the market is made: ask its goal."""
+
     setting: Setting = "central"
     """Where noise is added: once by a trusted platform, or on each person's device."""
 
@@ -45,17 +69,24 @@ class Terms:
     """Of the data around the mean; in the central setting also one per person. None means the worst case for the bounds
     (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on it."""
 
-    buyer_weight: float = 1.0
-    """What one unit of squared error costs the platform."""
-
-    user_weight: float | Sequence[float] | FloatArray = 1.0
-    """What one unit of squared error costs a person: one number, or one per person."""
+    user_weight: float | Sequence[float] | FloatArray = 0.0
+    """What one unit of squared error costs a person: one number, or one per person. Only a `Price` weighs it."""
 
     outside_option: OutsideOption = "own_data"
     """What somebody who stays out has: her own datum, or the estimate made without her."""
 
-    max_privacy_loss: float | None = None
-    """A cap on everybody's privacy loss; the capped rule is still truthful, though no longer optimal."""
+    max_privacy_loss: float | Sequence[float] | FloatArray | None = None
+    """A cap on everybody's privacy loss; in the central setting also one per person. The purchase is the best one that
+    keeps it."""
+
+    max_relation: float = 0.0
+    """How closely price and datum may be related, from 0 (not at all) to 1: its square is the largest share of the
+    variance that people's prices, groups, variances and limits may explain together. The purchase is then the best one
+    against the worst such relation."""
+
+    population: int | None = None
+    """How many people the mean is about, where a relation is allowed for: a roster closed before the first report. None
+    means those who report; then people can change the protection by reporting or not."""
 
     tolerance: float = 1e-6
     """How far a payment may be from the exact one, relative to the largest payment, where rounding allows it (about
@@ -70,36 +101,95 @@ class Terms:
                 f"outside_option must be 'own_data' or 'estimate', got {self.outside_option!r}.", field="outside_option"
             )
         object.__setattr__(self, "bounds", as_bounds(self.bounds))
-        object.__setattr__(self, "buyer_weight", as_nonnegative(self.buyer_weight, "buyer_weight", per_person=False))
         object.__setattr__(self, "user_weight", as_nonnegative(self.user_weight, "user_weight"))
+        object.__setattr__(self, "goal", one_goal(self.goal, self.buyer_weight))
+        object.__setattr__(self, "buyer_weight", None)
         if self.variance is not None:
             object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
+        self._check_goal()
         if isinstance(self.variance, np.ndarray) and self.strategy.one_variance:
             raise InputError(ONE_LOCAL_VARIANCE, field="variance")
-        if self.buyer_weight == 0.0 and not np.any(self.user_weight):
-            told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
-            raise InputError(told, field="buyer_weight")
+        self._check_relation()
         if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
             raise InputError(
                 "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay.",
                 field="variance",
             )
         if self.max_privacy_loss is not None:
-            object.__setattr__(self, "max_privacy_loss", as_number(self.max_privacy_loss, "max_privacy_loss"))
-            if not 0.0 < self.max_privacy_loss < math.inf:
-                raise InputError(
-                    f"max_privacy_loss must be positive and finite, got {self.max_privacy_loss}.",
-                    field="max_privacy_loss",
-                )
-            if self.max_privacy_loss < SMALLEST_LOSS:
-                raise InputError(
-                    f"max_privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.2g}, so that something can be"
-                    f" released, got {self.max_privacy_loss}.",
-                    field="max_privacy_loss",
-                )
+            self._check_cap()
         object.__setattr__(self, "tolerance", as_number(self.tolerance, "tolerance"))
         if not 0.0 < self.tolerance <= 0.1:
             raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.", field="tolerance")
+
+    def _check_goal(self) -> None:
+        """Refuse what a goal cannot be joined with."""
+        goal, cares = self.stated_goal, bool(np.any(np.asarray(self.user_weight) > 0))
+        if goal == Price(0.0) and not cares:
+            told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
+            raise InputError(told, field="buyer_weight")
+        if cares and not isinstance(goal, Price):
+            raise InputError(
+                f"user_weight must be 0 with {goal!r}: only a price for the error weighs what people gain from it.",
+                field="user_weight",
+            )
+        if isinstance(goal, (Budget, HardBudget)) and self.strategy.sends_messages:
+            raise InputError(NO_LOCAL_BUDGET, field="goal")
+        if not isinstance(goal, Price) and not np.all(np.asarray(self.stated_variance) > 0.0):
+            raise InputError(f"variance must be positive with {goal!r}, got 0.", field="variance")
+
+    def _check_cap(self) -> None:
+        name = "max_privacy_loss"
+        if np.ndim(self.max_privacy_loss) > 0:  # type: ignore[arg-type]
+            if self.strategy.sends_messages:
+                raise InputError(ONE_LOCAL_CAP, field=name)
+            object.__setattr__(self, name, as_limits(self.max_privacy_loss, name))
+            return
+        cap = as_number(self.max_privacy_loss, name)
+        object.__setattr__(self, name, cap)
+        if not 0.0 < cap < math.inf:
+            raise InputError(f"max_privacy_loss must be positive and finite, got {cap}.", field=name)
+        if cap < SMALLEST_LOSS:
+            raise InputError(
+                f"max_privacy_loss must be at least 2**-53 = {SMALLEST_LOSS:.2g}, so that something can be"
+                f" released, got {cap}.",
+                field=name,
+            )
+        if self.strategy.sends_messages and not isinstance(self.goal, Price):
+            raise InputError(NO_LOCAL_CAP, field=name)
+
+    def _limits(self, limits: object, n: int) -> FloatArray:
+        """What people accept at most, checked."""
+        if self.strategy.sends_messages:
+            raise InputError(NO_LOCAL_LIMITS, field="limits")
+        if np.any(np.asarray(self.user_weight) > 0):
+            raise InputError("user_weight must be 0 where people state limits.", field="user_weight")
+        found = as_limits(limits, "limits")
+        if found.shape != (n,):
+            raise InputError(f"limits must have one entry per person ({n}), got {found.size}.", field="limits")
+        return found
+
+    def _check_relation(self) -> None:
+        object.__setattr__(self, "max_relation", as_number(self.max_relation, "max_relation"))
+        if not 0.0 <= self.max_relation <= 1.0:
+            raise InputError(
+                f"max_relation must be from 0 (price and datum unrelated) to 1, got {self.max_relation:g}.",
+                field="max_relation",
+            )
+        if self.max_relation > 0.0 and np.any(np.asarray(self.user_weight) > 0):
+            raise InputError(
+                f"user_weight must be 0 with max_relation={self.max_relation:g}: what people believe about the relation"
+                " would enter what staying out is worth to them.",
+                field="user_weight",
+            )
+        if self.population is not None:
+            object.__setattr__(self, "population", as_count(self.population, "population", least=1))
+        known = np.size(self.stated_variance)
+        if self.max_relation > 0.0 and known > 1 and self.population not in (None, known):
+            raise InputError(
+                f"variance must be one number, or one for each of the population of {self.population}, with"
+                f" max_relation={self.max_relation:g}, got {known}: the protection rests on everybody's.",
+                field="variance",
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Terms):
@@ -136,18 +226,31 @@ class Terms:
         return SETTINGS[self.setting].identity_decides(self.stated_variance)
 
     def error_weight(self, n: int) -> float:
-        """``A``: what one unit of squared error costs everybody together, for ``n`` people."""
-        return total_weight(self.buyer_weight, self.user_weight, n)  # type: ignore[arg-type]
+        """``A``: what one unit of squared error costs everybody together, for ``n`` people; 0 without a `Price`."""
+        weight = self.goal.buyer_weight if isinstance(self.goal, Price) else 0.0
+        return total_weight(weight, self.user_weight, n)  # type: ignore[arg-type]
+
+    @property
+    def stated_goal(self) -> Goal:
+        """The goal."""
+        assert self.goal is not None  # see __post_init__
+        return self.goal
 
     @property
     def strategy(self) -> Strategy:
         """What depends on the setting."""
         return SETTINGS[self.setting]
 
+    def with_roster(self, people: int | None) -> Self:
+        """The market for a roster of so many people, unless a population is stated or no relation is allowed for."""
+        if self.population is not None or self.max_relation == 0.0 or people is None:
+            return self
+        return replace(self, population=people)
+
     def for_people(self, n: int) -> Population:
         """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
         people = as_count(n, "n", least=1)
-        for name in ("variance", "user_weight"):
+        for name in ("variance", "user_weight", "max_privacy_loss"):
             value = getattr(self, name)
             if isinstance(value, np.ndarray) and value.shape != (people,):
                 raise InputError(
@@ -168,14 +271,26 @@ class Terms:
             groups=groups,
             grouped=self.grouped,
             width=self.width,
-            variance=self.stated_variance / self.width**2,
-            cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,
-            buyer_weight=self.buyer_weight,
+            goal=self.stated_goal,
+            bias=self.max_relation**2 * float(np.mean(self.stated_variance)) / self.width**2,
+            roster=self._roster(people),
+            cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,  # type: ignore[arg-type]
             user_weight=self.user_weight,  # type: ignore[arg-type]
             own_error=self.stated_variance,
             outside_option=self.outside_option,
             tolerance=self.tolerance,
         )
+
+    def _roster(self, people: int) -> int:
+        """How many people the mean is about."""
+        if self.population is None:
+            return people
+        if self.population < people:
+            raise InputError(
+                f"population must be at least the number of people, {people}, got {self.population}.",
+                field="population",
+            )
+        return self.population
 
     def to_dict(self) -> dict[str, Any]:
         """The market as plain values that `from_dict` reads back."""
@@ -184,10 +299,12 @@ class Terms:
             "setting": self.setting,
             "bounds": list(self.bounds),
             "variance": _plain(self.variance),
-            "buyer_weight": self.buyer_weight,
+            "goal": self.stated_goal.to_dict(),
             "user_weight": _plain(self.user_weight),
             "outside_option": self.outside_option,
-            "max_privacy_loss": self.max_privacy_loss,
+            "max_privacy_loss": _without_infinities(_plain(self.max_privacy_loss)),
+            "max_relation": self.max_relation,
+            "population": self.population,
             "tolerance": self.tolerance,
         }
 
@@ -202,11 +319,48 @@ class Terms:
         if unknown or "prior" not in known:
             raise InputError(f"a market has the fields {', '.join(names)}, got {', '.join(map(str, values))}.")
         prior = known.pop("prior")
+        if isinstance(known.get("goal"), Mapping):
+            known["goal"] = goal_from_dict(known["goal"])
         return cls(prior=prior_from_dict(prior) if isinstance(prior, Mapping) else prior, **known)
 
 
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _without_infinities(caps: Any) -> Any:
+    """Caps as they are written: null where there is none."""
+    return [None if cap == math.inf else cap for cap in caps] if isinstance(caps, list) else caps
+
+
+def as_limits(values: Any, name: str) -> FloatArray:
+    """One largest loss per person, infinite where there is none (also given as None or a missing value)."""
+    if np.ndim(values) != 1:
+        raise InputError(f"{name} must be one number per person, got shape {np.shape(values)}.", field=name)
+    given = [math.inf if one is None else one for one in values] if isinstance(values, (list, tuple)) else values
+    limits = np.array(as_floats(given, name), dtype=float)
+    limits[np.isnan(limits)] = math.inf
+    bad = limits < SMALLEST_LOSS
+    if bad.any():
+        raise InputError(
+            f"{name} must be at least 2**-53 = {SMALLEST_LOSS:.2g}, or infinite for none, but {rows_text(bad, 'is')}"
+            " not.",
+            field=name,
+            row=first_row(bad),
+        )
+    return limits
+
+
+def one_goal(goal: object, buyer_weight: float | None) -> Goal:
+    """The goal, or the price that ``buyer_weight`` is short for; exactly one of them must be given."""
+    if (goal is None) == (buyer_weight is None):
+        got = "neither" if goal is None else "both"
+        raise InputError(f"give either a goal, such as Budget(2000), or a buyer_weight, got {got}.", field="goal")
+    if buyer_weight is not None:
+        return Price(buyer_weight)
+    if not isinstance(goal, Goal):
+        raise InputError(f"goal must be a goal such as Budget(2000), got {type(goal).__name__}.", field="goal")
+    return goal
 
 
 def as_prior(value: Any, name: str) -> Prior | Grouped:

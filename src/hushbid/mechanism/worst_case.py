@@ -9,16 +9,23 @@ What is paid for data (prices and rents) is bounded in three ways, proved in doc
 3. Nobody's payment exceeds that of the only seller at the same loss. It is a concave function of the loss, and all
    losses together are bounded through the smallest virtual cost. So it is largest if all share equally in that bound.
 
-The smallest of the three is returned, plus what people may be paid for the error of the estimate.
+The smallest of the three is returned, plus what people may be paid for the error of the estimate. A budget, which is
+at least all virtual payments together, has the third bound; a hard budget is its own bound. Under an accuracy nobody is
+paid more than the top of her support for each unit of her loss, nor more than what the whole purchase costs at most,
+with everybody at the top.
+
+Under caps all of them hold, ``H`` being that of the capped purchase, with one exception: locally all losses together
+have another bound, ``⅔H`` over the smallest virtual cost. And nobody is paid more than the top of her support times
+her cap, whatever the goal.
 """
 
 import math
 
 import numpy as np
 
-from hushbid.allocation import replies
+from hushbid.allocation import Accuracy, Budget, HardBudget, replies
 from hushbid.arrays import FloatArray
-from hushbid.mechanism.population import Group, Population, sole_rent_diverges
+from hushbid.mechanism.population import Group, Population, rent_diverges
 from hushbid.payments import rents
 
 _LEVELS = np.concatenate([np.linspace(0.0, 0.9, 19), 1.0 - 10.0 ** -np.arange(2.0, 13.0), [1.0]])
@@ -29,12 +36,19 @@ def worst_payment(population: Population, *, above_support: bool = False) -> flo
 
     With ``above_support`` the bound also covers people who report above the support and are not bought from.
     """
+    if isinstance(population.goal, HardBudget):
+        return population.goal.amount
+    if isinstance(population.goal, Budget):
+        return min(_with_all_losses(population), _dearest_unit(population) * population.goal.amount)
+    if isinstance(population.goal, Accuracy):
+        most = min(_dearest_unit(population), population.people)
+        return min(most * _largest_expense(population, anybody_missing=above_support), _with_all_caps(population))
     highest = _largest_objective(population, _costs(population, 1.0), one_is_enough=above_support)
     # three bounds, each best somewhere
     for_data = min(
         _factor(population) * highest,
         _with_a_tail(population),
-        _with_all_losses(population),
+        _with_all_losses(population, highest),
     )
     return for_data + (_for_the_error(population, highest) if population.cares else 0.0)
 
@@ -55,22 +69,85 @@ def _with_a_tail(population: Population) -> float:
     return min(bounds, default=math.inf)
 
 
-def _with_all_losses(population: Population) -> float:
+def _with_all_losses(population: Population, highest: float = math.inf) -> float:
     """The third bound; each group may have all of the losses."""
-    weight = population.error_weight
-    cheapest = min(float(group.prior.virtual_cost(group.prior.support[0])) for group in population.groups)
-    total = population.setting.most_loss(weight, cheapest, population.variance) if cheapest > 0.0 else math.inf
-    paid = 0.0
+    total, caps, paid = _all_losses(population, highest), population.caps(), 0.0
     for group in population.groups:
         # even shares: as payments are concave in the loss, nothing pays more
-        each = min(total / group.rows.size, population.cap)
+        each = min(total, float(caps[group.rows].sum())) / group.rows.size
+        if each == math.inf and isinstance(population.goal, Budget):
+            return math.inf  # at a virtual cost of 0 all of the budget buys a loss without limit
         top = group.prior.support[1]
-        report = float(group.prior.virtual_cost_inverse(4.0 * weight / each**3 if each < math.inf else 0.0))
+        report = float(group.prior.virtual_cost_inverse(_sole_cost(population, each)))
         share = float(_sole_payments(population, group, np.array([report]))[0])
-        if report >= top or population.cap < math.inf:
+        if report >= top or population.has_caps:
             share = min(share, each * top)
         paid += group.rows.size * share
     return paid
+
+
+def _with_all_caps(population: Population) -> float:
+    """Everybody's cap, paid for at the top of her support."""
+    return float(population.caps() @ population.per_person(lambda prior: prior.support[1]))
+
+
+def _all_losses(population: Population, highest: float) -> float:
+    """What all losses add up to at most, if everybody's virtual cost is the smallest there is."""
+    cheapest = min(float(group.prior.virtual_cost(group.prior.support[0])) for group in population.groups)
+    if cheapest == 0.0:
+        return math.inf
+    if isinstance(population.goal, Budget):
+        return population.goal.amount / cheapest
+    alone = (4.0 * population.error_weight / cheapest) ** (1.0 / 3.0)  # from nobody is more bought
+    if population.setting.sends_messages and population.largest_cap < alone:  # where the cap binds, losses may be small
+        return 2.0 / 3.0 * highest / cheapest
+    return population.setting.most_loss(population.error_weight, cheapest, population.variance)
+
+
+def _sole_cost(population: Population, loss: float) -> float:
+    """The virtual cost at which the only seller has this loss."""
+    if loss == math.inf:
+        return 0.0
+    if isinstance(population.goal, Budget):
+        return population.goal.amount / loss
+    return 4.0 * population.error_weight / loss**3
+
+
+def _dearest_unit(population: Population) -> float:
+    """What somebody is paid at most for each unit of virtual payment: the top of her support over her smallest cost."""
+    dearest = 0.0
+    for group in population.groups:
+        cheapest, top = float(group.prior.virtual_cost(group.prior.support[0])), group.prior.support[1]
+        dearest = max(dearest, top / cheapest if cheapest > 0.0 else math.inf)
+    return dearest
+
+
+def _largest_expense(population: Population, *, anybody_missing: bool) -> float:
+    """What an accuracy costs at most, virtual payments for payments: with everybody at the top of her support.
+
+    If any number of people may be missing, with as few as can still reach it; infinite where that cannot be told.
+    """
+    costs = _costs(population, 1.0)
+    if np.isinf(costs).any():
+        return math.inf
+    if not anybody_missing:
+        return population.allocation(costs).objective
+    spread, caps = np.unique(population.variance), np.unique(population.caps())
+    if spread.size > 1 or caps.size > 1:
+        return math.inf
+    target, variance = population.aim.number**2, float(spread[0])
+    fewest = _fewest(target, variance, float(caps[0]))
+    noise = target - variance / fewest  # what noise may add to the error of so many
+    loss = math.sqrt(2.0 / noise) * fewest ** (1.0 - 0.5 * population.setting.noise_power)
+    return float(costs.max()) * loss if fewest <= population.people else 0.0
+
+
+def _fewest(target: float, variance: float, cap: float) -> int:
+    """How many people it takes to reach this error, each with a loss of at most ``cap``."""
+    # the root of target·k² − variance·k = 2/cap², which k must exceed without a cap and reach with one
+    root = (variance + math.sqrt(variance**2 + 8.0 * target / cap**2)) / (2.0 * target)
+    fewest = math.floor(root) + 1 if cap == math.inf else math.ceil(root * (1.0 - 1e-12))
+    return fewest if target * fewest > variance else fewest + 1  # rounding
 
 
 def _factor(population: Population) -> float:
@@ -81,12 +158,9 @@ def _factor(population: Population) -> float:
 def _for_the_error(population: Population, highest: float) -> float:
     """The largest ``Σ β_i (MSE − outside_i)``: an optimal MSE is at most ``H/A``."""
     weights, variance = population.user_weights(), population.own_errors()
-    error = highest / population.total_weight
-    if population.cap < math.inf:  # a clipped estimate is as good as one person's at the cap, or optimal
-        error = max(error, float(variance.max()) + 2.0 * (population.width / population.cap) ** 2)
     # outside errors may be as small as zero, but one's own datum is known
     outside = float(weights @ variance) if population.outside_option == "own_data" else 0.0
-    return float(weights.sum()) * error - outside
+    return float(weights.sum()) * highest / population.total_weight - outside
 
 
 def _largest_objective(population: Population, costs: FloatArray, *, one_is_enough: bool) -> float:
@@ -96,7 +170,7 @@ def _largest_objective(population: Population, costs: FloatArray, *, one_is_enou
     if not one_is_enough:
         return population.allocation(costs).objective
     # each kind of person alone, once
-    _, kinds = np.unique(np.stack([costs, population.own_errors()]), axis=1, return_index=True)
+    _, kinds = np.unique(np.stack([costs, population.own_errors(), population.caps()]), axis=1, return_index=True)
     alone = np.full((kinds.size, costs.size), math.inf)
     alone[np.arange(kinds.size), kinds] = costs[kinds]
     return max(population.allocation(one).objective for one in alone)
@@ -104,13 +178,13 @@ def _largest_objective(population: Population, costs: FloatArray, *, one_is_enou
 
 def _sole_payments(population: Population, group: Group, reports: FloatArray) -> FloatArray:
     """At most what the only seller is paid at each of these reports; nothing where her virtual cost is infinite."""
-    prior, cap = group.prior, population.cap
-    if sole_rent_diverges(prior):
+    prior, cap = group.prior, population.largest_cap
+    if rent_diverges(prior, power=population.loss_power):
         return np.full(reports.size, math.inf)
     costs = np.asarray(prior.virtual_cost(reports))
     paid, sold = np.zeros(reports.size), np.flatnonzero(costs < math.inf)
     # her variance does not matter while she is alone
-    rule = replies(np.ones(1), setting=population.setting.name, error_weight=population.error_weight)
+    rule = replies(np.ones(1), setting=population.setting.name, goal=population.aim)
     own, rows = reports[sold], np.zeros(sold.size, dtype=np.intp)
     loss = np.minimum(rule.at(rows, costs[sold]).loss, cap)
     price = np.where(own > 0.0, own, 0.0) * np.where(own > 0.0, loss, 0.0)

@@ -1,8 +1,8 @@
 """The paper's figures, reproduced and continued: each a picture and the numbers behind it.
 
 A figure is made in two steps. A function of a sibling module (``figures_example``, ``figures_theory``,
-``figures_landscape``, ``figures_attacks``, ``figures_rivals``) computes tables and says how to draw them;
-`write_figures` saves pictures and numbers. `FIGURES` lists them all:
+``figures_landscape``, ``figures_attacks``, ``figures_rivals``, ``figures_goals``) computes tables and says how to draw
+them; `write_figures` saves pictures and numbers. `FIGURES` lists them all:
 
     two-users       the nine panels of the paper's example
     worked-example  the paper's estimation example: what each way of weighing people errs by
@@ -19,6 +19,8 @@ A figure is made in two steps. A function of a sibling module (``figures_example
     promise         what a privacy loss limits: how much likelier an output is with one datum than with another
     landscape       why finding the optimum takes care: valleys that change places
     settings        what trust is worth: error and cost in both settings, as there are more people
+    frontier        what a buyer can state: error against money, and four ways to choose a point
+    relation        what protection against related prices and data costs, and what it saves
 
 Pictures need matplotlib (the extra ``report``); numbers do not.
 """
@@ -58,6 +60,8 @@ FIGURES = {
     "collusion": "figures_attacks",
     "identities": "figures_attacks",
     "rivals": "figures_rivals",
+    "frontier": "figures_goals",
+    "relation": "figures_goals",
 }
 """Every figure, and the module that makes it (by a function of the same name, with underscores)."""
 

@@ -157,6 +157,7 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
         id=source.id,
         sensitivity=source.sensitivity,
         group=source.group,
+        limit=source.limit,
         prior=campaign.prior,
         market=campaign.market_for,
         currency=campaign.currency,

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hushbid.arrays import TOO_MUCH_VARIANCE, as_bounds, varies_too_much
 from hushbid.disclosure.once_question import LAST_WAVE
 from hushbid.durable import STREAM
 from hushbid.errors import HushbidError, InputError
-from hushbid.mechanism import Market, buyer_weight_for
+from hushbid.mechanism import Market
 from hushbid.money import NO_CURRENCY, Currency
-from hushbid.priors.pilot import PriorSource, prior_source
+from hushbid.priors.pilot import PriorSource
+from hushbid.purchase.market_section import read_market
 from hushbid.purchase.people import Kind
-from hushbid.purchase.toml_sections import Problems, Section, is_number
+from hushbid.purchase.toml_sections import Problems, Section
 from hushbid.tables import columns_of
 
 _RESULTS = (
@@ -42,6 +42,9 @@ class ReportsSource:
 
     group: str | None
     """The column of groups, if there is one."""
+
+    limit: str | None
+    """The column of the largest losses that people accept, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +136,13 @@ class Campaign:
         """Every file that may be written."""
         return [self.folder / name for name in _RESULTS]
 
-    def market_for(self, labels: list[str] | None) -> Market:
-        """The market, for people with these group labels."""
-        return Market(prior=self.prior.prior_for(labels), **self.market)
+    def market_for(self, labels: list[str] | None, roster: int | None = None) -> Market:
+        """The market, for people with these group labels; ``roster`` is how many rows the table of reports has.
+
+        That is whom the mean is about where a relation is allowed for, unless the file states a larger population.
+        """
+        market = Market(prior=self.prior.prior_for(labels), **self.market)
+        return market.with_roster(roster)
 
 
 def read_campaign(path: Path, *, reports: Any = None, data: Any = None) -> Campaign:
@@ -177,15 +184,15 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
     name = top.text("name", default=path.stem)
     quantity = top.text("quantity", default="the mean")
     unit = top.text("unit")
-    wave, made_up = _wave(top), top.flag("made_up")
+    wave, made_up = top.count("wave", most=LAST_WAVE) or 1, top.flag("made_up")
     notices = _texts(top, "notices")
     # the market and its money
+    currency, ceiling = _money(top.section("money"))
     market_section = top.section("market", needed=True)
-    market, prior = _market(market_section, home)
+    market, prior = read_market(market_section, home, currency)
     overlap = market_section.flag("accept_pilot_overlap")
     infinite = market_section.flag("accept_infinite_loss")
     market_section.finish()
-    currency, ceiling = _money(top.section("money"))
     # people and their data
     grouped = prior is not None and prior.is_grouped
     reports = _reports(top.section("reports", needed=given is None), home, given, grouped=grouped)
@@ -226,16 +233,6 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
     )
 
 
-def _wave(section: Section) -> int:
-    value = section.raw("wave")
-    if value is None and not section.given("wave"):
-        return 1
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_WAVE:
-        return value
-    section.wrong("wave", f"a whole number from 1 to {LAST_WAVE}")
-    return 1
-
-
 def _texts(section: Section, name: str) -> tuple[str, ...]:
     value = section.raw(name)
     if value is None:
@@ -244,79 +241,6 @@ def _texts(section: Section, name: str) -> tuple[str, ...]:
         return tuple(value)
     section.wrong(name, 'a list of texts: ["..."]')
     return ()
-
-
-# -- [market] ----------------------------------------------------------------------------------------------------------
-
-
-def _market(section: Section, home: Path) -> tuple[dict[str, Any], PriorSource | None]:
-    setting = section.choice("setting", ("central", "local"), needed=True, default="central")
-    bounds = _bounds(section)
-    user_weight = section.number("user_weight", default=0.0)
-    variance = section.number("variance", default=None)
-    options: dict[str, Any] = {
-        "setting": setting,
-        "bounds": bounds or (0.0, 1.0),
-        "variance": variance,
-        "buyer_weight": _buyer_weight(section),
-        "user_weight": user_weight,
-        "outside_option": section.choice("outside_option", ("own_data", "estimate"), default="own_data"),
-        "max_privacy_loss": section.number("max_privacy_loss", default=None, open_low=True),
-        "tolerance": section.number("tolerance", default=1e-6, open_low=True, high=0.1),
-    }
-    if bounds and variance and varies_too_much(variance, bounds):
-        section.problems.add(section.field("variance"), TOO_MUCH_VARIANCE)
-    may_owe = section.flag("people_may_owe_money")
-    if user_weight and not section.given("variance"):
-        section.wrong("variance", "stated when user_weight is not 0: a wrong one would make lying or staying out pay")
-    if user_weight and not may_owe:
-        section.problems.add(
-            section.field("user_weight"),
-            "lets people owe money: whoever values the estimate may have to pay for it. Leave it at 0, or write"
-            " people_may_owe_money = true.",
-        )
-    return options, _prior(section, home)
-
-
-def _bounds(section: Section) -> tuple[float, float] | None:
-    value = section.raw("bounds")
-    if isinstance(value, list) and len(value) == 2 and all(is_number(one) for one in value) and value[0] < value[1]:
-        try:
-            return as_bounds(value)
-        except InputError as problem:
-            section.problems.add(section.field("bounds"), str(problem).removeprefix(f"{problem.field} "))
-            return None
-    section.wrong("bounds", "two numbers, the smaller first: [0, 10]")
-    return None
-
-
-def _buyer_weight(section: Section) -> float:
-    if not isinstance(section.raw("buyer_weight"), dict):
-        return section.number("buyer_weight", needed=True, open_low=True, default=1.0) or 1.0
-    table = section.section("buyer_weight")
-    payment = table.number("payment", needed=True, open_low=True)
-    before = table.number("from_standard_error", needed=True, open_low=True)
-    after = table.number("to_standard_error", needed=True)
-    table.finish()
-    if payment is None or before is None or after is None:
-        return 1.0
-    try:
-        return buyer_weight_for(payment, from_standard_error=before, to_standard_error=after)
-    except InputError as problem:
-        section.problems.add(section.field("buyer_weight"), str(problem))
-        return 1.0
-
-
-def _prior(section: Section, home: Path) -> PriorSource | None:
-    form = section.raw("prior")
-    if form is None:
-        section.wrong("prior", 'a text such as "uniform:1,2", a table with family or file, or a table of groups')
-        return None
-    try:
-        return prior_source(form, folder=home)
-    except HushbidError as problem:
-        section.problems.add(section.field("prior"), str(problem))
-        return None
 
 
 # -- [money], [reports], [data] ----------------------------------------------------------------------------------------
@@ -345,9 +269,11 @@ def _reports(section: Section, home: Path, given: Any, *, grouped: bool) -> Repo
         id=section.text("id", default="id"),
         sensitivity=section.text("sensitivity", default="sensitivity"),
         group=group,
+        limit=section.text("limit") or None,
     )
     section.finish()
-    _check_columns(section, file, {"id": source.id, "sensitivity": source.sensitivity, "group": group})
+    columns = {"id": source.id, "sensitivity": source.sensitivity, "group": group, "limit": source.limit}
+    _check_columns(section, file, columns)
     return source
 
 

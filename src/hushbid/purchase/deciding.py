@@ -42,11 +42,14 @@ class Wanted:
     group: str | None
     """The column of groups, if there is one."""
 
+    limit: str | None
+    """The column of limits that people state, if there is one."""
+
     prior: PriorSource
     """What is believed about sensitivities."""
 
-    market: Callable[[list[str] | None], Market]
-    """The market for people with these group labels."""
+    market: Callable[[list[str] | None, int | None], Market]
+    """The market for people with these group labels, of a roster of so many; None where they are not counted yet."""
 
     currency: Currency
     """What payments are made in."""
@@ -159,6 +162,7 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
         id_column=wanted.id,
         sensitivity=wanted.sensitivity,
         group=wanted.group,
+        limit=wanted.limit,
         priors=wanted.prior.priors,
         reading=reading,
         ids_needed=ids_needed,
@@ -185,8 +189,8 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
 def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
     """Run the market on reports, and round its payments."""
     with rows_of(people.source):
-        market = wanted.market(people.groups)
-        outcome = market.acquire(people.reports, tie_key=people.tie_keys(market))
+        market = wanted.market(people.groups, people.roster)
+        outcome = market.acquire(people.reports, limits=people.limits, tie_key=people.tie_keys(market))
     return market, Everybody.of(people, outcome, wanted.currency, from_engine=from_engine)
 
 
@@ -232,7 +236,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
         f" {facts['largest_privacy_loss']:g}.",
         f"{_paid(facts['total_payment_minor'], currency)} in all, rounded in their favour; no misreport gains more than"
         f" {at_most(facts['incentive_error']):g}.",
-        f"Expected standard error of the estimate: {facts['standard_error']:.4g}.",
+        f"Expected standard error of the estimate: {facts['standard_error']:.4g}{_at_worst(facts)}.",
     ]
     if facts["people_who_pay"]:
         lines.append(
@@ -246,6 +250,12 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     if math.isinf(facts["largest_privacy_loss"]):
         lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
     return "\n".join(lines)
+
+
+def _at_worst(facts: Mapping[str, Any]) -> str:
+    """What a relation between price and datum could make of the error, if one is allowed for."""
+    worst = facts["worst_standard_error"]
+    return "" if worst == facts["standard_error"] else f", at worst {worst:.4g} if price and datum are related"
 
 
 def _paid(minor: int, currency: Currency) -> str:

@@ -15,6 +15,7 @@ from hushbid.durable import Staging
 from hushbid.engine import Priced, price
 from hushbid.engine.everybody import everybody
 from hushbid.engine.payouts import Paid, checked, decisions
+from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import with_rounding
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide_about
@@ -57,7 +58,15 @@ class OnEngine:
 
 def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
     """Price everybody where the table is, and look for people of the pilot."""
-    market = wanted.market([] if wanted.prior.is_grouped else None)
+    market = wanted.market([] if wanted.prior.is_grouped else None, None)
+    if wanted.limit is not None:
+        raise InputError("A column of limits needs engine='memory': engines do not read it.", field="limit")
+    if reading.on_bad_rows == "drop" and market.max_relation > 0.0 and market.population is None:
+        raise InputError(
+            "population must be stated where an engine leaves rows out and max_relation is not 0: whom the mean is"
+            " about must not depend on who can be priced.",
+            field="population",
+        )
     with rows_of(wanted.source):
         priced = price(
             wanted.reports,

@@ -57,6 +57,9 @@ class People:
     groups: list[str] | None
     """Group labels, if there are any."""
 
+    limits: FloatArray | None = None
+    """The largest loss that each accepts, infinite where she states none; None where nobody was asked."""
+
     dropped: int = 0
     """How many rows were left out because they cannot be priced."""
 
@@ -65,6 +68,11 @@ class People:
 
     def __len__(self) -> int:
         return self.reports.size
+
+    @property
+    def roster(self) -> int:
+        """How many people were asked: every row, also those that were left out."""
+        return len(self) + self.dropped
 
     def tie_keys(self, market: Market) -> HashArray | None:
         """The order among equals, by a hash of ids: rows may be sorted by what they hold."""
@@ -89,6 +97,7 @@ def read_people(
     id_column: str,
     sensitivity: str,
     group: str | None,
+    limit: str | None = None,
     priors: Mapping[str, Prior] | None = None,
     reading: Reading = AT_ONCE,
     ids_needed: bool = True,
@@ -98,11 +107,13 @@ def read_people(
     Rows that the ``priors`` (by group, or one under any name) cannot price are left out and counted if ``reading`` says
     so.
     """
-    needed = [sensitivity, *([id_column] if ids_needed else []), *([group] if group is not None else [])]
+    needed = [sensitivity, *([id_column] if ids_needed else []), *(one for one in (group, limit) if one is not None)]
     found = _table(file, needed, [id_column])
     dropped = 0
     if reading.on_bad_rows == "drop":
         good = _can_be_priced(found, sensitivity, group, priors or {})
+        if limit is not None:
+            good &= ~found.not_positive(limit)
         found, dropped = found.only(good), int(np.count_nonzero(~good))
         if found.rows == 0:
             raise ReportError(f"{found.source}: no row can be priced.")
@@ -116,7 +127,15 @@ def read_people(
     )
     groups = None if group is None else _groups(found, group)
     shown = found.columns[id_column] if ids is not None else found.numbered
-    return People(source=found.source, ids=ids, id_column=shown, reports=reports, groups=groups, dropped=dropped)
+    return People(
+        source=found.source,
+        ids=ids,
+        id_column=shown,
+        reports=reports,
+        limits=None if limit is None else found.positive_numbers(limit, error=ReportError, missing=math.inf),
+        groups=groups,
+        dropped=dropped,
+    )
 
 
 def _table(file: str | Path | Mapping[str, Any], needed: list[str], optional: Sequence[str] = ()) -> Table:

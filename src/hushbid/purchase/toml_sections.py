@@ -60,13 +60,13 @@ class Section:
 
     def __init__(self, values: Mapping[str, Any], name: str, problems: Problems) -> None:
         self._values = values
-        self._name = name
+        self.name = name
         self._asked: list[str] = []
         self.problems = problems
 
     def field(self, name: str) -> str:
         """The full name of a field."""
-        return f"{self._name}.{name}" if self._name else name
+        return f"{self.name}.{name}" if self.name else name
 
     def given(self, name: str) -> bool:
         """Whether the file has the field."""
@@ -103,6 +103,15 @@ class Section:
         lower = f"above {low:g}" if open_low else f"of at least {low:g}"
         self.wrong(name, f"a number {lower}" + (f" and at most {high:g}" if high < math.inf else ""))
         return default
+
+    def count(self, name: str, *, most: int) -> int | None:
+        """A whole number from 1; None if the field is missing, or wrong."""
+        value = self.raw(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+            return value
+        if self.given(name):
+            self.wrong(name, f"a whole number from 1 to {most}")
+        return None
 
     def text(self, name: str, *, default: str = "", needed: bool = False) -> str:
         """A text that is not empty; the default if the field is missing and not needed."""

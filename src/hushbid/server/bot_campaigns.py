@@ -26,6 +26,7 @@ SETTINGS: dict[str, Any] = {
     "prior": "uniform:1,3",
     "bounds": [0, 12],
     "buyer_weight": 500.0,
+    "max_relation": 0.1,
     "max_privacy_loss": 2.0,
     "participation_fee": 100,
     "minimum_people": 5,

@@ -42,7 +42,8 @@ _SLEEP: dict[str, Any] = {
     "unit": "hours",
     "prior": "uniform:0.5,6",
     "bounds": [0, 12],
-    "buyer_weight": 60.0,
+    "budget": 150_00,
+    "max_relation": 0.1,
     "max_privacy_loss": 1.0,
     "participation_fee": 100,
     "public_estimate": True,
@@ -56,6 +57,7 @@ _RENT: dict[str, Any] = {
     "prior": "uniform:0.5,2",
     "bounds": [0, 100],
     "buyer_weight": 0.4,
+    "max_relation": 0.1,
     "max_privacy_loss": 2.0,
     "participation_fee": 50,
     "setting": "local",
@@ -68,13 +70,13 @@ _COMMUTE: dict[str, Any] = {
     "unit": "minutes",
     "prior": "uniform:0.5,6",
     "bounds": [0, 120],
-    "buyer_weight": 0.5,
+    "hard_budget": 400_00,
+    "max_relation": 0.1,
     "max_privacy_loss": 1.0,
     "participation_fee": 100,
-    "spending_ceiling": 100_000,
 }
 _DRAFT: dict[str, Any] = {**_COMMUTE, "title": "How often do people see a doctor?", "unit": "visits", "bounds": [0, 30]}
-_DRAFT |= {"question": "How many times did you see a doctor last year?", "buyer_weight": 8.0, "description": ""}
+_DRAFT |= {"question": "How many times did you see a doctor last year?", "description": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -1,14 +1,6 @@
-"""Checks of what was decided: virtual costs, weights, error, and that nothing better was possible.
+"""Checks of what was decided: virtual costs, weights, error, certificate, and the order among equals.
 
-Optimality is judged from the optimality conditions and the certificate, never by the solver that decided:
-
-* central: ``S³·Σ ψw = 4A``; ``2A·V_i w_i + S·ψ_i`` is one number for everybody bought from and no smaller for anybody
-  else; and the objective is within a part in 10⁹ of the certificate, a bound that covers every piece of the curve;
-* local: ``q'(ε_i) = ψ_i Λ²/A`` on the high branch, the cheapest are bought from, and ``J_k`` is no larger than
-  ``J_{k−1}``, ``J_{k+1}`` and ``J_1``, which is enough because ``J_k`` is convex (docs/explanation/algorithms.md).
-
-With a cap the decision is the uncapped optimum, clipped. That one is not in the record, so it is found by exclusion
-(:mod:`hushbid.verification.central_by_exclusion`) or by its own equations (:mod:`hushbid.verification.local_by_count`).
+:mod:`hushbid.verification.check_optimality` says whether anything better was possible.
 """
 
 import hashlib
@@ -21,19 +13,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, rows_text
+from hushbid.allocation.goals import Budget, HardBudget
+from hushbid.allocation.lower_bounds import local_lower_bound
+from hushbid.arrays import BoolArray, FloatArray, rows_text
+from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.priors import Empirical, Prior
+from hushbid.verification.check_optimality import GAP, above, is_clipped, optimality
 from hushbid.verification.findings import Check, distance, judged, skipped
-from hushbid.verification.local_by_count import LocalRule
-from hushbid.verification.stated_numbers import Facts, best_weights
+from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, error_of, not_derived, worst_bias_of
 
-CLOSE = 1e-9
-"""Recomputed numbers may differ by this part: a thousandth of what must be noticed."""
+_CANCELLED = 1e-6
+"""Below this part of what is subtracted from it, the worst error is stated with fewer digits than are compared."""
 
-_NEAR = 16
-"""So many people are looked at before and after the last one bought from."""
-
-_GAP = 2e-9
 _BY_DEFINITION = 1e-7
 _MOST_BY_DEFINITION = 2000
 _SMALLEST_SHARE = 1e-6
@@ -46,10 +37,14 @@ def decision_checks(facts: Facts) -> Iterator[Check]:
     if not (facts.costs < math.inf).any():
         yield _nothing_bought(facts)
         return
+    if facts.shared and not facts.bought.any():  # the menu may offer nothing at anybody's report
+        yield _nothing_bought(facts)
+        yield optimality(facts)
+        return
     yield _weights(facts)
     yield _error_and_objective(facts)
     yield _certificate(facts)
-    yield _optimality(facts)
+    yield optimality(facts)
     if facts.market.identity_decides:
         yield _ties(facts)
     yield _virtual_costs_by_definition(facts)
@@ -77,19 +72,21 @@ def _nothing_bought(facts: Facts) -> Check:
     problems = [
         f"Nobody can be bought from, but {name} is not zero" for name, column in columns.items() if column.any()
     ]
-    if not outcome.mse == outcome.objective == facts.record.lower_bound == math.inf or outcome.incentive_error != 0.0:
+    infinite = (outcome.mse, outcome.worst_mse, outcome.objective, facts.record.lower_bound)
+    if set(infinite) != {math.inf} or outcome.incentive_error != 0.0:
         problems.append("Nobody can be bought from, but the error is not infinite")
     if (facts.user_weight > 0.0).any():
         problems.append("Nobody can be bought from although people want an estimate: there is no such outcome")
-    return judged("decision", problems, "Every report is above the prior's support, so nothing is bought")
+    return judged("decision", problems, "Every report is too high, so nothing is bought and nobody is paid")
 
 
 def _weights(facts: Facts) -> Check:
     problems = []
     if (facts.losses < 0.0).any() or (facts.weights < 0.0).any():
         problems.append("A privacy loss or a weight is negative")
-    if (facts.losses > facts.cap).any():
-        problems.append(f"The privacy loss exceeds the cap in {rows_text(facts.losses > facts.cap)}")
+    if (facts.losses > facts.caps).any():
+        problems.append(f"The privacy loss exceeds the cap or the limit in {rows_text(facts.losses > facts.caps)}")
+    problems += _limits(facts)
     used = facts.losses[facts.costs == math.inf]
     if used.any():
         problems.append("Somebody is bought from although her report is above the prior's support")
@@ -112,149 +109,91 @@ def _weights(facts: Facts) -> Check:
     )
 
 
-def error_of(facts: Facts) -> float:
-    """The error of the recorded weights with the noise that the recorded losses need; range of width 1."""
-    used = facts.weights > 0.0
-    weight, loss, variance = facts.weights[used], facts.losses[used], facts.variance[used]
-    sampling = float((variance * weight**2).sum())
-    with np.errstate(all="ignore"):
-        if facts.central:
-            return float(2.0 / (loss / weight).min() ** 2) + sampling
-        return float(2.0 * ((weight / loss) ** 2).sum()) + sampling
+def _limits(facts: Facts) -> list[str]:
+    """What nobody can have stated, or was not asked for."""
+    limits = facts.outcome.limits
+    if limits is None:
+        return []
+    problems = []
+    if not (limits >= SMALLEST_LOSS).all():
+        problems.append(f"The limit is no loss that can be accepted in {rows_text(~(limits >= SMALLEST_LOSS))}")
+    if not facts.central:
+        problems.append("People cannot state limits in the local setting")
+    if facts.user_weight.any():
+        problems.append("People cannot state limits where they care about the estimate")
+    return problems
 
 
 def _error_and_objective(facts: Facts) -> Check:
     outcome, unit = facts.outcome, facts.population.unit
-    mse = error_of(facts) * unit
+    mse = error_of(facts)
+    worst = mse + worst_bias_of(facts)
     # an infinite loss that costs nothing adds nothing
     used = facts.bought & (facts.costs > 0.0)
     with np.errstate(all="ignore"):
-        objective = facts.error_weight * (mse / unit) + float(facts.costs[used] @ facts.losses[used])
-    gaps = {"error": float(distance(outcome.mse, mse)), "objective": float(distance(outcome.objective, objective))}
+        expense = float(facts.costs[used] @ facts.losses[used])
+        objective = {"price": facts.error_weight * worst + expense, "accuracy": expense}.get(
+            facts.goal.kind, worst * unit
+        )
+    # the worst error is stated as a difference of two numbers, of which one may be far larger
+    gaps = {
+        "error": float(distance(outcome.mse, mse * unit)),
+        "worst error": float(distance(outcome.worst_mse, worst * unit, floor=_CANCELLED * facts.bias * unit)),
+        "objective": float(distance(outcome.objective, objective, floor=_CANCELLED * facts.offset)),
+    }
     problems = [f"The {name} does not follow from the decisions" for name, gap in gaps.items() if not gap <= CLOSE]
     return judged(
         "error and objective",
         problems,
-        "Error and objective follow from the decisions",
+        "Error, worst error and objective follow from the decisions",
         relative_difference_of_error=gaps["error"],
+        relative_difference_of_worst_error=gaps["worst error"],
         relative_difference_of_objective=gaps["objective"],
     )
 
 
 def _certificate(facts: Facts) -> Check:
-    bound = facts.population.lower_bound(facts.costs)
+    if facts.capped and facts.central:
+        return _certificate_under_caps(facts)
+    bound = facts.population.without_caps().lower_bound(facts.costs, facts.losses)
+    if facts.capped:
+        spread, weight = float(facts.variance[0]), facts.error_weight
+        bound = local_lower_bound(facts.costs, spread, weight, facts.cap) - facts.offset
     objective = facts.outcome.objective
     problems = []
-    if not distance(facts.record.lower_bound, bound) <= CLOSE:
+    if not distance(facts.record.lower_bound, bound, floor=_CANCELLED * facts.offset) <= CLOSE:
         problems.append("The lower bound does not follow from the virtual costs")
-    if not objective >= bound * (1.0 - CLOSE):
+    gap = above(objective, bound, facts.offset)
+    if not gap >= -CLOSE:
         problems.append("The objective is below what is possible")
-    gap = objective / bound - 1.0 if bound > 0.0 else (0.0 if objective == bound else math.inf)
-    # with a cap, and in the local setting, a gap proves nothing
-    tight = facts.central and not _clipped(facts)
-    if tight and not gap <= _GAP:
+    # with a cap, in the local setting and with a shared menu, a gap proves nothing
+    tight = facts.central and not is_clipped(facts) and not isinstance(facts.goal, HardBudget)
+    if tight and not gap <= GAP:
         problems.append("The objective is above the certificate, so something better is possible")
     sentence = "No decision has a lower objective: the certificate says so" if tight else "The lower bound holds"
     return judged("certificate", problems, sentence, gap=gap)
 
 
-def _clipped(facts: Facts) -> bool:
-    """Whether the cap binds."""
-    return bool((facts.losses >= facts.cap).any())
-
-
-def _optimality(facts: Facts) -> Check:
-    if _clipped(facts):
-        return _clipped_optimum(facts)
-    if not facts.variance.any():
-        return _cheapest_alone(facts)
-    return _central_conditions(facts) if facts.central else _local_conditions(facts)
-
-
-def _central_conditions(facts: Facts) -> Check:
-    name, costs, weights, losses = "optimality", facts.costs, facts.weights, facts.losses
-    # case 1: no noise at all
-    endless = losses == math.inf
-    if endless.any():
-        problems = []
-        if costs[endless].any() or losses[~endless].any():
-            problems.append("Without noise only people whose privacy costs nothing may be used, and only they")
-        if (endless != (costs == 0.0))[facts.variance > 0.0].any() and facts.variance[endless].all():
-            problems.append("Somebody whose privacy costs nothing is left out")
-        return judged(name, problems, "No noise is added, and only people whose privacy costs nothing are used")
-    # case 2: S balances noise against money, and one marginal cost for everybody bought from
-    used = facts.bought
-    total = float(losses.sum())
-    with np.errstate(all="ignore"):
-        balance = float(distance(total**3 * (costs[used] @ weights[used]), 4.0 * facts.error_weight))
-        marginal = 2.0 * facts.error_weight * facts.variance * weights + total * costs
-        level = float(weights[used] @ marginal[used])
-        # for the others it may be larger, not smaller
-        gap = np.where(used, distance(marginal, level), np.maximum(1.0 - marginal / level, 0.0))
+def _certificate_under_caps(facts: Facts) -> Check:
+    """The lower bound against the optimum under caps as it is found here, which it must reach and not exceed."""
+    stated, objective = facts.record.lower_bound, facts.outcome.objective
+    if unknown := not_derived(facts):
+        return skipped("certificate", unknown)
+    row = int(np.argmin(facts.costs))
+    rule = facts.rule_of_expense() if facts.shared else facts.rule()
+    _, mse, value = rule.everybody(row, float(facts.costs[row]))
+    if isinstance(facts.goal, Budget | HardBudget):
+        value = mse * facts.population.unit
+    value -= facts.offset
     problems = []
-    if not balance <= CLOSE:
-        problems.append("The total privacy loss is not the best one for these weights")
-    if (gap > CLOSE).any():
-        problems.append(f"The optimality condition does not hold in {rows_text(gap > CLOSE)}")
-    return judged(
-        name,
-        problems,
-        "The optimality conditions hold for everybody",
-        people=facts.people,
-        largest_residual=float(gap.max()),
-        balance_residual=balance,
-    )
-
-
-def _local_conditions(facts: Facts) -> Check:
-    used, variance = facts.bought, float(facts.variance[0])
-    rows = np.flatnonzero(used)
-    loss, cost = facts.losses[used], facts.costs[used]
-    problems = _not_the_cheapest(facts, rows)
-    with np.errstate(all="ignore"):
-        supply = float((1.0 / (variance + 2.0 / loss**2)).sum())
-        slope = np.where(loss < math.inf, 4.0 * loss / (variance * loss**2 + 2.0) ** 2, 0.0)
-    # one seller has a formula of her own; several are on the high branch
-    if rows.size == 1:
-        expected = math.inf if cost[0] == 0.0 else (4.0 * facts.error_weight / float(cost[0])) ** (1.0 / 3.0)
-        gap = distance(loss, expected)
-    else:
-        gap = distance(slope, cost * supply**2 / facts.error_weight)
-        if (loss * math.sqrt(variance) < math.sqrt(2.0 / 3.0)).any():
-            problems.append("Somebody is on the low branch, where nobody is in an optimum with two people or more")
-    if (gap > CLOSE).any():
-        problems.append("The optimality condition does not hold for somebody who is bought from")
-    # J is convex in the number of sellers: its neighbours, and one alone, settle it
-    rule = LocalRule(facts.costs, variance, facts.error_weight, facts.order)
-    here = rule.value_of(rows.size)
-    others = [rule.value_of(count) for count in {1, rows.size - 1, rows.size + 1} if 1 <= count <= facts.people]
-    if not distance(facts.outcome.objective, here) <= CLOSE or not here <= min(others) * (1.0 + 1e-12):
-        problems.append("Another number of people to buy from would be better")
-    # who is bought from among equals, as the rule behind the payments has it
-    margin = np.lexsort((facts.order, facts.costs))[max(rows.size - _NEAR, 0) : rows.size + _NEAR]
-    answers = rule.at(margin, facts.costs[margin]).loss
-    if (distance(facts.losses[margin], answers) > CLOSE).any():
-        problems.append("At the margin the rule that payments integrate buys from somebody else")
-    return judged(
-        "optimality",
-        problems,
-        "The cheapest are bought from, the optimality conditions hold, and one more or fewer would be worse",
-        bought_from=rows.size,
-        largest_residual=float(gap.max()),
-        margin_to_the_next_best_number=min((other for other in others if other > here), default=math.inf) / here - 1.0,
-    )
-
-
-def _not_the_cheapest(facts: Facts, rows: IndexArray) -> list[str]:
-    """Those bought from must come first by cost, and among equals in the order that does not look at reports."""
-    dearest = max(zip(facts.costs[rows].tolist(), facts.order[rows].tolist(), strict=True))
-    rest = np.flatnonzero(~facts.bought)
-    cheaper = (facts.costs[rest] < dearest[0]) | ((facts.costs[rest] == dearest[0]) & (facts.order[rest] < dearest[1]))
-    if not cheaper.any():
-        return []
-    skipped_over = np.zeros(facts.people, dtype=bool)
-    skipped_over[rest[cheaper]] = True
-    return [f"Somebody cheaper, or earlier among equals, was passed over in {rows_text(skipped_over)}"]
+    if not -GAP <= above(value, stated, facts.offset) <= GAP:
+        problems.append("The lower bound is not that of the optimum under the caps")
+    gap = above(objective, stated, facts.offset)
+    if not gap >= -CLOSE:
+        problems.append("The objective is below what is possible")
+    if not facts.shared and not gap <= GAP:
+        problems.append("The objective is above the certificate, so something better is possible")
+    return judged("certificate", problems, "The lower bound is the optimum under the caps, found by exclusion", gap=gap)
 
 
 def _hashed(id: str) -> bytes:
@@ -290,41 +229,6 @@ def _at_the_margin(facts: Facts) -> tuple[BoolArray, BoolArray]:
     chosen &= facts.variance == least
     alike = (facts.costs == facts.costs[chosen].max(initial=-math.inf)) & (facts.variance == least)
     return chosen, alike & ~facts.bought
-
-
-def _cheapest_alone(facts: Facts) -> Check:
-    """Nobody's data vary: all is bought from the cheapest person."""
-    rows = np.flatnonzero(facts.bought)
-    problems = _not_the_cheapest(facts, rows)
-    cost = float(facts.costs[rows[0]])
-    expected = math.inf if cost == 0.0 else (4.0 * facts.error_weight / cost) ** (1.0 / 3.0)
-    gap = float(distance(facts.losses[rows[0]], expected))
-    if rows.size != 1 or not gap <= CLOSE:
-        problems.append("Where data do not vary, all must be bought from the cheapest person")
-    return judged("optimality", problems, "Data do not vary, and all is bought from the cheapest", residual=gap)
-
-
-def _clipped_optimum(facts: Facts) -> Check:
-    # a person moved to her own cost: the population as it is
-    row = int(np.argmin(facts.costs))
-    losses, _, value = facts.rule().everybody(row, float(facts.costs[row]))
-    clipped = np.minimum(losses, facts.cap)
-    gap = distance(facts.losses, clipped, floor=1e-3 * float(clipped.max()))
-    problems = []
-    if (gap > CLOSE).any():
-        problems.append(f"The privacy loss is not the clipped optimum in {rows_text(gap > CLOSE)}")
-    bound = facts.record.lower_bound
-    certified = value / bound - 1.0 if bound > 0.0 else (0.0 if value == bound else math.inf)
-    if facts.central and not certified <= _GAP:
-        problems.append("The optimum without the cap could not be certified")
-    return judged(
-        "optimality",
-        problems,
-        "The privacy losses are the optimum without the cap, clipped",
-        people=facts.people,
-        largest_difference=float(gap.max()),
-        gap_without_the_cap=certified,
-    )
 
 
 def _virtual_costs_by_definition(facts: Facts) -> Check:

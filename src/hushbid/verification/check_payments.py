@@ -7,26 +7,28 @@ Rents, and errors without a person, are computed again by other means than those
 import math
 import random
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 
+from hushbid.allocation.goals import HardBudget
 from hushbid.arrays import IndexArray, rows_text
 from hushbid.money import rounded_up
 from hushbid.record import Record
-from hushbid.verification.check_decision import CLOSE
 from hushbid.verification.check_rents import (
     EXACT,
     PAIRS,
     by_variance,
     effort_of,
     largest_payment,
+    menu_slack,
     rent_checks,
     slack_of,
 )
 from hushbid.verification.compare_by_curve import screen
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.quadrature import Integrals
-from hushbid.verification.stated_numbers import Facts, best_weights
+from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, not_derived
 
 _CELLS = 1 << 25
 """With a cap everybody has to be gone through for each person whose absence is looked at."""
@@ -37,7 +39,9 @@ def transfer_checks(facts: Facts, people: int) -> Iterator[Check]:
     yield _sums(facts)
     yield _incentives(facts)
     yield _money(facts.record)
-    if (facts.costs < math.inf).any():
+    if isinstance(facts.goal, HardBudget):
+        yield _kept(facts, facts.goal)
+    if facts.bought.any() or (not facts.shared and (facts.costs < math.inf).any()):
         yield _outside(facts, people)
         yield from rent_checks(facts, people)
 
@@ -77,9 +81,13 @@ def _incentives(facts: Facts) -> Check:
         problems.append(f"Somebody has an information rent although nothing is bought from her: {rows_text(unpaid)}")
     # a gain is bounded by the error at the truth plus that at the misreport
     widest = float(np.maximum(high - rent, rent - low).max())
-    if not distance(outcome.incentive_error, 2.0 * widest) <= EXACT:
+    stated, slack = outcome.incentive_error, slack_of(facts)
+    if not facts.shared and not distance(stated, 2.0 * widest) <= EXACT:
         problems.append("The incentive error is not twice the widest bound on a rent")
-    if not widest <= slack_of(facts):
+    # a menu's error is stated for every report on it, not only for those that were made
+    if facts.shared and not 2.0 * widest * (1.0 - EXACT) <= stated <= 2.0 * (slack + menu_slack(facts)):
+        problems.append("The incentive error is not that of the menu")
+    if not widest <= slack:
         problems.append(
             f"The bounds on rents are wider than the market's tolerance of {facts.market.tolerance:g} allows"
         )
@@ -114,6 +122,23 @@ def _money(record: Record) -> Check:
     )
 
 
+def _kept(facts: Facts, goal: HardBudget) -> Check:
+    """All payments together, each rounded up to the coin, in rational numbers."""
+    amount, coin = Fraction(repr(goal.amount)), Fraction(repr(goal.coin))
+    payments = [Fraction(paid) for paid in facts.outcome.payments.tolist()]
+    total = sum(payments, Fraction(0))
+    if coin > 0:
+        total = coin * sum(math.ceil(paid / coin) for paid in payments)
+    problems = [] if total <= amount else ["All payments together exceed the hard budget"]
+    if (facts.outcome.payments < 0.0).any():
+        problems.append("Somebody is to pay under a hard budget")
+    money = facts.record.money
+    if money is not None and Fraction(money.total) / 10**money.decimals > amount:
+        problems.append("All payments together exceed the hard budget once they are rounded to the currency")
+    sentence = "All payments together, rounded up, are within the hard budget, in exact arithmetic"
+    return judged("budget", problems, sentence, share_spent=float(total / amount))
+
+
 def _outside(facts: Facts, people: int) -> Check:
     """The error that each person would live with outside."""
     name, outside = "outside option", facts.outcome.outside_error
@@ -121,6 +146,8 @@ def _outside(facts: Facts, people: int) -> Check:
         expected = facts.population.own_errors()
         problems = [] if np.array_equal(outside, expected) else ["The error outside is not the variance of one's datum"]
         return judged(name, problems, "Whoever stays out has her own datum, with the declared variance")
+    if unknown := not_derived(facts):
+        return skipped(name, unknown)
     # one population without her per user weight, as that changes the error weight
     caring = np.flatnonzero(facts.user_weight > 0.0)
     wrong = np.zeros(facts.people, dtype=bool)
@@ -153,18 +180,18 @@ def _wrong_outside(facts: Facts, rows: IndexArray, weight: float, share: float) 
     rule = facts.rule(facts.error_weight - weight * unit)
     cheapest = int(np.argmin(facts.costs))
     losses, mse, _ = rule.everybody(cheapest, float(facts.costs[cheapest]))
-    if facts.cap < math.inf:
-        mse = best_weights(facts, np.minimum(losses, facts.cap))[1]
+    if facts.clip < math.inf:
+        mse = best_weights(facts, np.minimum(losses, facts.clip))[1]
     # whoever is not bought from leaves the estimate as it is
     idle = rows[losses[rows] == 0.0]
     wrong = [idle[distance(outside[idle], mse * unit) > CLOSE]]
-    most = int(share * (PAIRS / effort_of(rule) if facts.cap == math.inf else _CELLS / facts.people))
+    most = int(share * (PAIRS / effort_of(rule) if facts.clip == math.inf else _CELLS / facts.people))
 
     def without(some: IndexArray) -> Integrals:
-        if facts.cap == math.inf:
+        if facts.clip == math.inf:
             errors = rule.at(some, np.full(some.size, math.inf)).mse * unit
         else:
-            left = [np.minimum(rule.everybody(row, math.inf)[0], facts.cap) for row in some.tolist()]
+            left = [np.minimum(rule.everybody(row, math.inf)[0], facts.clip) for row in some.tolist()]
             errors = np.array([best_weights(facts, one)[1] for one in left]) * unit
         return Integrals(errors, CLOSE * errors)
 

@@ -16,9 +16,10 @@ import numpy as np
 from hushbid.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import ErrorModel, Release
 from hushbid.verification.findings import Check, distance, judged, skipped
-from hushbid.verification.stated_numbers import Facts, best_weights
+from hushbid.verification.stated_numbers import Facts, best_weights, used_of
 
 _EXACT = 1e-12
+_NEARLY = 1e-9
 _DATA_BITS = 40
 _ESTIMATE_BITS = 40
 _TOTAL_BITS = 60
@@ -60,6 +61,18 @@ def _present(facts: Facts, release: Release) -> BoolArray:
     if facts.central and (facts.losses[present] == math.inf).any():
         present &= facts.losses == math.inf
     return present
+
+
+def _spent(facts: Facts, release: Release) -> FloatArray:
+    """What a release uses of everybody's promise: all of it, but for a menu that promises more than is of use.
+
+    Where only part is used, it follows from an equation, whose last digits are the release's.
+    """
+    if not facts.shared:
+        return facts.losses
+    used, stated = used_of(facts.losses, facts.variance), release.privacy_loss
+    near = (used < facts.losses) & (stated > 0.0) & (distance(stated, used) <= _NEARLY)
+    return np.where(near, stated, used)
 
 
 def _promises(facts: Facts, release: Release) -> Check:
@@ -147,11 +160,12 @@ def _grid(facts: Facts, release: Release) -> Check:
     if exponent is None or type(grid.total_weight) is not int:
         return judged("grid", ["The weights or the noise are missing"], "")
     # central with noise: W/2**t is what was lost, to the last bit
-    weights = _integer_weights(facts, present, exponent)
+    spent = _spent(facts, release)
+    weights = _integer_weights(spent, present, exponent)
     wrong = np.ldexp(weights.astype(float), -exponent) != delivered
     if wrong.any():
         problems.append(f"The loss is not the promised one rounded down to the grid in {rows_text(wrong)}")
-    if not _fine_enough(exponent, facts.losses, present) or grid.noise_scale != math.ldexp(1.0, exponent):
+    if not _fine_enough(exponent, spent, present) or grid.noise_scale != math.ldexp(1.0, exponent):
         problems.append("The noise does not have the scale of the grid")
     if grid.total_weight != sum(weights.tolist()) or not 0 < grid.total_weight <= 2**_TOTAL_BITS:
         problems.append("The integer weights do not add up to the total stated")
@@ -164,10 +178,10 @@ def _grid(facts: Facts, release: Release) -> Check:
     )
 
 
-def _integer_weights(facts: Facts, present: BoolArray, exponent: int) -> IntArray:
+def _integer_weights(losses: FloatArray, present: BoolArray, exponent: int) -> IntArray:
     """``floor(ε·2**t)``; a power of two times a double is exact, unless it is too small to count."""
     with np.errstate(under="ignore"):
-        scaled = np.ldexp(np.where(present, facts.losses, 0.0), exponent)
+        scaled = np.ldexp(np.where(present, losses, 0.0), exponent)
     return np.floor(np.minimum(scaled, 2.0**_TOTAL_BITS)).astype(np.int64)
 
 
@@ -204,7 +218,8 @@ def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
     if facts.central:
         exponent = release.grid.weight_exponent
         noiseless = (facts.losses[present] == math.inf).any()
-        integers = _noiseless_weights(facts, present) if noiseless else _integer_weights(facts, present, exponent or 0)
+        spent = _spent(facts, release)
+        integers = _noiseless_weights(facts, present) if noiseless else _integer_weights(spent, present, exponent or 0)
         # the weights that were really used: integers over their sum
         step = 1.0 / max(sum(integers.tolist()), 1)
         noise = 0.0 if noiseless else math.ldexp(1.0, exponent or 0) * step
@@ -225,8 +240,9 @@ def _planned_error(facts: Facts) -> dict[str, float]:
     if (facts.losses == math.inf).any():
         weights, _ = best_weights(facts, facts.losses)
         return _error_numbers(facts, weights, np.zeros(1), 0.0)
-    total = math.fsum(facts.losses)
-    return _error_numbers(facts, facts.losses / total, np.array([facts.market.width / total]), 0.0)
+    used = facts.losses if not facts.shared else used_of(facts.losses, facts.variance)
+    total = math.fsum(used)
+    return _error_numbers(facts, used / total, np.array([facts.market.width / total]), 0.0)
 
 
 def _scales(facts: Facts, weights: FloatArray, rows: BoolArray) -> FloatArray:
@@ -238,19 +254,30 @@ def _error_numbers(facts: Facts, weights: FloatArray, noise: FloatArray, roundin
     width, unit = facts.population.width, facts.population.unit
     squares = math.fsum(weights**2)
     scales = sorted(noise.tolist())
+    # how far from equal the weights are, over everybody whose mean is wanted
+    related, equal = facts.population.bias * unit, 1.0 / facts.population.roster
+    bias = related * max(squares / equal - 1.0, 0.0)
+    above = math.fsum(weight - equal for weight in weights.tolist() if weight > equal)
     return {
-        "sampling_variance": math.fsum(facts.variance * weights**2) * unit,
+        "sampling_variance": math.fsum(facts.own * weights**2) * unit,
         "squared_steps": unit * squares,
         "largest_step": width * float(weights.max()),
         "largest_noise": scales[-1],
         "next_noise": scales[-2] if len(scales) > 1 else 0.0,
         "other_noise_squared": math.fsum(scale**2 for scale in scales[:-1]),
         "rounding": rounding,
+        "squared_bias": bias,
+        "largest_bias": min(math.sqrt(bias), width * above),
     }
 
 
 def _error(name: str, stated: ErrorModel, expected: dict[str, float]) -> Check:
-    gaps = {field: float(distance(value, expected[field])) for field, value in asdict(stated).items()}
+    # equal weights have no bias, but for rounding
+    floors = {"squared_bias": stated.mse, "largest_bias": math.sqrt(stated.mse)}
+    gaps = {
+        field: float(distance(value, expected[field], floors.get(field, 0.0)))
+        for field, value in asdict(stated).items()
+    }
     problems = [
         f"{field} does not follow from the declared variance and the grid" for field in gaps if gaps[field] > 1e-9
     ]

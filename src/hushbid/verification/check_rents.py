@@ -13,14 +13,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hushbid.allocation.goals import Budget, HardBudget, Price
 from hushbid.arrays import FloatArray, IndexArray, rows_text
 from hushbid.priors import Prior
+from hushbid.verification.central_under_caps import CappedRule
 from hushbid.verification.compare_by_curve import Computed, Screened, screen
-from hushbid.verification.findings import Check, distance, judged
+from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.quadrature import Integrals, Rule, integrate, is_step_function
 from hushbid.verification.rent_bounds import Enclosing
-from hushbid.verification.stated_numbers import Facts
+from hushbid.verification.stated_numbers import Facts, not_derived
 
 EXACT = 1e-12
 PAIRS = 200_000
@@ -36,12 +38,16 @@ _LEEWAY = 4.0
 _LOSSES_ROUNDED = {"central": 2e-12, "local": 2e-10}
 _ENCLOSED = 1e-4
 _PER_PERSON = 50
+_PER_INTEGRAL = 1000
 _KINDS = 8
 _BOUGHT_AT_ONCE = 40.0
 
 
 def rent_checks(facts: Facts, people: int) -> Iterator[Check]:
     """Everybody's rent, then those of so many ``people`` by quadrature."""
+    if unknown := not_derived(facts):
+        yield skipped("rents", unknown)
+        return
     yield _everybody(facts)
     yield _by_quadrature(facts, people)
 
@@ -56,36 +62,64 @@ def largest_payment(facts: Facts) -> float:
 def slack_of(facts: Facts) -> float:
     """How far a rent may be from the exact one: by the market's tolerance, and by the rounding of losses.
 
-    What losses are rounded by changes a payment by no more than that part of what anybody could be paid: the integral
-    of ``(4A/z)^{1/3}``, or of the cap, up to the top of the support, and what the error costs whoever cares most.
+    What losses are rounded by changes a payment by no more than that part of what anybody could be paid
+    (`_most_paid`), and of what the error costs whoever cares most.
     """
     outcome = facts.outcome
     caring = facts.user_weight > 0.0
     errors = np.where(caring, outcome.mse + outcome.outside_error, 0.0)  # the error is infinite if nothing is bought
     care = float((facts.user_weight * errors).max())
-    tops = np.array([prior.support[1] for prior, _ in facts.groups])
-    tops = tops[tops < math.inf]  # under an unbounded prior the integral's own error is larger by far
-    most = np.minimum(1.5 * np.cbrt(4.0 * facts.error_weight * tops**2), facts.cap * tops).max(initial=0.0)
-    rounding = _LOSSES_ROUNDED[facts.market.setting] * (float(most) + care)
+    rounding = _LOSSES_ROUNDED[facts.market.setting] * (_most_paid(facts) + care)
     return _LEEWAY * max(facts.market.tolerance, _FINEST) * largest_payment(facts) + rounding
+
+
+def menu_slack(facts: Facts) -> float:
+    """The same for whoever shares in a menu, at any report: relative to the most that she could be paid."""
+    most = float(facts.menu.most.max()) if facts.shared else 0.0
+    return _LEEWAY * max(facts.market.tolerance, _FINEST) * most
+
+
+def _most_paid(facts: Facts) -> float:
+    """A bound on what anybody could be paid for a loss, whatever she reports.
+
+    Under a price for the error, the integral of ``(4A/z)^{1/3}``, or of the cap, up to the top of the support; else
+    that top times the largest loss of anybody bought from, had she reported the least. Under an unbounded prior the
+    integral's own error is larger by far.
+    """
+    bounded = [(prior, rows[facts.bought[rows]]) for prior, rows in facts.groups if prior.support[1] < math.inf]
+    tops = np.array([prior.support[1] for prior, _ in bounded])
+    if isinstance(facts.goal, Price):
+        most = np.minimum(1.5 * np.cbrt(4.0 * facts.error_weight * tops**2), facts.cap * tops)
+        return float(most.max(initial=0.0))
+    if not_derived(facts):
+        return 0.0
+    rule, found = facts.rule(), 0.0
+    for prior, rows in bounded:
+        low = np.full(rows.size, float(prior.virtual_cost(prior.smallest_report)))
+        losses = np.minimum(rule.at(rows, low).loss, facts.cap)
+        found = max(found, prior.support[1] * float(losses[np.isfinite(losses)].max(initial=0.0)))
+    return found
 
 
 def effort_of(rule: Rule) -> float:
     """How much longer than usual the rule takes."""
+    if isinstance(rule, CappedRule):
+        return rule.effort
     return max(rule.count / _BOUGHT_AT_ONCE, 2.0) if isinstance(rule, LocalRule) else 1.0
 
 
 def by_variance(facts: Facts, rows: IndexArray, most: int) -> Iterator[tuple[IndexArray, bool]]:
-    """People who share a variance, and whether their numbers lie on a curve.
+    """People who share a variance and a cap, and whether their numbers lie on a curve.
 
-    If there are many variances, everybody is computed: or, if those are more than ``most``, a random sample.
+    If there are many kinds of people, everybody is computed: or, if those are more than ``most``, a random sample.
     """
-    kinds = np.unique(facts.variance[rows])
-    if kinds.size > _KINDS:
+    both = np.stack([facts.variance[rows], facts.caps[rows]])
+    kinds, which = np.unique(both, axis=1, return_inverse=True)
+    if kinds.shape[1] > _KINDS:
         yield _some(rows, most), False
         return
-    for kind in kinds.tolist():
-        yield rows[facts.variance[rows] == kind], True
+    for kind in range(kinds.shape[1]):
+        yield rows[which.reshape(-1) == kind], True
 
 
 def _everybody(facts: Facts) -> Check:
@@ -104,7 +138,8 @@ def _everybody(facts: Facts) -> Check:
         # as many people as the budget of evaluations allows
         most = max(int(PAIRS / effort_of(rule) / each), 64)
         # three ways: one of each step; a curve over reports; one by one
-        if is_step_function(prior) and facts.central and facts.variance[rows].all():
+        alike = not facts.shared and facts.variance[rows].all()  # in a shared menu everybody has a share of her own
+        if is_step_function(prior) and facts.central and alike:
             found.append(_on_steps(facts, prior, rows, allowed[rows], computed))
             continue
         for some, curved in by_variance(facts, rows, most):
@@ -132,7 +167,8 @@ def _everybody(facts: Facts) -> Check:
 def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[Computed, float]:
     """How a rent under this prior is computed, and how often that takes the rule, about."""
     reports = facts.outcome.reports
-    if prior.slope and facts.cap == math.inf:
+    potential = not isinstance(facts.goal, Budget | HardBudget)  # these have no objective that rents are differences of
+    if prior.slope and facts.clip == math.inf and potential:
         # affine: a difference of two objectives
         top, slope = float(prior.virtual_cost(prior.support[1])), prior.slope
         row = np.array([int(np.argmin(facts.costs))])
@@ -143,10 +179,10 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
             return Integrals(rent, _INTEGRATED * np.abs(rent) + EXACT * (here + largest))
 
         return by_value, 1.0
-    enclosing = Enclosing(rule, prior, cap=facts.cap, floor=_FINEST * largest, accuracy=_ENCLOSED)
+    enclosing = Enclosing(rule, prior, cap=facts.clip, floor=_FINEST * largest, accuracy=_ENCLOSED)
 
     def integrated(rows: IndexArray) -> Integrals:
-        return integrate(rule, prior, rows, reports[rows], cap=facts.cap, floor=EXACT * largest)
+        return integrate(rule, prior, rows, reports[rows], cap=facts.clip, floor=EXACT * largest)
 
     def enclosed(rows: IndexArray) -> Integrals:
         found = enclosing.of(rows, reports[rows])
@@ -157,15 +193,20 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
             found.rent[wide], found.error[wide] = finely.rent, 2.0 * finely.error + _INTEGRATED * finely.rent
         return found
 
-    return (integrated, float(len(prior.flat_parts))) if is_step_function(prior) else (enclosed, float(_PER_PERSON))
+    if is_step_function(prior):
+        return integrated, float(len(prior.flat_parts))
+    return (enclosed, float(_PER_PERSON)) if potential else (integrated, float(_PER_INTEGRAL))
 
 
 def _on_steps(facts: Facts, prior: Prior, rows: IndexArray, allowed: FloatArray, computed: Computed) -> Screened:
-    """One person of each step and variance is computed; the others have more or less of the same step."""
+    """One person of each step, variance and cap is computed; the others have more or less of the same step."""
     outcome, ends = facts.outcome, np.array([right for _, right, _ in prior.flat_parts])
     step = np.minimum(ends.searchsorted(outcome.reports[rows], side="left"), ends.size - 1)
     _, first, which = np.unique(
-        np.stack([step.astype(float), facts.variance[rows]]), axis=1, return_index=True, return_inverse=True
+        np.stack([step.astype(float), facts.variance[rows], facts.caps[rows]]),
+        axis=1,
+        return_index=True,
+        return_inverse=True,
     )
     one = rows[first]
     found, mine = computed(one), which.reshape(-1)
@@ -188,7 +229,7 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
     bad, worst = np.zeros(facts.people, dtype=bool), 0.0
     for prior, members in facts.groups:
         rows = np.intersect1d(sample, members, assume_unique=True)
-        found = integrate(rule, prior, rows, outcome.reports[rows], cap=facts.cap, floor=EXACT * largest)
+        found = integrate(rule, prior, rows, outcome.reports[rows], cap=facts.clip, floor=EXACT * largest)
         allowed = _INTEGRATED * found.rent + 2.0 * found.error + EXACT * largest
         low, high = (bound[rows] for bound in outcome.rent_bounds)
         outside = np.maximum(np.maximum(low - found.rent, found.rent - high), 0.0)

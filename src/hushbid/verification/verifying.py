@@ -27,7 +27,8 @@ def verify(record: Record, *, people: int = PEOPLE) -> Verification:
 
     >>> from hushbid.mechanism import Market
     >>> from hushbid.priors import Uniform
-    >>> outcome = Market(prior=Uniform(1, 2), variance=0.25).acquire([1.1, 1.2, 1.9])
+    >>> market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1, user_weight=1)
+    >>> outcome = market.acquire([1.1, 1.2, 1.9])
     >>> verify(Record.of(outcome)).ok
     True
     """

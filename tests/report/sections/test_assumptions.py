@@ -13,7 +13,7 @@ def test_a_prior_made_of_people_is_described_not_shown() -> None:
 
 def test_assumptions_follow_the_market() -> None:
     def titles(**settings: object) -> str:
-        market = Market(prior=Uniform(1, 2), **settings)  # type: ignore[arg-type]
+        market = Market(prior=Uniform(1, 2), **({"buyer_weight": 1.0, "user_weight": 1.0} | settings))  # type: ignore[arg-type]
         found = assumptions_of(market, people=3, prior_from_participants=bool(settings.get("setting") == "local"))
         assert all(one.title and one.text and one.if_wrong for one in found)
         return " | ".join(one.title for one in found)

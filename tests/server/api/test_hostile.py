@@ -74,6 +74,18 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
         {"buyer_weight": 5e-324},
         {"buyer_weight": 10**400},
         {"buyer_weight": -1},
+        *(
+            {"buyer_weight": None, name: 10**400}
+            for name in ("budget", "hard_budget", "standard_error", "max_relation")
+        ),
+        {"buyer_weight": None},
+        {"buyer_weight": None, "budget": 5, "hard_budget": 5},
+        {"buyer_weight": None, "budget": 1e3},
+        {"buyer_weight": None, "hard_budget": 0},
+        {"buyer_weight": None, "standard_error": "small"},
+        {"buyer_weight": None, "budget": 100, "setting": "local"},
+        {"max_relation": 1.5},
+        {"max_relation": True},
         {"bounds": [0, 1e308]},
         {"bounds": [1, 1]},
         {"bounds": [2, 1]},

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.allocation import tie_keys
+from hushbid.allocation import Budget, HardBudget, tie_keys
 from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Gamma, Uniform
@@ -31,6 +31,9 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
         {"prior": Empirical([1, 2, 4]), "setting": "local", "variance": 4.0},
         {"report_by": NOON, "deliver_by": NOON + timedelta(hours=1), "automatic": True},
         {"spending_ceiling": 10**12, "participation_fee": 250, "currency": "JPY", "decimals": 0},
+        {"budget": 200_00, "max_relation": 0.1},
+        {"hard_budget": 200_00, "participation_fee": 100},
+        {"standard_error": 0.5, "max_relation": 1.0},
         {"title": "Größe ✓ <b>", "description": "one\ntwo", "unit": "°C"},
     ],
 )
@@ -43,7 +46,7 @@ def test_equals_are_bought_from_in_the_order_of_a_hash_of_their_pseudonyms() -> 
     chosen = settings(prior=Empirical([1, 2]), setting="local", variance=4.0, minimum_people=5)
     campaign: Any = SimpleNamespace(settings=chosen, id="c")
     reporters: list[Any] = [SimpleNamespace(id=f"p{k}", group_name=None, report=1.5) for k in range(12)]
-    record = decision._record(campaign, reporters)
+    record = decision._record(campaign, reporters, invited=15, fees=0)
     assert record.outcome.tie_order is not None
     assert record.outcome.tie_order.tolist() == tie_keys(record.ids or ()).argsort().argsort().tolist()
 
@@ -80,6 +83,13 @@ def test_times_are_the_same_in_every_zone() -> None:
         ({"buyer_weight": 0.0}, "buyer_weight"),
         ({"buyer_weight": "much"}, "buyer_weight"),
         ({"buyer_weight": True}, "buyer_weight"),
+        ({"buyer_weight": None}, "exactly one of budget, hard_budget, standard_error and buyer_weight"),
+        ({"buyer_weight": 1.0, "budget": 5}, "got budget and buyer_weight|got buyer_weight and budget"),
+        *(({name: amount}, name) for name in ("budget", "hard_budget") for amount in (0, -1, 1.5, True, "5", 10**400)),
+        *(({"standard_error": error}, "standard_error") for error in (0.0, -1.0, math.nan, math.inf, "small", 10**400)),
+        *(({"max_relation": relation}, "max_relation") for relation in (-0.1, 1.1, math.nan, None, "none", True)),
+        ({"budget": 5_00, "setting": "local"}, "a budget cannot be the goal in the local setting"),
+        ({"hard_budget": 5_00, "setting": "local"}, "a budget cannot be the goal in the local setting"),
         ({"max_privacy_loss": 0}, "max_privacy_loss"),
         ({"max_privacy_loss": math.inf}, "max_privacy_loss"),
         ({"max_privacy_loss": math.nan}, "max_privacy_loss"),
@@ -137,8 +147,31 @@ def test_plain_values_that_are_no_settings_are_refused(values: dict[str, Any]) -
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(InputError, match="question, prior, buyer_weight, bounds, max_privacy_loss"):
+    with pytest.raises(InputError, match="question, prior, bounds, max_privacy_loss"):
         CampaignSettings.from_dict({"title": "Sleep"})
+
+
+def test_settings_of_an_older_server_are_read_and_written_as_they_were() -> None:
+    values = settings().to_dict()
+    assert not {"budget", "hard_budget", "standard_error", "max_relation"} & set(values)
+    assert CampaignSettings.from_dict(values).stated == "buyer_weight"
+    assert CampaignSettings.from_dict(values).to_dict() == values
+
+
+def test_fees_are_taken_off_a_budget_first_and_the_roster_is_whom_the_mean_is_about() -> None:
+    chosen = settings(hard_budget=200_00, participation_fee=150, max_relation=0.1)
+    market = chosen.market_for([None] * 4, invited=9, fees=5 * 150)
+    assert market.goal == HardBudget(192.5, coin=0.01)
+    assert market.population == 9
+    assert settings(budget=200, decimals=0, currency="JPY").market_for([None] * 4).goal == Budget(200)
+
+
+@pytest.mark.parametrize(("changes", "least"), [({"budget": 6_00}, "6.00"), ({"hard_budget": 6_04}, "6.04")])
+def test_a_budget_that_fees_use_up_is_refused(changes: dict[str, Any], least: str) -> None:
+    chosen = settings(participation_fee=150, **changes)
+    with pytest.raises(InputError, match=f"must be above {least}, the participation fees") as refused:
+        chosen.market_for([None] * 4)
+    assert refused.value.field == next(iter(changes))
 
 
 def test_a_server_buys_from_nobody_with_fewer_than_five_reports(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ DRAFT = {
     "high": "10",
     "setting": "central",
     "prior": "uniform:1,2",
+    "goal": "buyer_weight",
     "buyer_weight": "50",
     "max_privacy_loss": "1",
     "variance": "",

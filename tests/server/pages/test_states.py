@@ -119,8 +119,11 @@ def test_no_log_holds_anything_of_a_person(shared: Live, caplog: pytest.LogCaptu
         {"currency": "JPY", "decimals": 0, "participation_fee": 150},
         {"prior": {"days": Uniform(1, 2), "nights": Exponential(0.5)}, "variance": 1.125},
         {"bounds": (-0.125, 1234.5), "buyer_weight": 0.001, "max_privacy_loss": 0.125, "retention_days": 30},
+        {"budget": 1_234_50, "max_relation": 0.125},
+        {"hard_budget": 200, "currency": "JPY", "decimals": 0},
+        {"standard_error": 0.25, "max_relation": 1.0},
     ],
-    ids=["plain", "money", "yen", "groups", "decimals"],
+    ids=["plain", "money", "yen", "groups", "decimals", "budget", "hard budget", "accuracy"],
 )
 def test_settings_survive_the_form(language: str, changes: dict[str, Any]) -> None:
     if changes.get("automatic"):
@@ -130,6 +133,34 @@ def test_settings_survive_the_form(language: str, changes: dict[str, Any]) -> No
     found = filled({**as_typed(given, write), "people": "5"}, write)
     assert found.problems == {}
     assert found.settings == given
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"goal": ""}, "goal"),
+        ({"goal": "profit"}, "goal"),
+        ({"goal": "hard_budget"}, "hard_budget"),
+        ({"goal": "standard_error", "standard_error": "little"}, "standard_error"),
+        ({"goal": "budget", "budget": "1.005"}, "budget"),
+        ({"goal": "budget", "budget": "-3"}, "budget"),
+        ({"goal": "budget", "setting": "local"}, "budget"),
+        ({"max_relation": "1.5"}, "max_relation"),
+    ],
+)
+def test_a_goal_that_cannot_be_read_or_had_is_told_beside_its_number(typed: dict[str, str], field: str) -> None:
+    write = Writing(languages()["en"])
+    rest = {"title": "Sleep", "question": "How long?", "low": "0", "high": "10"}
+    found = filled({**EMPTY, **rest, "budget": "200", **typed}, write)
+    assert list(found.problems) == [field]
+
+
+def test_only_the_number_of_the_chosen_goal_is_meant() -> None:
+    write = Writing(languages()["en"])
+    rest = {"title": "Sleep", "question": "How long?", "low": "0", "high": "10", "budget": "x", "buyer_weight": "7"}
+    found = filled({**EMPTY, **rest, "goal": "buyer_weight"}, write).settings
+    assert found is not None
+    assert (found.stated, found.buyer_weight) == ("buyer_weight", 7.0)
 
 
 def test_an_empty_form_says_what_is_missing() -> None:

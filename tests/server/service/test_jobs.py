@@ -60,7 +60,7 @@ def test_nobody_sees_a_decision_before_all_of_it_stands(installation: Installati
 def test_a_decision_that_failed_can_be_begun_again_or_cancelled(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise MarketError("A payment would be infinite.")
 
     one, two = opened(service, 3, participation_fee=5), opened(service, 3)
@@ -105,7 +105,7 @@ def test_a_release_that_failed_is_begun_again_and_nothing_leads_back(
 def test_an_unexpected_fault_is_told_and_logged_without_what_it_says(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("secret 7.5")
 
     monkeypatch.setattr(decision, "_record", fails)

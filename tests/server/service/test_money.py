@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hushbid.allocation import HardBudget
 from hushbid.documents import parsed
 from hushbid.errors import Conflict, InputError
 from hushbid.priors import Exponential, Uniform
@@ -93,6 +94,52 @@ def test_whoever_withdraws_after_she_was_paid_owes_nothing(service: Service) -> 
     assert (seen.due, seen.paid) == (0, paid)
     assert next(row.due for row in service.payments(play.who, play.id)) == 0
     assert play.view.due == sum(row.due for row in service.payments(play.who, play.id))
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    present=st.integers(2, 6),
+    fee=st.sampled_from([0, 7, 100]),
+    spare=st.integers(1, 2_000),
+    levels=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
+)
+def test_fees_and_payments_never_exceed_a_hard_budget(present: int, fee: int, spare: int, levels: list[float]) -> None:
+    plan = campaign_settings(hard_budget=6 * (fee + 1) + spare, participation_fee=fee, max_relation=0.1)
+    prior = Uniform(1, 2)
+    reports = np.asarray(prior.quantile(np.array(levels[:present])))
+    # somebody withdrew and keeps her fee
+    fees = fee * min(present + 1, 6)
+    outcome = plan.market_for([None] * present, invited=6, fees=fees).acquire(reports)
+    money = Record.of(outcome, currency="EUR", decimals=2).money
+    assert money is not None
+    assert plan.hard_budget is not None
+    assert money.total + fees <= plan.hard_budget
+
+
+@on_one_store
+def test_a_campaign_with_a_hard_budget_keeps_it_and_its_roster_is_everybody_who_was_invited(service: Service) -> None:
+    play = opened(service, 6, hard_budget=12_00, participation_fee=100, fee_after_withdrawal=True, max_relation=0.1)
+    spending = play.view.spending
+    assert spending is not None
+    assert (spending.fees, spending.at_worst) == (6_00, 12_00)
+    play.report([0, 1, 2, 3])
+    service.withdraw(play.token(3))
+    assert play.decide().state == "done"
+    play.deliver([0, 1, 2])
+    play.release()
+    record = Record.from_dict(parsed(service.record(play.who, play.id)))
+    assert record.outcome.market.population == 6
+    assert record.outcome.market.goal == HardBudget(8.0, coin=0.01)
+    rows = service.payments(play.who, play.id)
+    assert 4_00 < sum(row.payment + row.fee for row in rows) <= 12_00
+
+
+@on_one_store
+def test_a_campaign_whose_fees_use_its_budget_up_does_not_open(service: Service) -> None:
+    play = drafted(service, 6, hard_budget=6_06, participation_fee=100)
+    with pytest.raises(InputError, match=r"hard_budget must be above 6\.06, the participation fees and one coin"):
+        service.open(play.who, play.id)
+    assert play.view.state is CampaignState.DRAFT
 
 
 @on_one_store

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.allocation import Price
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Grouped, Prior
 from hushbid.report.material import Material
@@ -70,14 +71,7 @@ def assumptions_of(
             text="One person's datum says nothing about another's, and each person appears once.",
             if_wrong="The interval is too narrow, and relatives, or two rows of one person, lose the sum of their ε.",
         ),
-        Assumption(
-            title="Prices unrelated to data",
-            text="What people ask for privacy is not related to what their data say.",
-            if_wrong=(
-                "The estimate leans towards those who ask little; another section says how strong the relation would"
-                " have to be. And who was bought from tells something about data, which ε does not cover."
-            ),
-        ),
+        _relation(market),
         Assumption(
             title="Data cannot be faked, prices can",
             text="People deliver their true datum. They may report any price for privacy, and are expected to try.",
@@ -186,9 +180,53 @@ def _prior(market: Market, from_participants: bool) -> Assumption:
     )
 
 
+def _relation(market: Market) -> Assumption:
+    if market.max_relation == 0.0:
+        return Assumption(
+            title="Prices unrelated to data",
+            text="What people ask for privacy is not related to what their data say.",
+            if_wrong=(
+                "The estimate leans towards those who ask little; another section says how strong the relation would"
+                " have to be. And who was bought from tells something about data, which ε does not cover."
+            ),
+        )
+    return Assumption(
+        title="Prices hardly related to data",
+        text=f"What people ask, their groups, declared variances and limits explain at most"
+        f" {number(100.0 * market.max_relation**2, 3)} % of the variance of their data (a relation of"
+        f" {number(market.max_relation)}). Stated worst errors and intervals hold up to there.",
+        if_wrong=(
+            "With a closer relation the error is larger than stated; another section says how much. And who was bought"
+            " from tells something about data, which ε does not cover."
+        ),
+    )
+
+
+def _goal(market: Market) -> Assumption:
+    """What was stated instead of a price for the error."""
+    amount = number(market.stated_goal.number, 6)
+    stated = {
+        "accuracy": f"The buyer stated a standard error of {amount}, which is kept whatever people report.",
+        "budget": f"The buyer stated a budget of {amount}, which payments come to on average if the prior is right.",
+        "hard_budget": f"The buyer stated a budget of {amount}, which payments never exceed.",
+    }[market.stated_goal.kind]
+    wrong = {
+        "accuracy": "If people who were bought from do not deliver, the error is larger, and is stated anew.",
+        "budget": "If the prior is wrong, payments come to more or less on average. The truth stays the best report.",
+        "hard_budget": "If the prior is wrong, more of the budget is left, or the error is larger than need be.",
+    }[market.stated_goal.kind]
+    return Assumption(
+        title="What the buyer stated",
+        text=f"{stated} People themselves do not care about the estimate, so nobody ever pays.",
+        if_wrong=wrong,
+    )
+
+
 def _weights(market: Market, people: int) -> Assumption:
     weight = np.broadcast_to(np.asarray(market.user_weight, dtype=float), (people,))
-    buyer = number(market.buyer_weight, 4)
+    buyer = number(market.stated_goal.number, 4)
+    if not isinstance(market.goal, Price):
+        return _goal(market)
     if not weight.any():
         return Assumption(
             title="What accuracy is worth",

@@ -1,15 +1,16 @@
-"""What other caps on everybody's privacy loss would have cost: the same optimum, clipped elsewhere.
+"""What other caps on everybody's privacy loss would have cost: the best purchase that keeps each of them.
 
-Clipping keeps the rule truthful. The best estimator for the clipped losses has a larger error, and less is paid; the
-objective, error and virtual payments together, can only grow.
+The truth stays everybody's best report. A cap can only make the purchase worse in the sense of its goal: more error and
+payments together, more money for the same error, or a larger error for the same money.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hushbid.allocation import Accuracy, HardBudget, Price
+from hushbid.errors import MarketError
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency, currency_words, money
 from hushbid.report.material import Material
@@ -54,74 +55,91 @@ class CapFacts:
     """How many people would have lost more without the cap."""
 
     curve: tuple[tuple[float, float, float], ...]
-    """For other caps: (cap, standard error, objective); empty if people are too few."""
+    """For other caps: (cap, standard error, objective); empty if people are too few, or there is none to compare."""
+
+    costs_money: bool
+    """Whether a cap costs money; if not, for a budget, it costs accuracy."""
 
 
 def facts_of(material: Material) -> CapFacts:
     """The campaign with its cap and without, and what other caps would have cost."""
     outcome = material.outcome
-    curve, cap = cap_curve(outcome), outcome.market.max_privacy_loss
-    if cap is None or too_few(outcome.active):
-        return CapFacts(capped=None, uncapped=None, reached=0, curve=curve)
-    free = settings.again(outcome, max_privacy_loss=None)
+    curve, population = cap_curve(outcome), outcome.population
+    costs_money = isinstance(population.goal, (Price, Accuracy))
+    if not population.has_caps or too_few(outcome.active):
+        return CapFacts(capped=None, uncapped=None, reached=0, curve=curve, costs_money=costs_money)
+    free = replace(outcome.market, max_privacy_loss=None).acquire(outcome.reports, tie_key=outcome.tie_order)
     return CapFacts(
         capped=settings.setting_facts(outcome, "with the cap", material.level),
         uncapped=settings.setting_facts(free, "without", material.level),
-        reached=int(np.count_nonzero(free.privacy_loss > cap)),
+        reached=int(np.count_nonzero(free.privacy_loss > population.cap)),
         curve=curve,
+        costs_money=costs_money,
     )
 
 
 def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     """(cap, standard error, objective), caps ascending to the largest loss without one; empty for too few people."""
-    population, allocation = outcome.population, outcome.allocation
-    if allocation is None:
+    population = outcome.population.without_caps()
+    if isinstance(population.goal, HardBudget) or not outcome.active:
         return ()
-    used = np.flatnonzero(allocation.privacy_loss > 0.0)
-    losses = allocation.privacy_loss[used]
-    if not enough_for_chart(used.size) or not np.isfinite(losses).all():
+    free = population.allocation(outcome.virtual_costs, outcome.tie_order)
+    losses = free.privacy_loss[free.privacy_loss > 0.0]
+    if not enough_for_chart(losses.size) or not np.isfinite(losses).all():
         return ()
-    costs, buyers = outcome.virtual_costs[used], population.take(used)
+    if population.setting.sends_messages and isinstance(population.goal, Accuracy):
+        return ()  # refused there
     largest = float(losses.max())
     points: list[tuple[float, float, float]] = []
     # from no cap downwards, until it costs too much to be of interest
     for part in np.linspace(1.0, 0.0, _POINTS, endpoint=False).tolist():
-        clipped = np.minimum(losses, part * largest)
-        mse = buyers.best_estimate(clipped)[1]
-        objective = population.error_weight * mse + float(costs @ clipped)
+        try:
+            capped = replace(population, cap=part * largest)
+            bought = capped.allocation(outcome.virtual_costs, outcome.tie_order)
+        except MarketError:  # out of reach
+            break
+        objective = capped.objective_of(bought)
         if points and objective > (1.0 + _DEAREST) * points[0][2]:
             break
-        points.append((part * largest, math.sqrt(mse * population.unit), objective))
+        points.append((part * largest, math.sqrt(capped.worst_error(bought.mse) * capped.unit), objective))
     return tuple(reversed(points))
 
 
 def chart(facts: CapFacts, cap: float | None, currency: Currency | None, unit: str) -> Chart:
-    """What each cap adds to the cost of error and payments together."""
+    """What each cap adds to the cost, or, for a budget, to the error."""
     best = min(objective for _, _, objective in facts.curve)
+    shown = facts.curve[:: max(len(facts.curve) // 12, 1)]
+    name = "Extra cost" if facts.costs_money else "Extra error"
     rows = tuple(
-        (number(level), with_unit(number(error), unit), money(objective - best, currency))
-        for level, error, objective in facts.curve[:: max(len(facts.curve) // 12, 1)]
+        (
+            number(level),
+            with_unit(number(error), unit),
+            money(objective - best, currency) if facts.costs_money else with_unit(number(error - best**0.5), unit),
+        )
+        for level, error, objective in shown
     )
     return Chart(
         name="caps",
-        title="The lower the cap, the dearer the error",
-        description=f"Extra cost against the cap: it falls to nothing at ε = {number(facts.curve[-1][0])}.",
-        draw=lambda width: _extra_cost(facts.curve, cap, currency, width),
-        table=Table(head=("Cap on ε", "Standard error", "Extra cost"), rows=rows),
+        title="The lower the cap, the dearer the error"
+        if facts.costs_money
+        else "The lower the cap, the larger the error",
+        description=f"{name} against the cap: it falls to nothing at ε = {number(facts.curve[-1][0])}.",
+        draw=lambda width: _extra_cost(facts, cap, currency_words(currency) if facts.costs_money else unit, width),
+        table=Table(head=("Cap on ε", "Standard error", name), rows=rows),
     )
 
 
-def _extra_cost(
-    curve: Sequence[tuple[float, float, float]], cap: float | None, currency: Currency | None, width: float
-) -> Drawing:
+def _extra_cost(facts: CapFacts, cap: float | None, unit: str, width: float) -> Drawing:
+    curve = facts.curve
     best = min(objective for _, _, objective in curve)
-    extra = [objective - best for _, _, objective in curve]
+    extra = [objective - best if facts.costs_money else error - best**0.5 for _, error, objective in curve]
     y = round_scale(extra, 220, 34, wanted=4)
     left = margin_for(y, wanted=4)
     last = curve[-1][0]
     x = Scale(0.0, max(last, min(cap or 0.0, 1.25 * last)), left, width - 14)
     points = [(x(level), y(more)) for (level, _, _), more in zip(curve, extra, strict=True)]
-    marks = axis_y(y, left, width - 14, f"extra cost, {currency_words(currency)}", wanted=4)
+    what = "extra cost" if facts.costs_money else "extra standard error"
+    marks = axis_y(y, left, width - 14, f"{what}{f', {unit}' if unit else ''}", wanted=4)
     marks += [area(points, [(place, y(0)) for place, _ in points], "band1"), line(points, "l1")]
     if cap is not None and cap <= x.high:
         words = f"this campaign: cap {number(cap)}"

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from hushbid.allocation import Goal
 from hushbid.allocation.problem import relative_gap
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency, money
@@ -64,8 +65,11 @@ class CostParts:
     total_loss: float
     """The sum of all privacy losses."""
 
+    goal: Goal
+    """What the buyer stated."""
+
     objective: float
-    """Error weight times squared error plus virtual payments: what the purchase minimises."""
+    """What the purchase minimises, in the sense of its goal: money, or a squared error for a budget."""
 
     lower_bound: float
     """No truthful purchase has a lower objective."""
@@ -148,6 +152,7 @@ def _parts(outcome: Outcome, rounding: float | None) -> CostParts:
         error_term=total - compensation - rent if weighted else 0.0,
         rounding=rounding,
         total_loss=float(outcome.privacy_loss.sum()),
+        goal=outcome.market.stated_goal,
         objective=outcome.objective,
         lower_bound=outcome.lower_bound,
     )

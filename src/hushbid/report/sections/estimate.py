@@ -50,7 +50,10 @@ class EstimateFacts:
     """Narrower intervals for the picture, as (level, half-width)."""
 
     standard_error: float
-    """Root mean squared error."""
+    """Root mean squared error, if price and datum are unrelated."""
+
+    worst_standard_error: float
+    """The same at worst, if they are related as closely as was allowed for."""
 
     noise_share: float
     """The part of the squared error that is noise added for privacy; the rest comes from asking finitely many."""
@@ -73,6 +76,7 @@ def facts_of(material: Material) -> EstimateFacts:
         half_width=material.half_width,
         bands=bands,
         standard_error=math.inf if error is None else coarse(math.sqrt(error.mse), bought_from),
+        worst_standard_error=math.inf if error is None else coarse(math.sqrt(error.worst_mse), bought_from),
         noise_share=noise_share(error),
         dropped_out=None if few_missing(missing) else missing,
     )

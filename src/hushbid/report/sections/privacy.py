@@ -87,7 +87,7 @@ def facts_of(material: Material) -> PrivacyFacts:
     return PrivacyFacts(
         largest=_largest(outcome),
         unlimited=losses.size - finite.size,
-        cap=outcome.market.max_privacy_loss,
+        cap=_cap(outcome),
         quantiles=levels,
         median=dict(levels).get(0.5),
         histogram=histogram(finite),
@@ -97,9 +97,15 @@ def facts_of(material: Material) -> PrivacyFacts:
     )
 
 
+def _cap(outcome: Outcome) -> float | None:
+    """What nobody may lose more than, whatever she stated; None if somebody's loss is not limited."""
+    largest = outcome.market.for_people(outcome.reports.size).largest_cap
+    return largest if largest < math.inf else None
+
+
 def _largest(outcome: Outcome) -> float:
     """What nobody loses more than; where few people are behind it, the cap, or a coarse bound if there is none."""
-    cap = outcome.market.max_privacy_loss
+    cap = _cap(outcome)
     if too_few(outcome.active) and cap is not None:
         return at_most(cap)
     return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), outcome.active)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from hushbid.allocation import Price
 from hushbid.baselines import ComparisonRow, compare
 from hushbid.errors import HushbidError
 from hushbid.mechanism import Outcome
@@ -64,6 +65,9 @@ class RivalsFacts:
     missing: str
     """Why they are not; empty if they are."""
 
+    price_goal: bool = True
+    """Whether the campaign stated a price for the error, so that nothing is cheaper on average."""
+
 
 def facts_of(material: Material) -> RivalsFacts:
     """Ours and every rival on the same reports, or why they are not shown."""
@@ -75,7 +79,8 @@ def facts_of(material: Material) -> RivalsFacts:
         found = compare(outcome.market, outcome.reports)
     except HushbidError as problem:
         return RivalsFacts(rows=(), missing=f"Other ways to buy cannot be computed here: {problem}")
-    return RivalsFacts(rows=tuple(_facts(row) for row in (found.ours, *found.rivals)), missing="")
+    rows = tuple(_facts(row) for row in (found.ours, *found.rivals))
+    return RivalsFacts(rows=rows, missing="", price_goal=isinstance(outcome.market.goal, Price))
 
 
 def _missing(outcome: Outcome) -> str:

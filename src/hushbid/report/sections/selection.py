@@ -20,12 +20,13 @@ exist: then nothing of that kind can do it. sd(x) is the declared one; if the tr
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
 
 from hushbid.arrays import FloatArray
+from hushbid.report import protection_chart
 from hushbid.report.material import Material
 from hushbid.report.suppression import too_few
 from hushbid.report.svg import (
@@ -75,6 +76,9 @@ class SelectionFacts:
     linear: float | None
     """The correlation of sensitivity and datum that does, if the datum depends on it in a straight line."""
 
+    protection: protection_chart.ProtectionFacts | None = None
+    """What the campaign was protected against, and what other degrees would have cost."""
+
 
 def facts_of(material: Material) -> SelectionFacts | None:
     """Which correlation would move the estimate by half an interval; None if too few people are behind it."""
@@ -82,7 +86,8 @@ def facts_of(material: Material) -> SelectionFacts | None:
     if too_few(outcome.active):
         return None
     variance = float(np.mean(outcome.market.stated_variance))
-    return selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=material.half_width)
+    found = selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=material.half_width)
+    return replace(found, protection=protection_chart.protection_facts(outcome) if outcome.active else None)
 
 
 def selection_facts(weights: FloatArray, reports: FloatArray, *, variance: float, half_width: float) -> SelectionFacts:

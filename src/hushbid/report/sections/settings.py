@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from markupsafe import Markup
 
+from hushbid.allocation import Accuracy, Price
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, Outcome
 from hushbid.money import Currency, money
@@ -43,8 +44,8 @@ class SettingFacts:
     total: float
     """All payments."""
 
-    objective: float
-    """Error weight times squared error plus virtual payments."""
+    objective: float | None
+    """Error weight times squared error plus virtual payments; None if the goal is not a price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +72,15 @@ def facts_of(material: Material) -> ComparisonFacts:
     if other == "omit":
         return ComparisonFacts(settings=(here,), missing="The other setting was not computed.")
     if other == "compute":
-        setting = outcome.market.strategy.other
         try:
-            other = again(outcome, setting=setting)
+            other = elsewhere(outcome)
         except HushbidError as problem:
-            return ComparisonFacts(settings=(here,), missing=f"The {setting} setting cannot be computed: {problem}")
+            missing = f"The {outcome.market.strategy.other} setting cannot be computed: {problem}"
+            return ComparisonFacts(settings=(here,), missing=missing)
     if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
         raise InputError("comparison must be the outcome of the other setting on the same reports.", field="comparison")
     settings = [here, setting_facts(other, other.market.setting, level)]
-    if other.market.max_privacy_loss is not None:
+    if other.market.max_privacy_loss is not None and isinstance(other.market.goal, Price):
         free = again(other, max_privacy_loss=None)
         settings.append(setting_facts(free, f"{other.market.setting}, no cap", level))
     if any(too_few(one.bought_from) for one in settings):
@@ -87,10 +88,27 @@ def facts_of(material: Material) -> ComparisonFacts:
     return ComparisonFacts(settings=tuple(settings), missing="")
 
 
+def elsewhere(outcome: Outcome) -> Outcome:
+    """The other setting on an outcome's reports: at the same price for the error, or for the same accuracy.
+
+    Limits that people stated do not go with the local setting, nor does a cap with an accuracy there: it is then
+    without.
+    """
+    setting, goal = outcome.market.strategy.other, outcome.market.stated_goal
+    if isinstance(goal, Price):
+        return again(outcome, setting=setting)
+    aim = goal if isinstance(goal, Accuracy) else Accuracy(math.sqrt(outcome.worst_mse))
+    try:
+        return again(outcome, setting=setting, goal=aim)
+    except InputError:
+        return again(outcome, setting=setting, goal=aim, max_privacy_loss=None)
+
+
 def again(outcome: Outcome, **changes: object) -> Outcome:
     """What is decided about an outcome's reports in a market that differs by so much."""
     changed: Market = replace(outcome.market, **changes)  # type: ignore[arg-type]
-    return changed.acquire(outcome.reports, tie_key=outcome.tie_order)
+    limits = None if changed.strategy.sends_messages else outcome.limits
+    return changed.acquire(outcome.reports, limits=limits, tie_key=outcome.tie_order)
 
 
 def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
@@ -103,7 +121,7 @@ def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
         standard_error=math.sqrt(outcome.mse),
         half_width=math.inf if error is None else error.half_width(level),
         total=outcome.total_payment,
-        objective=outcome.objective,
+        objective=outcome.objective if isinstance(outcome.market.goal, Price) else None,
     )
 
 
@@ -175,12 +193,18 @@ def table(
             row("Standard error", lambda one: with_unit(number(one.standard_error), unit)),
             row(f"Half of the {level_text(level)} interval", lambda one: with_unit(number(one.half_width), unit)),
             row("Total payment", lambda one: money(one.total, currency)),
-            row("Error and payments together", lambda one: money(one.objective, currency)),
+            *(
+                [row("Error and payments together", lambda one: money(one.objective or 0.0, currency))]
+                if all(one.objective is not None for one in settings)
+                else []
+            ),
         ),
     )
 
 
 def dearer(one: SettingFacts, chosen: SettingFacts, currency: Currency | None) -> str:
-    """How much more, or less, another way costs."""
-    more = one.objective - chosen.objective
+    """How much more, or less, another way costs: with the error, where that has a price, else in payments."""
+    more = one.total - chosen.total
+    if one.objective is not None and chosen.objective is not None:
+        more = one.objective - chosen.objective
     return f"{money(abs(more), currency)} {'more' if more >= 0 else 'less'}"

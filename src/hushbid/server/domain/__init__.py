@@ -5,6 +5,7 @@ In reading order:
 
 ==========  ============================================================================================
 `states`    the life of a campaign, and of one person's part in it
+`goal`      what the buyer states, once the fees are taken off
 `settings`  everything that is fixed about a campaign before anybody reports
 `entities`  a campaign and a participant as they are stored
 `access`    links and secrets: how a participant comes in

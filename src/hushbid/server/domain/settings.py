@@ -15,6 +15,7 @@ from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market
 from hushbid.money import check_currency
 from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
+from hushbid.server.domain.goal import BUDGETS, GOALS, goal_after_fees, the_stated
 
 MOST_PEOPLE = 100_000
 """In one campaign."""
@@ -72,14 +73,26 @@ class CampaignSettings:
     In a request: a text such as "uniform:1,2", a prior's fields, or {"groups": {"NAME": PRIOR, ...}}.
     """
 
-    buyer_weight: Number
-    """What one unit of squared error costs the buyer, in units of the currency."""
-
     bounds: tuple[Number, Number]
     """The public range of the data; a central value outside is refused."""
 
     max_privacy_loss: Number
     """Nobody is asked for more than this; what the ledger reserves while a campaign is open."""
+
+    budget: Whole | None = None
+    """What fees and payments come to on average; minor units. Of this and the next three exactly one is stated."""
+
+    hard_budget: Whole | None = None
+    """What fees and payments together never exceed, whatever people report; minor units."""
+
+    standard_error: Number | None = None
+    """The root mean squared error to reach for as little as possible, in data units; under a relation, at worst."""
+
+    buyer_weight: Number | None = None
+    """What one unit of squared error costs the buyer, in units of the currency."""
+
+    max_relation: Number = 0.0
+    """How closely prices and data may be related, from 0 to 1, that the campaign is to be protected against."""
 
     setting: Literal["central", "local"] = "central"
     """Where noise is added: once by this server, or on each person's device."""
@@ -162,18 +175,31 @@ class CampaignSettings:
             raise InputError(f"group must be one of {', '.join(map(repr, self.prior))}, got {group!r}.", field="group")
         return self.prior[group]
 
-    def market_for(self, groups: list[str | None]) -> Market:
-        """The market for people of these groups."""
+    @property
+    def stated(self) -> str:
+        """The name of the one field that says what the buyer has."""
+        return the_stated({name: getattr(self, name) for name in GOALS})
+
+    def market_for(self, groups: list[str | None], *, invited: int | None = None, fees: int | None = None) -> Market:
+        """The market for those of these groups, who reported.
+
+        ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about; ``fees``
+        are due in all, in minor units. Left out, everybody who was invited reported.
+        """
         prior: Prior | Grouped
         if isinstance(self.prior, Mapping):
             prior = Grouped(self.prior, [group or "" for group in groups])
         else:
             prior = self.prior
-        return self._market(prior)
+        due = self.participation_fee * len(groups) if fees is None else fees
+        return self._market(prior, people=len(groups), fees=due).with_roster(invited or len(groups))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain JSON values."""
+        """The settings as plain JSON values; goals that are not stated are left out, and so is no relation."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in (*GOALS, "max_relation"):
+            if not values[name]:
+                del values[name]
         if isinstance(self.prior, Mapping):
             values["prior"] = {"groups": {name: prior.to_dict() for name, prior in self.prior.items()}}
         else:
@@ -189,7 +215,7 @@ class CampaignSettings:
 
         >>> from hushbid.priors import Uniform
         >>> settings = CampaignSettings(title="Sleep", question="How many hours did you sleep?", prior=Uniform(1, 2),
-        ...     bounds=(0, 24), buyer_weight=50, max_privacy_loss=1)
+        ...     bounds=(0, 24), budget=200_00, max_privacy_loss=1)
         >>> CampaignSettings.from_dict(settings.to_dict()) == settings
         True
         """
@@ -211,24 +237,33 @@ class CampaignSettings:
         """Refuse a campaign that would buy from fewer people than a server allows."""
         _whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
 
-    def _market(self, prior: Prior | Grouped) -> Market:
-        return Market(
-            prior=prior,
-            setting=self.setting,
-            bounds=self.bounds,
-            variance=self.variance,
-            buyer_weight=self.buyer_weight,
-            user_weight=0.0,
-            max_privacy_loss=self.max_privacy_loss,
-        )
+    def _market(self, prior: Prior | Grouped, *, people: int = 0, fees: int = 0) -> Market:
+        name = self.stated
+        goal = goal_after_fees(name, getattr(self, name), decimals=self.decimals, fees=fees, people=people)
+        try:
+            return Market(
+                prior=prior,
+                setting=self.setting,
+                bounds=self.bounds,
+                variance=self.variance,
+                goal=goal,
+                max_privacy_loss=self.max_privacy_loss,
+                max_relation=self.max_relation,
+            )
+        except InputError as problem:
+            problem.field = name if problem.field == "goal" else problem.field
+            raise
 
     def _check_market(self) -> None:
         priors = list(self.prior.values()) if isinstance(self.prior, Mapping) else [self.prior]
-        for name in ("buyer_weight", "max_privacy_loss"):
-            object.__setattr__(self, name, _double(getattr(self, name), name))
+        for name in ("standard_error", "buyer_weight", "max_privacy_loss", "max_relation"):
+            if getattr(self, name) is not None or name.startswith("max"):
+                object.__setattr__(self, name, _double(getattr(self, name), name))
+        for name in BUDGETS:
+            if getattr(self, name) is not None:
+                _whole(getattr(self, name), name, 1, _MOST_MONEY)
         market = self._market(priors[0])
         object.__setattr__(self, "bounds", market.bounds)
-        object.__setattr__(self, "buyer_weight", market.buyer_weight)
         market.error_weight(1)
         if self.variance is not None and varies_too_much(self.variance, market.bounds):
             raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")

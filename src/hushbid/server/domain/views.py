@@ -63,6 +63,9 @@ class Preview(View):
     standard_error: float | None
     """Root mean squared error of the estimate on average, in data units; None if often nothing would be bought."""
 
+    worst_standard_error: float | None
+    """The same at worst, under the relation between prices and data that the campaign is protected against."""
+
     share_bought: float
     """Which part of the people would be bought from."""
 

@@ -35,7 +35,7 @@ _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "parti
 async def new(request: Request) -> Response:
     """An empty form, with values that are a fair beginning."""
     visit = await analyst(request)
-    return _form_page(visit, None, dict(EMPTY))
+    return _form_page(visit, None, {**EMPTY, "max_relation": visit.write.typed(float(EMPTY["max_relation"]))})
 
 
 @router.get("/campaigns/{campaign}/edit")
@@ -176,12 +176,16 @@ def preview_texts(visit: Visit, settings: CampaignSettings, found: Preview) -> d
 
     bought = found.share_bought * spending.people
     each = (spending.expected - spending.fees - spending.people) / bought if bought > 0 else 0.0
-    error = found.standard_error
+
+    def error(found: float | None) -> str:
+        return t("preview.no_error") if found is None else f"± {write.number(found, 2)}{unit}"
+
     return {
         "expected": rough(spending.expected),
         "high": rough(spending.in_95_of_100),
         "worst": t("preview.unbounded") if spending.at_worst is None else money(spending.at_worst),
-        "error": t("preview.no_error") if error is None else f"± {write.number(error, 2)}{unit}",
+        "error": error(found.standard_error),
+        "error_worst": error(found.worst_standard_error) if settings.max_relation else t("preview.not_protected"),
         "share": write.percent(found.share_bought),
         "each": write.roughly(math.ceil(max(each, 0.0)), settings.currency, settings.decimals),
         "basis": t("preview.basis", people=write.number(spending.people, 9), repetitions=str(spending.repetitions)),

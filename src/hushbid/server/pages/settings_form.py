@@ -8,6 +8,7 @@ from typing import Any
 
 from hushbid.errors import HushbidError
 from hushbid.priors import Prior
+from hushbid.server.domain.goal import BUDGETS, GOALS
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.pages.numbers import Unreadable, Writing
 from hushbid.server.pages.texts import Texts
@@ -21,7 +22,12 @@ EMPTY: dict[str, str] = {
     "high": "",
     "setting": "central",
     "prior": "uniform:1,3",
-    "buyer_weight": "50",
+    "goal": "budget",
+    "budget": "200",
+    "hard_budget": "",
+    "standard_error": "",
+    "buyer_weight": "",
+    "max_relation": "0.1",
     "max_privacy_loss": "1",
     "variance": "",
     "currency": "EUR",
@@ -70,6 +76,9 @@ def as_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
     def money(amount: int | None) -> str:
         return "" if amount is None else write.typed(float(Decimal(amount) / minor))
 
+    def number(value: float | None) -> str:
+        return "" if value is None else write.typed(float(value))
+
     def moment(at: datetime | None) -> str:
         return "" if at is None else at.astimezone(UTC).strftime(_MINUTES)
 
@@ -78,9 +87,12 @@ def as_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
         "low": write.typed(settings.bounds[0]),
         "high": write.typed(settings.bounds[1]),
         "prior": prior_typed(settings.prior),
-        "buyer_weight": write.typed(float(settings.buyer_weight)),
+        "goal": settings.stated,
+        **{name: money(getattr(settings, name)) for name in BUDGETS},
+        **{name: number(getattr(settings, name)) for name in ("standard_error", "buyer_weight")},
+        "max_relation": write.typed(settings.max_relation),
         "max_privacy_loss": write.typed(settings.max_privacy_loss),
-        "variance": "" if settings.variance is None else write.typed(float(settings.variance)),
+        "variance": number(settings.variance),
         "currency": settings.currency,
         "decimals": str(settings.decimals),
         "participation_fee": money(settings.participation_fee),
@@ -108,8 +120,13 @@ def filled(typed: Mapping[str, str], write: Writing) -> Filled:
         take(name, _needed)
     for name in ("description", "unit", "setting", "currency"):
         take(name, str)
-    for name in ("low", "high", "buyer_weight", "max_privacy_loss"):
+    for name in ("low", "high", "max_privacy_loss"):
         take(name, lambda text: float(write.read(text)))
+    take("max_relation", lambda text: float(write.read(text)) if text.strip() else 0.0)
+    take("goal", _goal)
+    goal = values.pop("goal", None)
+    if goal is not None:  # the other numbers are not meant
+        take(goal, write.read if goal in BUDGETS else lambda text: float(write.read(text)))
     take("variance", lambda text: float(write.read(text)) if text.strip() else None)
     for name in ("decimals", "minimum_people", "retention_days", "people"):
         take(name, _whole)
@@ -141,7 +158,7 @@ def _checked(found: Filled, values: dict[str, Any], prior: str, typed: Mapping[s
 
 def _in_minor_units(values: dict[str, Any], found: Filled, write: Writing) -> None:
     decimals = values.get("decimals", 0)
-    for name in ("participation_fee", "spending_ceiling"):
+    for name in ("participation_fee", "spending_ceiling", *BUDGETS):
         amount = values.get(name)
         if amount is None:
             if name == "participation_fee":
@@ -176,6 +193,12 @@ def prior_typed(prior: Prior | Mapping[str, Prior]) -> str:
     if isinstance(prior, Mapping):
         return "\n".join(f"{name} = {one.to_text()}" for name, one in prior.items())
     return prior.to_text()
+
+
+def _goal(text: str) -> str:
+    if text not in GOALS:
+        raise Unreadable("field.missing")
+    return text
 
 
 def _needed(text: str) -> str:

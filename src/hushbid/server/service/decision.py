@@ -99,12 +99,16 @@ def run(desk: Desk, job: JobView) -> None:
         reporters = participants.everybody(connection, job.campaign, ParticipantState.REPORTED)
         persons = [one.person_id for one in reporters if one.person_id is not None]
         identities = ledger.identities_of(connection, persons)
+        invited = participants.count(connection, job.campaign)
+        withdrawn = participants.everybody(connection, job.campaign, ParticipantState.WITHDRAWN)
     # done already, before a crash
     if campaign.state is not CampaignState.ALLOCATING:
         return
     begin_step(desk, job, _STEPS[1])
+    fees = campaign.settings.participation_fee * len(reporters)
+    fees += sum(rules.fee_owed(campaign, one) for one in withdrawn)
     try:
-        record = _decided(desk, campaign, reporters, identities)
+        record = _decided(desk, campaign, reporters, identities, invited=invited, fees=fees)
     except _Forgotten:  # a database restored from a backup: no second decision may be made
         desk.write("cancel", lambda tx: ending.cancelled(tx, campaign, RESTORED, job=job.id))
         return
@@ -124,14 +128,23 @@ class _Forgotten(Exception):
     """The database does not hold what the decision was made from."""
 
 
-def _decided(desk: Desk, campaign: Campaign, reporters: list[Participant], identities: dict[str, str]) -> Record | None:
+def _decided(
+    desk: Desk,
+    campaign: Campaign,
+    reporters: list[Participant],
+    identities: dict[str, str],
+    *,
+    invited: int,
+    fees: int,
+) -> Record | None:
     """The decision that stands for this campaign, made now if there was none; None if too few people reported."""
     if _is_over(desk, campaign.id) and not release_stands(desk.installation.home, campaign.id):
         raise _Forgotten
     ids = [one.id for one in reporters]
 
     def decide() -> dict[str, Any]:
-        record = _record(campaign, reporters) if len(reporters) >= _fewest(desk, campaign) else None
+        enough = len(reporters) >= _fewest(desk, campaign)
+        record = _record(campaign, reporters, invited=invited, fees=fees) if enough else None
         desk.installation.crash("allocation.decided")
         people = {} if record is None else _promises(reporters, identities, record)
         return {
@@ -169,13 +182,13 @@ def _fewest(desk: Desk, campaign: Campaign) -> int:
     return max(campaign.settings.minimum_people, desk.installation.least_people)
 
 
-def _record(campaign: Campaign, reporters: list[Participant]) -> Record:
+def _record(campaign: Campaign, reporters: list[Participant], *, invited: int, fees: int) -> Record:
     """Run the market. Equals are bought from in the order of a hash of their random pseudonyms."""
     settings = campaign.settings
     groups = [one.group_name for one in reporters]
-    market, ids = settings.market_for(groups), [one.id for one in reporters]
+    market, ids = settings.market_for(groups, invited=invited, fees=fees), [one.id for one in reporters]
     outcome = market.acquire(_reports(reporters), tie_key=tie_keys(ids) if market.identity_decides else None)
-    return Record.of(
+    record = Record.of(
         outcome,
         ids=ids,
         groups=[group or "" for group in groups] if settings.groups else None,
@@ -183,6 +196,11 @@ def _record(campaign: Campaign, reporters: list[Participant]) -> Record:
         decimals=settings.decimals,
         notes=[f"campaign: {campaign.id}"],
     )
+    # in whole coins, before anything is promised
+    assert record.money is not None
+    if settings.hard_budget is not None and record.money.total + fees > settings.hard_budget:
+        raise CampaignError("Fees and payments would exceed the hard budget, so nothing was decided.")
+    return record
 
 
 def _reports(reporters: list[Participant]) -> FloatArray:

@@ -44,24 +44,25 @@ def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Ef
     population = settings.market_for(list(groups)).for_people(len(groups))
     rng = _generator(settings, groups)
     paid: list[float] = []
-    errors: list[float] = []
+    errors: list[tuple[float, float]] = []
     bought: list[float] = []
     end = time.monotonic() + effort.seconds
     # as many campaigns as the time allows, but never too few
     while len(paid) < effort.most and (len(paid) < effort.least or time.monotonic() < end):
         decided = decide(population, population.sample(rng))
         paid.append(decided.total_payment)
-        errors.append(decided.mse)
+        errors.append((decided.mse, decided.worst_mse))
         bought.append(decided.active / len(groups))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
-        raise InputError("prior and buyer_weight lead to payments that are no amounts of money: choose others.")
+        raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
     worst = worst_payment(population, above_support=True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
-    error = float(np.mean(errors))
+    error, worst_error = (float(one) for one in np.mean(np.array(errors), axis=0))
     ceiling = settings.spending_ceiling
     return Preview(
         spending=spending,
         standard_error=math.sqrt(error) if math.isfinite(error) else None,
+        worst_standard_error=math.sqrt(worst_error) if math.isfinite(worst_error) else None,
         share_bought=float(np.mean(bought)),
         above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
     )
@@ -133,14 +134,16 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
     fees = settings.participation_fee * people
 
     def minor(amount: float) -> int:
-        return math.ceil(amount * 10.0**settings.decimals) + people + fees  # each payment is rounded up by itself
+        total = math.ceil(amount * 10.0**settings.decimals) + people + fees  # each payment is rounded up by itself
+        return total if settings.hard_budget is None else min(total, settings.hard_budget)
 
     ordered = np.sort(paid)
     return Spending(
         people=people,
         fees=fees,
-        expected=minor(float(paid.mean())),
-        in_95_of_100=minor(float(ordered[min(math.ceil(_HIGH * paid.size), paid.size) - 1])),
+        # rounding may lift simulated payments a little above what no payments exceed
+        expected=minor(min(float(paid.mean()), worst)),
+        in_95_of_100=minor(min(float(ordered[min(math.ceil(_HIGH * paid.size), paid.size) - 1]), worst)),
         at_worst=minor(worst) if worst <= _MOST_PAID else None,
         repetitions=int(paid.size),
     )

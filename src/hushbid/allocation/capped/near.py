@@ -1,0 +1,116 @@
+"""Points of populations in which one person's cost is replaced, found from the point of the present one.
+
+Who cannot change groups in a box around the present point is summed once. What Newton's method finds inside the box is
+right; what it does not is looked for in a larger box, and at last among everybody.
+"""
+
+import math
+
+import numpy as np
+
+from hushbid.allocation.capped.crowds import Crowd, Variants, Various
+from hushbid.allocation.capped.levels import Points, newton, solve_levels
+from hushbid.allocation.capped.people import People, Totals
+from hushbid.allocation.capped.problem import Scaled
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
+CHUNK = 1 << 14
+_DENSE = 1 << 21
+_IN_CACHE = 1 << 16
+_FIRST = 2.0
+_WIDER = 4.0
+_FEW = 64
+
+
+class Present:
+    """Everybody at their present costs, and where the optimum is."""
+
+    def __init__(self, scaled: Scaled) -> None:
+        self.scaled = scaled
+        buyable = np.flatnonzero(scaled.costs < math.inf)
+        self.rows = buyable[np.argsort(scaled.costs[buyable], kind="stable")]
+        """Everybody who can be bought from, the cheapest first."""
+
+        self.crowd = scaled.crowd(self.rows)
+        self.place = np.full(scaled.costs.size, self.rows.size)
+        """Where each person is among them; behind the last if she is not."""
+
+        self.place[self.rows] = np.arange(self.rows.size)
+        self.level, self.rate = 1.0, 1.0
+        self._boxes: list[Crowd] = []
+
+    @property
+    def step(self) -> int:
+        """How many populations at a time, if everybody is looked at in each."""
+        return max(_DENSE // (self.rows.size + 1), 1) if isinstance(self.crowd, Various) else CHUNK
+
+    def variants(self, rows: IndexArray, costs: FloatArray) -> Variants:
+        """The populations with one cost replaced."""
+        scaled, there = self.scaled, costs < math.inf
+        offset = np.where(there, scaled.offsets(np.where(there, costs, 0.0)), 0.0)
+        mass, cap = scaled.masses(rows) * there, np.where(there, scaled.caps_of(rows), 0.0)
+        return Variants(self.crowd, self.place[rows], People.of(offset, mass, cap))
+
+    def crowds(self) -> list[Crowd]:
+        """The crowd summed for ever larger boxes around the present point; at last everybody one by one."""
+        crowd = self.crowd
+        if not isinstance(crowd, Various) or self.rows.size <= _FEW:
+            return [crowd]
+        if not self._boxes:
+            tau = self.scaled.base + self.level
+            width = _FIRST / max(int(np.count_nonzero(crowd.people.losses(self.level, self.rate))), 16)
+            while width < 0.5:
+                levels = (self.level - width * tau, self.level + width * tau)
+                rates = (self.rate * (1.0 - width), self.rate * (1.0 + width))
+                self._boxes.append(Various(crowd.base, crowd.people, levels, rates))
+                width *= _WIDER
+            self._boxes.append(crowd)
+        return self._boxes
+
+    def points(self, variants: Variants, level: FloatArray, rate: FloatArray) -> Points:
+        """The sums at a point of each population, a few populations at a time."""
+        parts = [slice(first, first + self.step) for first in range(0, level.size, self.step)]
+        found = [variants.totals(level[part], rate[part], np.arange(level.size)[part]) for part in parts]
+        return Points(level, rate, Totals.joined(found), variants.crowd.base)
+
+    def near(self, variants: Variants) -> tuple[Points, BoolArray]:
+        """Newton's method from the present point; and where it settled (elsewhere the sums are not known)."""
+        count = variants.count
+        level, rate = np.full(count, self.level), np.full(count, self.rate)
+        settled, todo, totals = np.zeros(count, dtype=bool), np.arange(count), Totals.empty(count)
+        for crowd in self.crowds():
+            step = in_step(crowd)
+            for first in range(0, todo.size, step):
+                some = todo[first : first + step]
+                found, fine = newton(variants.take(some).on(crowd), self.scaled.aim, level[some], rate[some])
+                fine &= crowd.holds(found.level, found.rate)
+                done = some[fine]
+                level[done], rate[done], settled[done] = found.level[fine], found.rate[fine], True
+                totals.put(done, found.totals, fine)
+            todo = todo[~settled[todo]]
+            if todo.size == 0:
+                break
+        return Points(level, rate, totals, variants.crowd.base), settled
+
+    def solved(self, variants: Variants) -> Points:
+        """The one level and rate of an accuracy or a budget in every population, whatever it takes."""
+        near, settled = self.near(variants)
+        number = self.scaled.aim.number
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = near.mse if self.scaled.aim.kind == "accuracy" else near.expense
+            settled &= (np.abs(found - number) <= 1e-9 * number) & (near.rate > 0.0)
+        todo = np.flatnonzero(~settled)
+        if todo.size == 0:
+            return near
+        for first in range(0, todo.size, self.step):
+            some = todo[first : first + self.step]
+            ones = np.ones(some.size)
+            points = solve_levels(variants.take(some), self.scaled.aim, self.level * ones, self.rate * ones)
+            near.level[some], near.rate[some] = points.level, points.rate
+            near.totals.put(some, points.totals, ones > 0.0)
+        return near
+
+
+def in_step(crowd: Crowd) -> int:
+    """How many populations at a time."""
+    return max(_IN_CACHE // (crowd.loose.size + 1), 1) if isinstance(crowd, Various) else CHUNK

@@ -1,0 +1,269 @@
+"""The least of ``MSE + Σ ψε`` under caps: a search over ``S = Σ ε`` that rules out everything else, with proof.
+
+For a given ``S`` the best losses fill up to a level: ``Φ(S) = 2/S² + N(1/S², S)`` with ``N(p, S)`` the least
+``pΣVε² + Σψε`` at ``Σε = S, 0 ≤ ε ≤ e``, convex in ``S`` and concave in ``p``. For any level ``λ`` duality bounds it by
+a line, ``N(p, S) ≥ λS + Σ min over 0 ≤ ε ≤ e of (pVε² + (ψ − λ)ε)``, which touches at the level that fills ``S``.
+Between two points ``S₁ < S₂`` the two lines, mixed as ``p`` is, lie below ``N``; with ``2/S²`` their mixture is
+``c₀ + c₁S + c₂/S² + c₃/S``, whose least value is at an end or at a root of ``c₁S³ − c₃S − 2c₂``. Intervals whose bound
+is below the best value seen are split until none is.
+
+People without costs, if they are all that is bought from, are a candidate of their own. Otherwise somebody with a
+positive cost is bought from, at most her marginal worth ``2·MSE/S``, which bounds ``S``.
+"""
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from hushbid.allocation.capped.crowds import Variants
+from hushbid.allocation.capped.levels import Aim, Points, newton, root_between
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
+PRICE = Aim("price", 1.0)
+_GAP = 1e-10
+_ROUNDS = 120
+_FULL = 1.0 - 1e-12
+"""Of the sum of all caps this share is filled where everybody is at the cap: the level stays finite."""
+
+_BESIDE = 1e-12
+"""How far beside a corner its two levels are looked for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """For some ``S`` in some populations: a line below ``N(1/S², ·)`` and what filling ``S`` really costs."""
+
+    which: IndexArray
+    """The population."""
+
+    at: FloatArray
+    """``S``."""
+
+    level: FloatArray
+    """``λ``, the slope, counted from the base."""
+
+    height: FloatArray
+    """The line at ``S``."""
+
+    value: FloatArray
+    """``MSE + Σ ψε`` of what is bought: attained."""
+
+    corner: FloatArray
+    """``Σ e`` at the cap."""
+
+    corner_after: FloatArray
+    """``Σ e`` at the cap or inside."""
+
+    def take(self, chosen: IndexArray | BoolArray) -> "Lines":
+        """Some of them."""
+        return Lines(*(getattr(self, one.name)[chosen] for one in fields(self)))
+
+    def joined(self, other: "Lines") -> "Lines":
+        """Both."""
+        return Lines(*(np.append(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The best of each population."""
+
+    points: Points
+    """Its level and rate; not settled where nothing beats people without costs."""
+
+    value: FloatArray
+    """``MSE + Σ ψε``."""
+
+    bound: FloatArray
+    """No purchase that somebody is paid for has less."""
+
+    lines: Lines
+    """Everything that was looked at."""
+
+
+def fill(variants: Variants, which: IndexArray, at: FloatArray, target: FloatArray) -> Lines:
+    """The level at which losses, at the rate that belongs to ``S = at``, add up to ``target``, and its line."""
+    base = variants.crowd.base
+    rate = 0.5 * at * at
+
+    def value(level: FloatArray, todo: IndexArray) -> tuple[FloatArray, FloatArray]:
+        found = variants.totals(level, rate[todo], which[todo])
+        return found.used + rate[todo] * found.gain - target[todo], rate[todo] * found.mass
+
+    # a level that is surely too high
+    high = np.full(at.size, max(base, 1e-3 * float(variants.crowd.people.offset.max(initial=0.0)), 1e-30))
+    todo = np.arange(at.size)
+    for _ in range(600):
+        todo = todo[value(high[todo], todo)[0] <= 0.0]
+        if todo.size == 0:
+            break
+        high[todo] *= 8.0
+    level = np.minimum(root_between(value, np.full(at.size, -base), high, 0.5 * high, base), variants.crowd.top)
+    totals = variants.totals(level, rate, which)
+    points = Points(level, rate, totals, base)
+    tau, filled = base + level, points.all_losses
+    height = 0.5 * rate * (tau * totals.gain + totals.paid) + totals.squares / (at * at) + totals.spent
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value_there = np.where(filled > 0.0, points.mse + points.expense, np.inf)
+    return Lines(which, at, level, height + tau * (at - filled), value_there, totals.used, totals.used + totals.room)
+
+
+def _mixture(left: Lines, right: Lines, base: float, s: FloatArray) -> FloatArray:
+    """The bound at ``s`` between the two, with the share of each written so that nothing cancels."""
+    one, two = left.at, right.at
+    share = (one / s) ** 2 * ((two - s) / (two - one)) * ((two + s) / (one + two))
+    low = left.height + (base + left.level) * (s - one)
+    high = right.height - (base + right.level) * (two - s)
+    return 2.0 / (s * s) + share * low + (1.0 - share) * high
+
+
+def bounds(left: Lines, right: Lines, base: float) -> tuple[FloatArray, FloatArray]:
+    """The least of the bound on each interval, and where it is."""
+    one, two = left.at, right.at
+    factor = 1.0 / ((two / one) ** 2 - 1.0)
+    d_left = left.height - (base + left.level) * one
+    d_right = right.height - (base + right.level) * two
+    fall, turn = d_left - d_right, left.level - right.level
+    c1 = base + right.level - factor * turn
+    c2, c3 = 2.0 + factor * two * two * fall, factor * two * two * turn
+    best, place = _mixture(left, right, base, one), one
+    for s in [two, *_cubic_roots(c1, c3, c2)]:
+        at = np.clip(np.nan_to_num(s, nan=1.0), one, two)
+        here = _mixture(left, right, base, at)
+        place = np.where(here < best, at, place)
+        best = np.minimum(best, here)
+    return best, place
+
+
+def _cubic_roots(c1: FloatArray, c3: FloatArray, c2: FloatArray) -> list[FloatArray]:
+    """All real roots of ``c₁S³ − c₃S − 2c₂``, some perhaps twice or not a number."""
+    with np.errstate(all="ignore"):
+        p, half = -c3 / (3.0 * c1), -c2 / c1
+        inner = half * half + p**3
+        root = np.sqrt(np.maximum(inner, 0.0))
+        single = np.cbrt(-half + root) + np.cbrt(-half - root)
+        radius = np.sqrt(np.maximum(-p, 0.0))
+        angle = np.arccos(np.clip(-half / radius**3, -1.0, 1.0)) / 3.0
+        found = [
+            np.where(inner > 0.0, single, 2.0 * radius * np.cos(angle - 2.0 * math.pi * k / 3.0)) for k in range(3)
+        ]
+        # once more with Newton, and the case without a cubic term
+        found = [s - (c1 * s**3 - c3 * s - 2.0 * c2) / (3.0 * c1 * s * s - c3) for s in found]
+        return [*found, -2.0 * c2 / c3]
+
+
+def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArray) -> Found:
+    """The least value over ``low ≤ S ≤ high`` in each population, where ``best`` is attained already."""
+    base = variants.crowd.base
+    full = _all_caps(variants)
+    high = np.minimum(high, full)
+    low = np.minimum(low, high * 0.5)
+    seen = _first_lines(variants, low, high, full)
+    best = best.copy()
+    np.minimum.at(best, seen.which, seen.value)
+    order = np.lexsort((seen.at, seen.which))
+    seen = seen.take(order)
+    inner = np.flatnonzero(seen.which[1:] == seen.which[:-1])
+    left, right = seen.take(inner), seen.take(inner + 1)
+    bound = np.full(best.size, np.inf)
+    for _ in range(_ROUNDS):
+        least, place = bounds(left, right, base)
+        narrow = right.at - left.at <= 1e-9 * right.at
+        open_ = (least < best[left.which] * (1.0 - _GAP)) & ~narrow
+        np.minimum.at(bound, left.which[~open_], least[~open_])
+        if not open_.any():
+            break
+        left, right, place = left.take(open_), right.take(open_), place[open_]
+        at, corner = _splits(left, right, place)
+        before = fill(variants, left.which, at, np.where(corner, at * (1.0 - _BESIDE), at))
+        after = before
+        if corner.any():
+            some = np.flatnonzero(corner)
+            beside = fill(
+                variants,
+                left.which[some],
+                at[some],
+                np.minimum(at[some] * (1.0 + _BESIDE), _FULL * full[left.which[some]]),
+            )
+            after = _replaced(before, beside, some)
+        np.minimum.at(best, left.which, np.minimum(before.value, after.value))
+        seen = seen.joined(before)
+        left, right = left.joined(after), before.joined(right)
+    else:
+        np.minimum.at(bound, left.which, bounds(left, right, base)[0])
+    return _polished(variants, seen, best, bound)
+
+
+def _replaced(lines: Lines, by: Lines, where: IndexArray) -> Lines:
+    """Some lines replaced by others."""
+    new = []
+    for one in fields(lines):
+        values = getattr(lines, one.name).copy()
+        values[where] = getattr(by, one.name)
+        new.append(values)
+    return Lines(*new)
+
+
+def _splits(left: Lines, right: Lines, place: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Where to split: at a corner if there is one inside, else where the bound is least, not too near an end."""
+    one, two = left.at, right.at
+    same = np.abs(left.corner_after - right.corner) <= 1e-12 * right.corner
+    corner = same & (right.corner > one * (1.0 + 1e-9)) & (right.corner < two * (1.0 - 1e-9))
+    width = two - one
+    inside = np.clip(place, one + 0.1 * width, two - 0.1 * width)
+    # far ends apart: by their ratio
+    inside = np.where(two > 4.0 * one, np.clip(place, one * (two / one) ** 0.2, one * (two / one) ** 0.8), inside)
+    return np.where(corner, right.corner, inside), corner
+
+
+def _all_caps(variants: Variants) -> FloatArray:
+    """The sum of all caps in each population."""
+    cap = variants.crowd.people.cap
+    finite = np.append(np.where(cap < np.inf, cap, 0.0), 0.0)
+    endless = np.append(cap == np.inf, False)
+    total, many = float(finite.sum()), int(endless.sum())
+    if variants.without is None or variants.moved is None:
+        return np.array([total if many == 0 else np.inf])
+    own = np.minimum(variants.without, cap.size)
+    moved = variants.moved.cap
+    left = many - endless[own] + (moved == np.inf)
+    return np.where(left > 0, np.inf, total - finite[own] + np.where(moved < np.inf, moved, 0.0))
+
+
+def _first_lines(variants: Variants, low: FloatArray, high: FloatArray, full: FloatArray) -> Lines:
+    """Some ``S`` to start with, evenly spaced in ratio; both ends among them."""
+    points = int(min(max(6.0, 2.0 * float(np.log2(high / low).max())), 24.0))
+    steps = np.linspace(0.0, 1.0, points)
+    at = (low[:, None] * (high / low)[:, None] ** steps).clip(low[:, None], high[:, None])
+    at[:, -1] = high
+    which = np.repeat(np.arange(low.size), points)
+    flat = at.ravel()
+    return fill(variants, which, flat, np.minimum(flat, _FULL * full[which]))
+
+
+def _polished(variants: Variants, seen: Lines, best: FloatArray, bound: FloatArray) -> Found:
+    """Of all nearly best points each brought to where both equations hold; among equals the largest ``S``."""
+    near = seen.take(seen.value <= best[seen.which] * (1.0 + 1e-7))
+    base = variants.crowd.base
+    count = variants.count
+    one_each = Variants(
+        variants.crowd,
+        None if variants.without is None else variants.without[near.which],
+        None if variants.moved is None else variants.moved.take(near.which),
+    )
+    start = Points(near.level, 0.5 * near.at**2, one_each.totals(near.level, 0.5 * near.at**2, None), base)
+    points, settled = newton(one_each, PRICE, near.level, start.rate)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        value = points.mse + points.expense
+    fine = settled & (value <= near.value * (1.0 + 1e-12)) & (points.rate > 0.0)
+    # where Newton's method went elsewhere the point as it was found
+    level, rate = np.where(fine, points.level, near.level), np.where(fine, points.rate, start.rate)
+    value = np.where(fine, value, near.value)
+    least = np.full(count, np.inf)
+    np.minimum.at(least, near.which, value)
+    equal = np.flatnonzero(value <= least[near.which] * (1.0 + 1e-13))
+    order = equal[np.lexsort((-rate[equal], near.which[equal]))]
+    first = order[np.flatnonzero(np.diff(near.which[order], prepend=-1))]
+    out_level, out_rate = np.zeros(count), np.zeros(count)
+    out_level[near.which[first]], out_rate[near.which[first]] = level[first], rate[first]
+    return Found(Points(out_level, out_rate, variants.totals(out_level, out_rate), base), least, bound, seen)

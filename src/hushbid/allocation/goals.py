@@ -1,0 +1,160 @@
+"""What a buyer states: what an error is worth to her, how accurate she must be, or what she may spend.
+
+The cheapest ways to every error are one curve, the frontier of error against money (`hushbid.allocation.levels`). The
+four goals are four ways to choose a point on it.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from hushbid.arrays import as_nonnegative, as_number
+from hushbid.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Goal(ABC):
+    """One of the four goals."""
+
+    kind: ClassVar[str]
+    """What it is called in records."""
+
+    @property
+    def number(self) -> float:
+        """What is stated: the first field."""
+        number: float = getattr(self, fields(self)[0].name)
+        return number
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """The goal in words, after "The goal is"."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The goal as plain values that `goal_from_dict` reads back."""
+        return {"kind": self.kind, **{one.name: getattr(self, one.name) for one in fields(self)}}
+
+    def _positive(self, name: str) -> None:
+        number = as_number(getattr(self, name), name)
+        if not 0.0 < number < math.inf:
+            raise InputError(f"{name} must be positive and finite, got {number:g}.", field=name)
+        object.__setattr__(self, name, number)
+
+
+@dataclass(frozen=True, slots=True)
+class Price(Goal):
+    """A price for the error, as in the paper: the purchase minimises what error and privacy cost together.
+
+    >>> Price(100).buyer_weight
+    100.0
+    """
+
+    buyer_weight: float
+    """What one unit of squared error costs the buyer, in money per squared data unit."""
+
+    kind: ClassVar[str] = "price"
+
+    @property
+    def words(self) -> str:
+        return f"the least cost together, at {self.buyer_weight:g} per unit of squared error"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "buyer_weight", as_nonnegative(self.buyer_weight, "buyer_weight", per_person=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy(Goal):
+    """An accuracy that is kept in every campaign, for as little money as possible."""
+
+    standard_error: float
+    """The root mean squared error of the estimate, in data units; at worst, where a relation is allowed for."""
+
+    kind: ClassVar[str] = "accuracy"
+
+    @property
+    def words(self) -> str:
+        return f"a standard error of {self.standard_error:g} for as little money as possible"
+
+    def __post_init__(self) -> None:
+        self._positive("standard_error")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget(Goal):
+    """An amount that all payments come to on average over reports, for as small an error as possible."""
+
+    amount: float
+    """The expected total payment, in money."""
+
+    kind: ClassVar[str] = "budget"
+
+    @property
+    def words(self) -> str:
+        return f"the least error for payments of {self.amount:.12g} on average over what people may report"
+
+    def __post_init__(self) -> None:
+        self._positive("amount")
+
+
+@dataclass(frozen=True, slots=True)
+class HardBudget(Goal):
+    """An amount that all payments together never exceed, whatever people report."""
+
+    amount: float
+    """The most that is paid, in money."""
+
+    coin: float = 0.0
+    """The smallest coin, to which every payment is rounded up; 0 if payments are not rounded."""
+
+    kind: ClassVar[str] = "hard_budget"
+
+    @property
+    def words(self) -> str:
+        return f"a small error for payments of at most {self.amount:.12g} together, whatever people report"
+
+    def __post_init__(self) -> None:
+        self._positive("amount")
+        coin = as_number(self.coin, "coin")
+        if not 0.0 <= coin < math.inf:
+            raise InputError(f"coin must be 0 or a positive amount of money, got {coin:g}.", field="coin")
+        object.__setattr__(self, "coin", coin)
+
+
+GOALS: dict[str, type[Goal]] = {goal.kind: goal for goal in (Price, Accuracy, Budget, HardBudget)}
+"""The goals by the names they have in records."""
+
+
+STATED: dict[str, type[Goal]] = {
+    "buyer_weight": Price,
+    "budget": Budget,
+    "standard_error": Accuracy,
+    "hard_budget": HardBudget,
+}
+"""The goals by the names they have where a buyer states one number: in files, on the command line, on a server."""
+
+
+def goal_named(name: str, number: float, *, coin: float = 0.0) -> Goal:
+    """The goal that a buyer states by its name in `STATED`; a hard budget is paid in whole coins.
+
+    >>> goal_named("hard_budget", 2000, coin=0.01)
+    HardBudget(amount=2000.0, coin=0.01)
+    """
+    try:
+        return HardBudget(number, coin) if name == "hard_budget" else STATED[name](number)  # type: ignore[call-arg]
+    except InputError as problem:
+        told = str(problem).replace(f"{problem.field} must", f"{name} must", 1)
+        raise InputError(told, field=name) from None
+
+
+def goal_from_dict(values: object) -> Goal:
+    """The inverse of `Goal.to_dict`."""
+    if not isinstance(values, Mapping) or values.get("kind") not in GOALS:
+        raise InputError(f"a goal must be a mapping with a kind, one of {', '.join(GOALS)}.", field="goal")
+    goal = GOALS[values["kind"]]
+    names = [one.name for one in fields(goal)]
+    given = {name: value for name, value in values.items() if name != "kind"}
+    if sorted(given) != sorted(names):
+        raise InputError(f"a goal of kind {goal.kind} has the fields {', '.join(names)}.", field="goal")
+    return goal(**given)

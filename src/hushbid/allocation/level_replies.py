@@ -1,0 +1,301 @@
+"""How a purchase with a given error or expense answers to one person's cost, for many (person, cost) pairs at once.
+
+Replacing one cost changes the sums of :mod:`hushbid.allocation.levels` by rank-one terms, and the level by little: for
+each pair Newton's method goes from the present level to the one there, over the sorted costs of everybody.
+
+For a given error the potential of a person's loss is the expense. For a given expense there is none for everybody at
+once, but one for each person: with ``b = Σ u_j ψ_j`` and ``τ_o`` the level of the *other* active people alone, her loss
+at cost ``x`` is ``(2/B)·u·b·(τ_o − x)/(b + u·x)``, whose integral is elementary, until others come or go.
+"""
+
+import math
+
+import numpy as np
+
+from hushbid.allocation.goals import Accuracy, Goal
+from hushbid.allocation.levels import Buyable, Equation, find_level, free_loss
+from hushbid.allocation.reply_rules import Replies
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.errors import MarketError
+
+_CHUNK = 1 << 13
+_ROUNDS = 200
+_SERIES = 0.02
+"""Below this ``z − log(1 + z)`` is summed as a series."""
+
+
+class LevelReplies:
+    """The purchase as a function of one person's cost, everybody else's fixed."""
+
+    def __init__(self, costs: FloatArray, variance: float | FloatArray, goal: Goal) -> None:
+        self._people = Buyable.of(costs, variance)
+        self._costs, self._equation = costs, Equation(goal, self._people.unit)
+        self._base, self._finite = float(costs.min()), self._people.count == costs.size
+        try:
+            self._level, _ = find_level(self._equation, self._people, self._base)
+        except MarketError:  # nobody asks for anything
+            self._level = 0.0
+        kept = self._contenders()
+        order = kept[np.argsort(costs[kept], kind="stable")]
+        self._offset, self._mass_of = costs[order] - self._base, self._people.masses(order)
+        weighted = self._mass_of * self._offset
+        # sums over the first 0, 1, 2, … people
+        self._total = np.append(0.0, np.cumsum(self._mass_of))
+        self._first = np.append(0.0, np.cumsum(weighted))
+        self._second = np.append(0.0, np.cumsum(weighted * self._offset))
+        # between which costs a level lies that has so many people below it
+        self._edges = np.concatenate([[-math.inf], self._offset, [math.inf]])
+        self._place = np.full(costs.size, order.size)
+        self._place[order] = np.arange(order.size)
+        self._positive = int(np.count_nonzero(self._offset + self._base > 0.0))
+
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
+        """What is bought if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
+        solve = self._for_accuracy if isinstance(self._equation.goal, Accuracy) else self._for_budget
+        for start in range(0, rows.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            pairs = _Pairs(self, rows[part], costs[part])
+            value[part], loss[part], mse[part] = solve(pairs)
+        return Replies(value, loss, mse)
+
+    def _contenders(self) -> IndexArray:
+        """Everybody who may be active whoever else moves or leaves: those below a level that is passed without her.
+
+        A person takes at most ``u·(τ − ψ_1)`` from ``G``, and at most ``u·τ²/4`` from ``W``.
+        """
+        equation, base, people = self._equation, self._base, self._people
+        most = 1.0  # the largest mass
+        cut = self._level * (1.0 + 8.0 / people.count) + 1e-9 * (base + self._level)
+        if cut == 0.0:  # people who ask for nothing are enough, and may not be without one of them
+            cut = float(people.costs.min(initial=math.inf, where=people.costs > 0.0))
+        while cut < math.inf:
+            near = np.flatnonzero(people.costs <= base + cut)
+            if near.size == people.count:
+                return near
+            offset = people.costs[near] - base
+            share = people.masses(near) * (cut - offset)
+            gain = float(share.sum())
+            paid = base * gain + float((share * offset).sum()) - most * (base + cut) ** 2 / 4.0
+            if equation.passed(base, cut, gain - most * cut, paid):
+                return near
+            cut = self._level + 4.0 * (cut - self._level)
+        return np.flatnonzero(people.costs < math.inf)
+
+    # -- one level for each pair ---------------------------------------------------------------------------------------
+
+    def _for_accuracy(self, pairs: "_Pairs") -> tuple[FloatArray, FloatArray, FloatArray]:
+        unit, goal = self._equation.unit, self._equation.goal
+        level, sums = pairs.levels()
+        gain, paid = sums.gain(level), sums.paid(self._base, level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.sqrt(2.0 * paid / unit)
+            loss = pairs.mass * np.maximum(level - pairs.to, 0.0) * np.sqrt(2.0 / (unit * paid))
+        lost = ~(level < math.inf)  # without her it cannot be reached
+        value, loss = np.where(lost, np.inf, value), np.where(lost | ~(gain > 0.0), 0.0, loss)
+        if self._base == 0.0 or (pairs.to + self._base <= 0.0).any():  # people who ask for nothing may be enough
+            free = self._free_mass(pairs)
+            without_pay = self._equation.ratio * free >= 1.0
+            own = np.where(pairs.costs == 0.0, pairs.mass / np.where(free > 0.0, free, 1.0), 0.0)
+            some = without_pay & (own > 0.0)
+            loss = np.where(without_pay, 0.0, loss)
+            loss[some] = own[some] * free_loss(self._equation, free[some])
+            value = np.where(without_pay, 0.0, value)
+            lost &= ~without_pay
+        return value, loss, np.where(lost, np.inf, goal.number**2)
+
+    def _free_mass(self, pairs: "_Pairs") -> FloatArray:
+        """The mass of all who ask for nothing, in each pair."""
+        here = float(self._mass_of[self._offset == 0.0].sum()) if self._base == 0.0 else 0.0
+        left = pairs.mass * (self._costs[pairs.rows] == 0.0)
+        came: FloatArray = here - left + pairs.mass * (pairs.costs == 0.0)
+        return came
+
+    def _for_budget(self, pairs: "_Pairs") -> tuple[FloatArray, FloatArray, FloatArray]:
+        unit, amount = self._equation.unit, self._equation.goal.number
+        level, sums = pairs.levels()
+        gain = sums.gain(level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = pairs.mass * np.maximum(level - pairs.to, 0.0) * (2.0 / (unit * amount))
+            mse = unit * (self._base + level) / gain
+        nobody = ~(level < math.inf)  # nobody else asks for anything, and she is not there
+        loss, mse = np.where(nobody, 0.0, loss), np.where(nobody, np.inf, mse)
+        alone = self._nobody_else(pairs) & (pairs.costs > 0.0) & (pairs.costs < math.inf)
+        if alone.any():  # all of the budget is hers: at a high cost her level is not told from it
+            cost, mass = pairs.costs[alone], pairs.mass[alone]
+            above = self._equation.half / (mass * cost)
+            loss[alone] = amount / cost
+            mse[alone] = unit * (cost + above) / (mass * above + self._free_mass(pairs)[alone] * (cost + above))
+        return self._potential(pairs, level, sums.count), loss, mse
+
+    # -- the potential of one person's loss under a budget -------------------------------------------------------------
+
+    def _potential(self, pairs: "_Pairs", level: FloatArray, below: IndexArray) -> FloatArray:
+        """Minus the integral of her loss over all higher costs, piece by piece."""
+        value = np.zeros(pairs.rows.size)
+        todo = np.flatnonzero((pairs.to < level) & (level < math.inf))
+        count, x = below[todo], pairs.to[todo]
+        alone = self._nobody_else(pairs)
+        if alone.any():  # loss B/x at every cost: there is no higher cost at which it ends
+            with np.errstate(divide="ignore"):
+                value[alone] = self._equation.goal.number * np.log(pairs.costs[alone])
+            keep = ~alone[todo]
+            todo, count, x = todo[keep], count[keep], x[keep]
+        for _ in range(4 * self._offset.size + 16):
+            if todo.size == 0:
+                break
+            others = self._others(pairs, todo, count)
+            end, after = self._piece(pairs, todo, x, count, others)
+            value[todo] -= self._integral(pairs, todo, x, end, others)
+            going = after >= 0
+            todo, x, count = todo[going], end[going], after[going]
+        return value
+
+    def _nobody_else(self, pairs: "_Pairs") -> BoolArray:
+        """Whether nobody else has a finite positive cost."""
+        hers = (self._costs[pairs.rows] > 0.0) * (self._place[pairs.rows] < self._offset.size)
+        others = self._positive - hers
+        alone: BoolArray = others == 0
+        return alone
+
+    def _others(self, pairs: "_Pairs", who: IndexArray, count: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """``b`` and ``b·(τ_o − base)`` of the first ``count`` people without her."""
+        here = np.where(self._place[pairs.rows[who]] < count, pairs.mass[who], 0.0)
+        own = pairs.own[who]
+        total = self._total[count] - here
+        first = self._first[count] - here * own
+        second = self._second[count] - here * own * own
+        b = np.maximum(self._base * total + first, 0.0)
+        return b, self._equation.half + self._base * first + np.maximum(second, 0.0)
+
+    def _piece(
+        self,
+        pairs: "_Pairs",
+        who: IndexArray,
+        x: FloatArray,
+        count: IndexArray,
+        others: tuple[FloatArray, FloatArray],
+    ) -> tuple[FloatArray, IndexArray]:
+        """Where the piece from offset ``x`` on ends, and how many people are below the level after it; −1: she is out.
+
+        The level falls in her cost while that is below half of it, and rises afterwards: a neighbour ``s`` is met where
+        ``u·x² − u·s·x + b·(τ_o − s) = 0``, at the smaller root when she leaves and at the larger when she comes.
+        """
+        b, scaled = others
+        place, mass = self._place[pairs.rows[who]], pairs.mass[who]
+        with np.errstate(divide="ignore"):
+            end = scaled / b
+        after = np.full(who.size, -1)
+        last, next_ = count - 1, count
+        last, next_ = last - (last == place), next_ + (next_ == place)
+        for neighbour, leaves in ((last, True), (next_, False)):
+            # beyond the first and the last there is nobody to meet
+            offset = self._edges[np.minimum(neighbour + 1, self._edges.size - 1)]
+            with np.errstate(invalid="ignore", over="ignore"):
+                s = self._base + offset
+                inside = 0.25 * s * s - (scaled - b * offset) / mass
+            met_by = np.flatnonzero((inside >= 0.0) & (np.abs(offset) < math.inf))
+            if met_by.size == 0:
+                continue
+            root = np.sqrt(inside[met_by])
+            half = 0.5 * s[met_by]
+            met = (half - root if leaves else half + root) - self._base
+            # rounding may put a meeting a little before x
+            near = (met >= x[met_by] - 1e-13 * s[met_by]) & (met < end[met_by])
+            them = met_by[near]
+            end[them] = np.maximum(met[near], x[them])
+            after[them] = self._offset.searchsorted(offset[them], side="left" if leaves else "right")
+        return end, after
+
+    def _integral(
+        self, pairs: "_Pairs", who: IndexArray, x: FloatArray, end: FloatArray, others: tuple[FloatArray, FloatArray]
+    ) -> FloatArray:
+        """The integral of her loss from ``x`` to ``end``, where the others below the level stay the same."""
+        b, scaled = others
+        mass, unit = pairs.mass[who], self._equation.unit
+        start = b + mass * (self._base + x)
+        z = mass * (end - x) / start
+        area = (scaled - b * x) * np.log1p(z) - b * (start / mass) * _less_log(z)
+        return np.maximum(area, 0.0) * (2.0 / (unit * self._equation.goal.number))
+
+
+class _Pairs:
+    """Some (person, cost) pairs, with the sums of the population in which her cost is replaced."""
+
+    def __init__(self, rule: LevelReplies, rows: IndexArray, costs: FloatArray) -> None:
+        self.rule, self.rows, self.costs = rule, rows, costs
+        self.mass = rule._people.masses(rows)
+        self.present = rule._costs[rows] - rule._base
+        self.own = self.present if rule._finite else np.where(np.isfinite(self.present), self.present, 0.0)
+        self.to = costs - rule._base
+
+    def sums(self, level: FloatArray | float) -> "_LevelSums":
+        """Mass and moments of everybody below each level."""
+        rule = self.rule
+        count = rule._offset.searchsorted(level, side="left")
+        gone, here = np.where(self.present < level, self.mass, 0.0), self.to < level
+        came, to = np.where(here, self.mass, 0.0), np.where(here, self.to, 0.0)
+        out, into = gone * self.own, came * to
+        return _LevelSums(
+            count,
+            (rule._total[count] - gone) + came,
+            (rule._first[count] - out) + into,
+            (rule._second[count] - out * self.own) + into * to,
+        )
+
+    def levels(self) -> tuple[FloatArray, "_LevelSums"]:
+        """Each pair's level, infinite where there is none, and the sums of those below it."""
+        rule = self.rule
+        beyond = max(float(rule._offset.max(initial=0.0)), float(self.to.max(initial=0.0, where=self.to < math.inf)))
+        beyond = math.nextafter(2.0 * beyond + rule._base + 1.0, math.inf)
+        # at zero, where people who ask for nothing are enough, there is no way on
+        level = np.full(self.rows.size, rule._level if rule._level + rule._base > 0.0 else beyond)
+        sums = self.sums(rule._level if rule._level + rule._base > 0.0 else beyond)  # one level for all to begin with
+        for _ in range(_ROUNDS):
+            new = rule._equation.root(rule._base, sums.total, sums.first, sums.second)
+            # too few to have a level of their own: from everybody on; nothing is below zero
+            new = np.where((new == math.inf) & (level < beyond), beyond, new)
+            new = np.where(level + rule._base <= 0.0, level, new)
+            settled = self._same_below(level, new, sums.count)
+            level = new
+            if settled.all():
+                break
+            sums = self.sums(np.minimum(level, beyond))
+        sums.count = np.broadcast_to(sums.count, level.shape)
+        return level, sums
+
+    def _same_below(self, level: FloatArray, new: FloatArray, count: IndexArray) -> BoolArray:
+        """Whether the same people are below the new level as below the one before; or there is none."""
+        edges = self.rule._edges
+        inside = (edges[count] < new) & (new <= edges[count + 1]) & ((self.to < level) == (self.to < new))
+        unmoved: BoolArray = inside | (new == level)
+        return unmoved
+
+
+class _LevelSums:
+    """Mass, first and second moments of those below a level, for each pair."""
+
+    def __init__(self, count: IndexArray, total: FloatArray, first: FloatArray, second: FloatArray) -> None:
+        self.count, self.total, self.first, self.second = count, total, first, second
+
+    def gain(self, level: FloatArray) -> FloatArray:
+        """``G``."""
+        at = np.where(np.isfinite(level), level, 0.0)
+        return np.maximum(self.total * at - self.first, 0.0)
+
+    def paid(self, base: float, level: FloatArray) -> FloatArray:
+        """``W``."""
+        at = np.where(np.isfinite(level), level, 0.0)
+        return np.maximum(base * self.gain(level) + (at * self.first - self.second), 0.0)
+
+
+def _less_log(z: FloatArray) -> FloatArray:
+    """``z − log(1 + z)`` without cancelling."""
+    large = z > _SERIES
+    small = np.minimum(z, _SERIES) if large.any() else z
+    series = 1.0 / 9.0 - 0.1 * small
+    for power in range(8, 1, -1):
+        series *= -small
+        series += 1.0 / power
+    series *= small * small
+    return np.where(large, z - np.log1p(z), series) if large.any() else series

@@ -1,0 +1,179 @@
+"""What an attack on incentives found: person by person, as a verdict, and in words."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonFinding:
+    """What was found for one person."""
+
+    row: int
+    """Who it is."""
+
+    reports_tried: int
+    """At how many reports of hers the mechanism was run."""
+
+    spacing: float
+    """The widest gap between neighbouring reports that were tried."""
+
+    gain: float
+    """What the best misreport tried gains her, if her report is the truth; 0 if none gains."""
+
+    misreport: float
+    """The report that gains it."""
+
+    misstated_limit: float | None
+    """The limit that gains it, stated beside that report; None if nobody stated limits."""
+
+    gain_of_any_type: float
+    """What the best misreport gains the type, among the reports tried, to whom it gains most."""
+
+    slack: float
+    """The least any of those types gains by joining truthfully."""
+
+    rise: float
+    """The most her loss rose with her report."""
+
+    payment_error: float
+    """How far her payment lies outside the sums that enclose it."""
+
+    payment_resolution: float
+    """How far those sums lie apart."""
+
+    excess: float
+    """The largest gain beyond what the mechanism states for its own errors."""
+
+    beyond_limit: float
+    """The most her loss exceeded the limit she stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A claim that was found to be wrong for one person; as text, a sentence that names her row."""
+
+    claim: Literal["truth", "joining", "loss", "payment", "limit"]
+    """That no misreport gains; that joining costs nothing; that losses do not rise with reports; what is paid; that
+    nobody loses more than she said she accepts."""
+
+    row: int
+    """Who it is."""
+
+    amount: float
+    """By how much it is wrong."""
+
+    def __str__(self) -> str:
+        return self.sentence(f"row {self.row}")
+
+    def sentence(self, who: str) -> str:
+        """What was found, in words, of a person who is called ``who``."""
+        return _SENTENCES[self.claim].format(who=who, amount=f"{self.amount:.3g}")
+
+
+_SENTENCES = {
+    "truth": "A misreport gains {amount} for the person in {who} or a type like hers.",
+    "joining": "Joining costs {amount} more than staying out in {who}.",
+    "loss": "Raising the report in {who} raises the privacy loss by {amount}.",
+    "payment": "The payment in {who} differs from its integral by at least {amount}.",
+    "limit": "The privacy loss in {who} exceeds the limit stated by {amount}.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncentiveReport:
+    """What was found; money in the market's unit."""
+
+    findings: tuple[PersonFinding, ...]
+    """Person by person."""
+
+    people: int
+    """How many people were put to the test."""
+
+    reports_tried: int
+    """At how many reports in all the mechanism was run."""
+
+    spacing: float
+    """The widest gap between neighbouring reports tried for one person; what lies in between was not tried."""
+
+    largest_gain: float
+    """The most any type gained by any misreport that was tried; 0 or less: the truth was always best."""
+
+    participation_slack: float
+    """The least anybody truthful gained by joining; negative: somebody would rather have stayed out."""
+
+    largest_rise: float
+    """The most a privacy loss rose when its owner's report did; 0 for a monotone rule."""
+
+    payment_error: float
+    """How far a payment lay outside what its own losses allow."""
+
+    payment_resolution: float
+    """How well the sums enclose those payments: a smaller error could not have been seen."""
+
+    stated_error: float
+    """What the mechanism itself says a misreport could gain."""
+
+    limits_stated: bool
+    """Whether people also stated the largest loss they accept, and other limits were tried too."""
+
+    violations: tuple[Violation, ...]
+    """What was found to be wrong."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found; that proves nothing about reports that were not tried."""
+        return not self.violations
+
+    def summary(self) -> str:
+        """The result in words."""
+        head = f"{self.people} people, {self.reports_tried} reports tried: "
+        if self.violations:
+            return head + " ".join(map(str, self.violations))
+        of_what = " of price or limit" if self.limits_stated else ""
+        return (
+            head + f"no misreport{of_what} gained more than {max(self.largest_gain, 0.0):.2g}"
+            f" (stated: {self.stated_error:.2g}),"
+            f" joining never cost anything, losses never rose with reports, and payments agree with their integrals as"
+            f" far as can be seen ({self.payment_resolution:.2g}). Reports at most {self.spacing:.2g} apart were tried."
+            f" Not found is not proved."
+        )
+
+
+def judged(findings: list[PersonFinding], stated: float, allowed: float, scale: float) -> IncentiveReport:
+    """The verdict on all that was found; ``allowed`` is the error that the mechanism may have."""
+    violations: list[Violation] = []
+    rounding = 1e-9 * scale
+    # claim 1: no misreport gains, for any type that was tried
+    gain = max(findings, key=lambda f: f.excess)
+    if gain.excess > rounding:
+        violations.append(Violation(claim="truth", row=gain.row, amount=gain.gain_of_any_type))
+    # claim 2: joining is never worse than staying out
+    slack = min(findings, key=lambda f: f.slack)
+    if slack.slack < -allowed - rounding:
+        violations.append(Violation(claim="joining", row=slack.row, amount=-slack.slack))
+    # claim 3: the loss never rises with the report
+    rise = max(findings, key=lambda f: f.rise)
+    if rise.rise > rounding:
+        violations.append(Violation(claim="loss", row=rise.row, amount=rise.rise))
+    # claim 4: the payment is its integral
+    error = max(findings, key=lambda f: f.payment_error)
+    if error.payment_error > allowed + rounding:
+        violations.append(Violation(claim="payment", row=error.row, amount=error.payment_error))
+    # claim 5: nobody loses more than she accepts
+    beyond = max(findings, key=lambda f: f.beyond_limit)
+    if beyond.beyond_limit > 0.0:
+        violations.append(Violation(claim="limit", row=beyond.row, amount=beyond.beyond_limit))
+    return IncentiveReport(
+        findings=tuple(findings),
+        people=len(findings),
+        reports_tried=sum(f.reports_tried for f in findings),
+        spacing=max(f.spacing for f in findings),
+        largest_gain=max(f.gain_of_any_type for f in findings),
+        participation_slack=slack.slack,
+        largest_rise=rise.rise,
+        payment_error=error.payment_error,
+        payment_resolution=max(f.payment_resolution for f in findings),
+        stated_error=stated,
+        limits_stated=gain.misstated_limit is not None,
+        violations=tuple(violations),
+    )

@@ -1,0 +1,88 @@
+"""How far an estimate may be off because price and datum are related: a bias that no noise explains.
+
+Of the ``N`` people whose mean is wanted, person i's datum has the expected value ``mean + b_i`` given all that decides
+her weight ``w_i``: her price, group, variance and limit. The b's add up to nothing over everybody, and their mean
+square is at most ``γ²·V̄``. Whoever did not report, was not bought from or dropped out has weight 0, and counts. So the
+bias is ``Σ (w_i − 1/N)·b_i``, at most
+
+    γ·√V̄·√(N·Σw² − 1)        by Cauchy and Schwarz, attained by b ∝ w − 1/N, and
+    R·½·Σ |w_i − 1/N|          as no two expected values are further apart than the range is wide.
+
+The first, squared, is part of the worst mean squared error, which is thus that of weights for the variance
+``V_i + N·γ²·V̄``; an interval grows by the smaller one on either side.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushbid.arrays import FloatArray
+from hushbid.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """How closely price and datum may be related, among how many people: public terms, fixed before the reports."""
+
+    spread: float
+    """``γ²·V̄``: the mean square of what prices may tell of data, in squared data units; positive."""
+
+    roster: int
+    """``N``: how many people the mean is about, whether they report or not."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.spread < math.inf or self.roster < 1:
+            raise InputError(
+                f"a relation must have a positive spread and a roster of at least one person, got {self.spread:g} and"
+                f" {self.roster}.",
+                field="relation",
+            )
+
+    @property
+    def variance(self) -> float:
+        """``N·γ²·V̄``: by how much weights are chosen as if everybody's variance were larger."""
+        return self.roster * self.spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unevenness:
+    """How far weights are from everybody's having the same."""
+
+    squares: float
+    """``N·Σw² − 1``."""
+
+    excess: float
+    """``½·Σ |w_i − 1/N|``, which is what weights above ``1/N`` exceed it by together."""
+
+    @classmethod
+    def of(cls, weights: FloatArray, roster: int) -> "Unevenness":
+        """Of some people's weights, which add up to 1; the others of the roster have none."""
+        equal = 1.0 / roster
+        above = weights - equal
+        others = (roster - weights.size) * equal
+        return cls(
+            squares=roster * float(np.sum(np.square(above))) + others,
+            excess=float(np.sum(above, where=above > 0.0)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bias:
+    """How large the bias may be, in data units."""
+
+    squared: float
+    """Its square at most, by how closely price and datum may be related."""
+
+    largest: float
+    """What it is at most, by that or by the range."""
+
+
+NO_BIAS = Bias(squared=0.0, largest=0.0)
+"""Where price and datum are unrelated."""
+
+
+def bias_of(relation: Relation, uneven: Unevenness, width: float) -> Bias:
+    """The bias that weights may have under a relation, on a range of this width."""
+    squared = relation.spread * uneven.squares
+    return Bias(squared=squared, largest=min(math.sqrt(squared), width * uneven.excess))

@@ -1,0 +1,257 @@
+"""A budget that is never exceeded: one menu, fixed before anybody reports, that people share in.
+
+**The menu** offers person i at the report c, with ``u = 1/V`` and the level ``τ`` of `hushbid.mechanism.menu_level`,
+
+    ε₀(c) = (2u/B)·(τ − ψ(c))⁺        for        t₀(c) = c·ε₀(c) + ∫ from c of ε₀.
+
+On average it costs the budget ``B``; in a campaign it may cost more. So everybody gets her own share ``s_i`` of it,
+
+    s_i = (B − υ·m_i) / (t₀^max_i + Σ_{j≠i} t₀(c_j)),        ε_i = s_i·ε₀(c_i),        t_i = s_i·t₀(c_i),
+
+where ``t₀^max_i`` is what her menu pays at the lowest report, ``υ`` the coin that payments are rounded up to and
+``m_i`` one more than the number of others who are paid. Her share does not depend on her report, so the truth is her
+best reply; and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B·t₀(c_i)/Σt₀ = B`` on every
+profile. At most the part ``t₀^max/(t₀^max + Σ t₀)`` of the budget, and the coins set aside, is left.
+
+**Limits** ``e_i`` clip after sharing: ``ε_i = min(s_i·ε₀(c_i), e_i)`` and her payment is the envelope's for that.
+Shares come from what the others would be paid without limits: whoever states a lower limit is paid less and moves
+nobody.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hushbid.allocation import HardBudget
+from hushbid.arrays import FloatArray, IndexArray
+from hushbid.errors import InputError, MarketError
+from hushbid.mechanism.menu_level import menu_level
+from hushbid.mechanism.menu_rents import MenuRents, MenuRule, menu_rents
+from hushbid.mechanism.population import Population
+from hushbid.payments import Rents, rents
+from hushbid.priors import Prior
+
+_SAFE = 1.0 - 2.0**-48
+"""Shares are smaller by this factor, which is more than rounding can add to all payments together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Listed:
+    """What the menu offers at everybody's report, before it is shared."""
+
+    loss: FloatArray
+    """``ε₀``."""
+
+    price: FloatArray
+    """``c·ε₀``."""
+
+    rents: Rents
+    """The integral of ``ε₀`` over higher reports."""
+
+    payment: FloatArray
+    """``t₀``."""
+
+    most: FloatArray
+    """``t₀^max``: what each person's menu pays at the lowest report there is."""
+
+    error: FloatArray
+    """How far ``t₀`` may be from exact, whatever each person reports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bought:
+    """What the shared menu gives everybody."""
+
+    share: FloatArray
+    """``s_i``; it does not depend on the person's own report."""
+
+    loss: FloatArray
+    """``ε_i``."""
+
+    payment: FloatArray
+    """``t_i``: together at most the budget, also after each is rounded up to the coin."""
+
+    rents: Rents
+    """Information rents with their enclosure."""
+
+    error: float
+    """The largest possible error of a payment, whatever anybody reports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SharedMenu:
+    """The menu of a population for a hard budget; nothing in it depends on a report."""
+
+    population: Population
+    """Who shares in it."""
+
+    goal: HardBudget
+    """The amount that is never exceeded, and the coin."""
+
+    level: float
+    """``τ``: whoever has a higher virtual cost is offered nothing."""
+
+    strength: FloatArray
+    """``2u/B`` of each person."""
+
+    @classmethod
+    def of(cls, population: Population) -> "SharedMenu":
+        """The menu for these people and their hard budget."""
+        goal = population.goal
+        assert isinstance(goal, HardBudget)
+        _refuse_too_small(goal, population.people)
+        precision = 1.0 / np.broadcast_to(np.asarray(population.variance, dtype=float), (population.people,))
+        sums = tuple((group.prior, math.fsum(precision[group.rows])) for group in population.groups)
+        return cls(
+            population=population,
+            goal=goal,
+            level=menu_level(sums, goal.amount),
+            strength=2.0 / goal.amount * precision,
+        )
+
+    # -- everybody -----------------------------------------------------------------------------------------------------
+
+    def bought(self, reports: FloatArray, costs: FloatArray, limits: float | FloatArray = math.inf) -> Bought:
+        """What everybody gives up and is paid; ``limits``, one or one per person, clip the losses."""
+        listed = self.listed(reports, costs)
+        share = self.shares(listed)
+        rent = _scaled(listed.rents, share)
+        loss, payment, error = share * listed.loss, share * listed.payment, share * listed.error
+        # a limit takes effect after sharing
+        limit = np.broadcast_to(np.asarray(limits, dtype=float), loss.shape)
+        clipped = np.flatnonzero(loss > limit)
+        if clipped.size:
+            loss = np.minimum(loss, limit)
+            rule = MenuRule(self.level, share * self.strength, limit)
+            rent = self._clipped(rule, clipped, reports, rent)
+            paid = reports[clipped] * loss[clipped] + rent.estimate[clipped]
+            payment[clipped] = np.minimum(paid, payment[clipped])  # never more than without the limit
+        self._confirm(payment)
+        return Bought(share=share, loss=loss, payment=payment, rents=rent, error=max(float(error.max()), rent.error))
+
+    def listed(self, reports: FloatArray, costs: FloatArray) -> Listed:
+        """What the menu offers at these reports, whose virtual costs are ``costs``."""
+        gap = np.maximum(self.level - costs, 0.0)
+        price = np.zeros(gap.size)
+        np.multiply(reports, gap, out=price, where=gap > 0.0)  # a report may be infinite
+        lower, upper, estimate, most, error = (np.zeros(gap.size) for _ in range(5))
+        for group in self.population.groups:
+            rows = group.rows
+            menu = self.rents_of(group.prior)
+            found = menu.at(reports[rows], costs[rows])
+            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
+            most[rows], error[rows] = menu.most, menu.error
+        strength = self.strength
+        unit = Rents(lower=lower, upper=upper, estimate=estimate, evaluations=0)
+        return Listed(
+            loss=strength * gap,
+            price=strength * price,
+            rents=_scaled(unit, strength),
+            payment=np.minimum(strength * (price + estimate), strength * most),
+            most=strength * most,
+            error=strength * error,
+        )
+
+    def rents_of(self, prior: Prior) -> MenuRents:
+        """The rents of the menu of strength 1 for people with this prior."""
+        return menu_rents(prior, self.level, self.population.tolerance)
+
+    def shares(self, listed: Listed) -> FloatArray:
+        """``s_i`` of everybody, from the others' entries only (and in the last digits, which are on the safe side)."""
+        total = math.fsum(listed.payment)
+        paid = listed.payment > 0.0
+        # the budget less a coin for everybody who is paid, and for herself if she were
+        count = int(np.count_nonzero(paid))
+        amount = np.where(paid, self._spendable(count), self._spendable(count + 1))
+        # her own entry is replaced by the largest: added as a difference, so that nothing falls below the total
+        together = total + (listed.most - listed.payment)
+        share = np.zeros(paid.size)
+        np.divide(_SAFE * amount, together, out=share, where=together > 0.0)
+        return share
+
+    def share_of(self, row: int, reports: FloatArray, costs: FloatArray) -> float:
+        """``s_i`` of one person; her own report does not matter."""
+        return float(self.shares(self.listed(reports, costs))[row])
+
+    # -- one person ----------------------------------------------------------------------------------------------------
+
+    def curve(self, row: int, share: float, z: FloatArray, limit: float = math.inf) -> tuple[FloatArray, FloatArray]:
+        """Loss and payment of one person at reports ``z``, her share as the others' reports make it."""
+        prior = self.population.prior_of(row)
+        costs, strength = np.asarray(prior.virtual_cost(z)), share * float(self.strength[row])
+        menu = self.rents_of(prior)
+        found = menu.at(z, costs)
+        loss, rent = strength * np.maximum(self.level - costs, 0.0), strength * found.estimate
+        price = np.zeros(z.size)
+        np.multiply(z, np.minimum(loss, limit), out=price, where=loss > 0.0)
+        payment = np.minimum(price + rent, strength * menu.most)
+        clipped = np.flatnonzero(loss > limit)
+        if clipped.size:
+            rule = MenuRule(self.level, np.full(z.size, strength), np.full(z.size, limit))
+            rent = self._clipped_rents(rule, prior, clipped, z).estimate
+            payment[clipped] = np.minimum(price[clipped] + rent, strength * menu.most)
+        return np.minimum(loss, limit), payment
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _clipped(self, rule: MenuRule, clipped: IndexArray, reports: FloatArray, before: Rents) -> Rents:
+        """The rents with those of clipped people replaced."""
+        lower, upper, estimate = before.lower.copy(), before.upper.copy(), before.estimate.copy()
+        for group in self.population.groups:
+            rows = clipped[np.isin(clipped, group.rows, assume_unique=True)]
+            found = self._clipped_rents(rule, group.prior, rows, reports)
+            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
+        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=0)
+
+    def _clipped_rents(self, rule: MenuRule, prior: Prior, rows: IndexArray, reports: FloatArray) -> Rents:
+        own = reports[rows]
+        return rents(
+            rule, prior, rows, own, alike=rows, paid_besides=own * rule.limit[rows], tolerance=self.population.tolerance
+        )
+
+    def _spendable(self, coins: int) -> float:
+        """The budget less so many coins, rounded down."""
+        left = _exact(self.goal.amount) - coins * _exact(self.goal.coin)
+        return math.nextafter(float(left), 0.0) if left > 0 else 0.0
+
+    def _confirm(self, payment: FloatArray) -> None:
+        """The promise, before anything is promised: all payments, each rounded up, in whole coins."""
+        if self.goal.coin == 0.0:
+            kept = math.fsum(payment) <= self.goal.amount
+        else:
+            kept = whole_coins(payment, self.goal.coin) * _exact(self.goal.coin) <= _exact(self.goal.amount)
+        if not kept:
+            raise MarketError(
+                "The payments would exceed the hard budget; nothing is promised. This is an error of ours."
+            )
+
+
+def whole_coins(payment: FloatArray, coin: float) -> int:
+    """At least as many coins as all payments together take, each of them rounded up."""
+    paid = payment[payment > 0.0]
+    return sum(int(count) + 1 for count in np.floor(paid / coin * (1.0 + 2.0**-50)).tolist())
+
+
+def _scaled(found: Rents, factor: FloatArray) -> Rents:
+    return Rents(
+        lower=factor * found.lower,
+        upper=factor * found.upper,
+        estimate=factor * found.estimate,
+        evaluations=found.evaluations,
+    )
+
+
+def _exact(amount: float) -> Fraction:
+    """An amount of money as it is written: 0.01 is a hundredth."""
+    return Fraction(repr(amount))
+
+
+def _refuse_too_small(goal: HardBudget, people: int) -> None:
+    if _exact(goal.amount) <= people * _exact(goal.coin):
+        raise InputError(
+            f"a hard budget must be more than one coin of {goal.coin:g} for each of {people} people, as payments are"
+            f" rounded up, got {goal.amount:g}.",
+            field="amount",
+        )

@@ -1,0 +1,122 @@
+"""The table [market] of a campaign file: what the buyer has, what the data are like and what she believes of prices.
+
+She states exactly one of a budget, a hard budget, a standard error and a buyer weight; amounts are in units of the
+currency. What each field allows is checked by itself, and what does not go together by the market itself.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from hushbid.allocation.goals import STATED, Goal, Price, goal_named
+from hushbid.arrays import TOO_MUCH_VARIANCE, as_bounds, varies_too_much
+from hushbid.errors import HushbidError, InputError
+from hushbid.mechanism import Market, buyer_weight_for
+from hushbid.money import Currency
+from hushbid.priors.pilot import PriorSource, prior_source
+from hushbid.purchase.toml_sections import Section, is_number
+
+_MOST_PEOPLE = 10**12
+
+
+def read_market(section: Section, home: Path, currency: Currency) -> tuple[dict[str, Any], PriorSource | None]:
+    """The market's fields without its prior, and where the prior comes from; None if that is wrong."""
+    before = len(section.problems)
+    setting = section.choice("setting", ("central", "local"), needed=True, default="central")
+    bounds = _bounds(section)
+    user_weight = section.number("user_weight", default=0.0)
+    variance = section.number("variance", default=None)
+    options: dict[str, Any] = {
+        "setting": setting,
+        "bounds": bounds or (0.0, 1.0),
+        "variance": variance,
+        "goal": _goal(section, currency),
+        "user_weight": user_weight,
+        "outside_option": section.choice("outside_option", ("own_data", "estimate"), default="own_data"),
+        "max_privacy_loss": section.number("max_privacy_loss", default=None, open_low=True),
+        "max_relation": section.number("max_relation", default=0.0, high=1.0),
+        "population": section.count("population", most=_MOST_PEOPLE),
+        "tolerance": section.number("tolerance", default=1e-6, open_low=True, high=0.1),
+    }
+    if bounds and variance and varies_too_much(variance, bounds):
+        section.problems.add(section.field("variance"), TOO_MUCH_VARIANCE)
+    may_owe = section.flag("people_may_owe_money")
+    if user_weight and not section.given("variance"):
+        section.wrong("variance", "stated when user_weight is not 0: a wrong one would make lying or staying out pay")
+    if user_weight and not may_owe:
+        section.problems.add(
+            section.field("user_weight"),
+            "lets people owe money: whoever values the estimate may have to pay for it. Leave it at 0, or write"
+            " people_may_owe_money = true.",
+        )
+    prior = _prior(section, home)
+    if prior is not None and len(section.problems) == before:
+        _check_terms(section, options, prior)
+    return options, prior
+
+
+def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource) -> None:
+    """What does not go together is a problem of the field that states it."""
+    try:
+        for one in prior.priors.values():
+            Market(prior=one, **options)
+    except HushbidError as problem:
+        [goal] = (name for name in STATED if section.given(name))
+        field = problem.field if problem.field in options and section.given(problem.field) else goal
+        section.problems.add(section.field(field), str(problem).removeprefix(f"{field} "))
+
+
+def _bounds(section: Section) -> tuple[float, float] | None:
+    value = section.raw("bounds")
+    if isinstance(value, list) and len(value) == 2 and all(is_number(one) for one in value) and value[0] < value[1]:
+        try:
+            return as_bounds(value)
+        except InputError as problem:
+            section.problems.add(section.field("bounds"), str(problem).removeprefix(f"{problem.field} "))
+            return None
+    section.wrong("bounds", "two numbers, the smaller first: [0, 10]")
+    return None
+
+
+def _goal(section: Section, currency: Currency) -> Goal:
+    """The one thing that the buyer states: what she may spend, how accurate she must be, or what an error costs."""
+    given = [name for name in STATED if section.given(name)]
+    numbers = {name: section.number(name, open_low=True) for name in STATED if name != "buyer_weight"}
+    numbers["buyer_weight"] = _buyer_weight(section)
+    allowed = "exactly one of budget, hard_budget, standard_error and buyer_weight"
+    if not given:
+        section.problems.add(section.name, f"must state what the buyer has: {allowed}.")
+    for name in given[1:]:
+        section.problems.add(
+            section.field(name), f"cannot be stated beside {section.field(given[0])}: state {allowed}."
+        )
+    number = numbers[given[0]] if given else None
+    return Price(1.0) if number is None else goal_named(given[0], number, coin=currency.coin)
+
+
+def _buyer_weight(section: Section) -> float | None:
+    if not isinstance(section.raw("buyer_weight"), dict):
+        return section.number("buyer_weight", open_low=True)
+    table = section.section("buyer_weight")
+    payment = table.number("payment", needed=True, open_low=True)
+    before = table.number("from_standard_error", needed=True, open_low=True)
+    after = table.number("to_standard_error", needed=True)
+    table.finish()
+    if payment is None or before is None or after is None:
+        return None
+    try:
+        return buyer_weight_for(payment, from_standard_error=before, to_standard_error=after)
+    except InputError as problem:
+        section.problems.add(section.field("buyer_weight"), str(problem))
+        return None
+
+
+def _prior(section: Section, home: Path) -> PriorSource | None:
+    form = section.raw("prior")
+    if form is None:
+        section.wrong("prior", 'a text such as "uniform:1,2", a table with family or file, or a table of groups')
+        return None
+    try:
+        return prior_source(form, folder=home)
+    except HushbidError as problem:
+        section.problems.add(section.field("prior"), str(problem))
+        return None

@@ -1,0 +1,125 @@
+"""What the campaign was protected against, and what other degrees of protection would have cost and saved."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from hushbid.mechanism import Outcome
+from hushbid.mechanism.protection import RELATIONS, Protection, protections
+from hushbid.money import Currency, money
+from hushbid.report.suppression import too_few
+from hushbid.report.svg import Chart, Drawing, Part, Table, axis_y, dot, label, line, margin_for, round_scale, rule
+from hushbid.wording import at_most, count, number, with_unit
+
+_DRAWN = (0.0, 0.05, 0.1, 0.3)
+_COLOURS = ("1", "2", "4", "3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectionFacts:
+    """Protection against a relation between price and datum; all errors are standard errors in data units."""
+
+    max_relation: float
+    """How close a relation the campaign was protected against; 0: none."""
+
+    population: int
+    """How many people the mean is about."""
+
+    roster_stated: bool
+    """Whether that number was fixed before anybody reported."""
+
+    unrelated: float
+    """The error if price and datum are unrelated."""
+
+    worst: float
+    """The error at worst under the relation that was allowed for."""
+
+    if_weak: float
+    """The error at worst if the relation is 0.1."""
+
+    if_moderate: float
+    """The error at worst if it is 0.3."""
+
+    others: tuple[Protection, ...]
+    """The same reports under other degrees of protection; empty where too few people would be bought from."""
+
+
+def protection_facts(outcome: Outcome) -> ProtectionFacts:
+    """What the decision was protected against; everybody is taken to deliver."""
+    population, relation = outcome.population, outcome.market.max_relation
+    others = protections(population, outcome.reports, sorted({*RELATIONS, relation}))
+    (here,) = (one for one in others if one.max_relation == relation)
+    return ProtectionFacts(
+        max_relation=relation,
+        population=population.roster,
+        roster_stated=outcome.market.population is not None,
+        unrelated=outcome.mse**0.5,
+        worst=outcome.worst_mse**0.5,
+        if_weak=_error(here, 0.1),
+        if_moderate=_error(here, 0.3),
+        others=() if any(too_few(int(one.bought_from)) for one in others) else others,
+    )
+
+
+def _error(one: Protection, true: float) -> float:
+    """The worst standard error of a purchase if the relation really is that close."""
+    return one.standard_errors[RELATIONS.index(true)]
+
+
+def relations() -> list[Part]:
+    """The relations that are drawn."""
+    return [Part(_relation(true), 0, f"s{colour}") for true, colour in zip(_DRAWN, _COLOURS, strict=True)]
+
+
+def _relation(true: float) -> str:
+    return "unrelated" if true == 0.0 else f"a relation of {number(true)}"
+
+
+def chart(facts: ProtectionFacts, unit: str, currency: Currency | None) -> Chart:
+    """The worst error against the degree of protection, for several true relations."""
+    first, last = facts.others[0], facts.others[-1]
+    return Chart(
+        name="protection",
+        title="What protection costs, and what it saves",
+        description=(
+            "Lines over the degree of protection: if the relation really is 0.1, the worst standard error goes from"
+            f" {with_unit(number(_error(first, 0.1)), unit)} to {with_unit(number(_error(last, 0.1)), unit)}."
+        ),
+        draw=lambda width: _lines(facts, unit, width),
+        table=table(facts, unit, currency),
+    )
+
+
+def table(facts: ProtectionFacts, unit: str, currency: Currency | None) -> Table:
+    """One row per degree of protection."""
+    head = ("Protected up to", "Bought from", "Paid, on average", "Largest ε")
+    errors = tuple(f"Worst standard error, {_relation(true)}" for true in _DRAWN)
+    rows = tuple(
+        (
+            number(one.max_relation) + (" (this campaign)" if one.max_relation == facts.max_relation else ""),
+            count(int(one.bought_from)),
+            money(one.payment, currency),
+            number(at_most(one.largest_loss, 3)),
+            *(with_unit(number(_error(one, true)), unit) for true in _DRAWN),
+        )
+        for one in facts.others
+    )
+    return Table(head=(*head, *errors), rows=rows)
+
+
+def _lines(facts: ProtectionFacts, unit: str, width: float) -> Drawing:
+    rows = facts.others
+    y = round_scale([max(one.standard_errors) for one in rows], 220, 34)
+    left, right = margin_for(y), width - 24
+    places = [left + 24 + (right - left - 24) * k / max(len(rows) - 1, 1) for k in range(len(rows))]
+    marks: list[Markup] = axis_y(y, left, width - 14, f"worst standard error{f', {unit}' if unit else ''}")
+    for place, one in zip(places, rows, strict=True):
+        own = one.max_relation == facts.max_relation
+        if own:
+            marks.append(rule(place, y.start, place, y.end, "dash"))
+        marks.append(label(place, 240, number(one.max_relation), "strong" if own else "", anchor="middle"))
+    for true, colour in zip(_DRAWN, _COLOURS, strict=True):
+        points = [(place, y(_error(one, true))) for place, one in zip(places, rows, strict=True)]
+        marks += [line(points, f"l{colour}"), *(dot(px, py, 3, f"s{colour}") for px, py in points)]
+    marks.append(label((left + right) / 2, 262, "protected up to a relation of …", "quiet", anchor="middle"))
+    return Drawing(width=width, height=272, marks=tuple(marks))

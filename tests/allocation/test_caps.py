@@ -1,0 +1,296 @@
+"""Exact caps in the central setting, against solvers, sums and quadrature that know nothing of levels."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from hushbid.allocation import Accuracy, Budget, Goal, Price, ReplyRule, allocate, replies
+from hushbid.allocation.capped.near import Present
+from hushbid.errors import InputError, MarketError
+from hushbid.estimation import best_weights
+
+GOALS = ["price", "accuracy", "budget"]
+
+
+def people(seed: int, n: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Costs, variances and caps of a few people, a cap often binding."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6)) if n is None else n
+    caps = np.exp(rng.normal(-0.3, 0.8, n))
+    if seed % 4 == 0:
+        caps[0] = math.inf
+    return np.exp(rng.normal(0.0, 0.8, n)), np.exp(rng.normal(-2.0, 0.7, n)), caps
+
+
+def a_goal(kind: str, seed: int, variances: np.ndarray, caps: np.ndarray) -> Goal:
+    rng = np.random.default_rng([seed, 1])
+    if kind == "price":
+        return Price(float(np.exp(rng.normal(1.0, 1.5))))
+    if kind == "budget":
+        return Budget(float(np.exp(rng.normal(0.0, 0.8))))
+    least = best_weights(caps, setting="central", variance=variances).mse
+    return Accuracy(math.sqrt(least * (1.0 + math.exp(rng.normal(-0.5, 1.0)))))
+
+
+def error(losses: np.ndarray, variances: np.ndarray) -> float:
+    return (2.0 + float(variances @ losses**2)) / float(losses.sum()) ** 2
+
+
+def brute_force(costs: np.ndarray, variances: np.ndarray, caps: np.ndarray, goal: Goal) -> float:
+    """The best of many local searches."""
+    rng, best, number = np.random.default_rng(0), math.inf, goal.number
+    top = np.minimum(caps, 50.0)
+
+    def objective(e: np.ndarray) -> float:
+        if isinstance(goal, Budget):
+            return math.log(error(e, variances))
+        return float(costs @ e) + (number * error(e, variances) if isinstance(goal, Price) else 0.0)
+
+    def room(e: np.ndarray) -> float:
+        if isinstance(goal, Accuracy):
+            return number * float(e.sum()) - math.sqrt(2.0 + float(variances @ e**2))
+        return number - float(costs @ e) if isinstance(goal, Budget) else 0.0
+
+    for _ in range(3):
+        found = minimize(
+            objective,
+            rng.uniform(0.05, 1.0, costs.size) * np.minimum(top, 3.0),
+            bounds=[(1e-9, cap) for cap in top],
+            constraints=[] if isinstance(goal, Price) else [{"type": "ineq", "fun": room}],
+            method="SLSQP",
+            options={"ftol": 1e-16, "maxiter": 800},
+        )
+        if room(found.x) >= -1e-10 * number:
+            best = min(best, float(found.fun))
+    return math.exp(best) if isinstance(goal, Budget) else best
+
+
+@pytest.mark.parametrize("kind", GOALS)
+@pytest.mark.parametrize("seed", [0, 3, 6])
+def test_no_search_finds_anything_better_than_the_capped_optimum(kind: str, seed: int) -> None:
+    costs, variances, caps = people(seed)
+    goal = a_goal(kind, seed, variances, caps)
+    found = allocate(costs, variance=variances, goal=goal, max_loss=caps)
+    assert (found.privacy_loss <= caps).all()
+    best = brute_force(costs, variances, caps, goal)
+    assert found.objective <= best * (1.0 + 1e-9)
+    assert best < math.inf
+    # the solution is what it says, and the certificate holds and is tight
+    assert found.mse == pytest.approx(error(found.privacy_loss, variances), rel=1e-12)
+    assert found.lower_bound <= found.objective
+    assert found.gap < 1e-9
+    expense = float(costs @ found.privacy_loss)
+    if kind == "accuracy":
+        assert found.mse == pytest.approx(goal.number**2, rel=1e-11)
+        assert found.objective == pytest.approx(expense, rel=1e-12)
+    elif kind == "budget":
+        assert expense <= goal.number * (1.0 + 1e-11)
+        assert found.objective == found.mse
+
+
+def test_one_cap_and_one_variance_agree_with_one_each() -> None:
+    rng = np.random.default_rng(3)
+    costs = rng.uniform(1.0, 4.0, 300)
+    for goal in (Price(2e4), Accuracy(0.06), Budget(20.0)):
+        free = allocate(costs, variance=0.25, goal=goal)
+        cap = 0.4 * float(free.privacy_loss.max())
+        one = allocate(costs, variance=0.25, goal=goal, max_loss=cap)
+        each = allocate(costs, variance=np.full(300, 0.25), goal=goal, max_loss=np.full(300, cap))
+        assert one.privacy_loss == pytest.approx(each.privacy_loss, abs=1e-11)
+        assert one.gap < 1e-9
+        assert one.objective > free.objective
+        assert one.active >= free.active
+
+
+@pytest.mark.parametrize("kind", GOALS)
+def test_caps_that_do_not_bind_change_nothing(kind: str) -> None:
+    costs, variances, _ = people(5)
+    goal = a_goal(kind, 5, variances, np.full(costs.size, 10.0))
+    free = allocate(costs, variance=variances, goal=goal)
+    capped = allocate(costs, variance=variances, goal=goal, max_loss=float(free.privacy_loss.max()) * 1.01)
+    assert capped.privacy_loss.tolist() == free.privacy_loss.tolist()
+
+
+@pytest.mark.parametrize("kind", GOALS)
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 10_000), row=st.integers(0, 1))
+def test_raising_ones_cost_never_raises_ones_loss_and_the_slope_of_the_value_is_the_loss(
+    kind: str, seed: int, row: int
+) -> None:
+    costs, variances, caps = people(seed)
+    goal = a_goal(kind, seed, variances, caps)
+    rule = replies(costs, setting="central", variance=variances, goal=goal, max_loss=caps)
+    grid = np.linspace(0.05, 3.0, 12) * costs[row]
+    answer = rule.at(np.full(grid.size, row), grid)
+    assert (np.diff(answer.loss) <= 1e-10 * answer.loss.max()).all()
+    assert (answer.loss <= caps[row] * (1.0 + 1e-12)).all()
+    # a falling loss lies between its values at the ends of every step, so does the rise of its potential
+    step, rise = np.diff(grid), np.diff(answer.value)
+    slack = 1e-11 * np.abs(answer.value).max()
+    assert (rise <= answer.loss[:-1] * step + slack).all()
+    assert (rise >= answer.loss[1:] * step - slack).all()
+
+
+@pytest.mark.parametrize("kind", GOALS)
+@pytest.mark.parametrize("alike", [True, False])
+def test_replies_are_what_solving_again_gives(kind: str, alike: bool) -> None:
+    costs, variances, caps = people(11, n=90)
+    if alike:
+        variances, caps = np.full(90, 0.2), np.full(90, 0.3)
+    goal = {"price": Price(1e4), "accuracy": Accuracy(0.15), "budget": Budget(6.0)}[kind]
+    told = {"variance": 0.2, "max_loss": 0.3} if alike else {"variance": variances, "max_loss": caps}
+    rule = replies(costs, setting="central", goal=goal, **told)
+    order = np.argsort(costs)
+    rows = order[[0, 0, 30, 89]]
+    moved = np.array([1.5, math.inf, 1.001, 0.2]) * costs[rows]
+    answer = rule.at(rows, moved)
+    for j, (row, cost) in enumerate(zip(rows, moved, strict=True)):
+        again = np.where(np.arange(90) == row, cost, costs)
+        found = allocate(again, goal=goal, **told)
+        assert answer.loss[j] == pytest.approx(found.privacy_loss[row], rel=1e-9, abs=1e-12)
+        assert answer.mse[j] == pytest.approx(found.mse, rel=1e-10)
+        if kind != "budget":
+            assert answer.value[j] == pytest.approx(found.objective, rel=1e-11)
+
+
+def integral(loss: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> float:
+    """By Lobatto's rule, which looks at both ends, splitting wherever that makes a difference."""
+    last = np.polynomial.legendre.Legendre.basis(6)
+    nodes = np.concatenate([[-1.0], last.deriv().roots(), [1.0]])
+    weights = 2.0 / (42.0 * last(nodes) ** 2)
+
+    def rule(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        half = 0.5 * (right - left)
+        x = 0.5 * (left + right)[:, None] + half[:, None] * nodes
+        return half * (loss(x.ravel()).reshape(x.shape) @ weights)
+
+    left, right, area = edges[:-1], edges[1:], 0.0
+    while left.size:
+        middle = left + 0.37 * (right - left)
+        halves = rule(left, middle) + rule(middle, right)
+        rough = np.abs(rule(left, right) - halves) > 1e-11 * (area + halves.sum())
+        area += float(halves[~rough].sum())
+        left, right = np.append(left[rough], middle[rough]), np.append(middle[rough], right[rough])
+    return area
+
+
+def test_the_potential_of_a_budget_is_the_integral_of_the_loss() -> None:
+    costs, variances, caps = people(8, n=7)
+    for told in ({"variance": variances, "max_loss": caps}, {"variance": 0.2, "max_loss": 0.7}):
+        rule = replies(costs, setting="central", goal=Budget(3.0), **told)
+        edges = np.geomspace(0.05, 40.0, 13) * costs[3]
+
+        def loss(x: np.ndarray, rule: ReplyRule = rule) -> np.ndarray:
+            return rule.at(np.full(x.size, 3), x).loss
+
+        first, last = rule.at(np.full(2, 3), edges[[0, -1]]).value
+        assert last - first == pytest.approx(integral(loss, edges), rel=1e-9)
+
+
+def test_a_budget_that_cannot_be_spent_buys_the_most_accurate_losses() -> None:
+    costs, variances, caps = people(2)
+    best = best_weights(caps, setting="central", variance=variances)
+    amount = 1.01 * float(costs @ best.delivered)
+    found = allocate(costs, variance=variances, goal=Budget(amount), max_loss=caps)
+    assert found.privacy_loss == pytest.approx(best.delivered, rel=1e-12)
+    assert found.gap < 1e-9
+    just = allocate(costs, variance=variances, goal=Budget(amount / 1.02), max_loss=caps)
+    assert just.mse > found.mse
+    assert float(costs @ just.privacy_loss) == pytest.approx(amount / 1.02, rel=1e-11)
+
+
+def test_an_accuracy_out_of_reach_says_what_can_be_reached() -> None:
+    costs, variances, caps = people(6)
+    least = math.sqrt(best_weights(caps, setting="central", variance=variances).mse)
+    with pytest.raises(MarketError, match=f"{least:.6g}") as refused:
+        allocate(costs, variance=variances, goal=Accuracy(0.99 * least), max_loss=caps)
+    assert refused.value.field == "standard_error"
+    assert allocate(costs, variance=variances, goal=Accuracy(1.001 * least), max_loss=caps).gap < 1e-6
+
+
+@pytest.mark.parametrize("kind", GOALS)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_looser_cap_of_ones_own_never_lowers_ones_loss(kind: str, seed: int) -> None:
+    costs, variances, caps = people(seed)
+    goal = a_goal(kind, seed, variances, caps)
+    before = 0.0
+    for factor in (1.0, 1.3, 3.0):
+        own = np.where(np.arange(caps.size) == 1, factor * caps, caps)
+        found = allocate(costs, variance=variances, goal=goal, max_loss=own)
+        assert found.privacy_loss[1] >= before * (1.0 - 1e-9)
+        before = float(found.privacy_loss[1])
+
+
+def test_people_who_ask_for_nothing_are_bought_from_up_to_their_caps() -> None:
+    costs, caps = np.array([0.0, 0.0, 2.0, 3.0]), np.array([0.5, 0.8, 2.0, 2.0])
+    price = allocate(costs, variance=0.25, goal=Price(0.9), max_loss=caps)
+    assert price.privacy_loss.tolist() == pytest.approx([0.5, 0.8, 0.0, 0.0])
+    assert price.gap < 1e-9
+    # enough by themselves: nothing is paid, and the error is the one wanted
+    easy = allocate(costs, variance=0.25, goal=Accuracy(1.3), max_loss=caps)
+    assert easy.objective == 0.0
+    assert easy.mse == pytest.approx(1.3**2, rel=1e-12)
+    hard = allocate(costs, variance=0.25, goal=Accuracy(0.9), max_loss=caps)
+    assert hard.privacy_loss[:2].tolist() == [0.5, 0.8]
+    assert hard.objective > 0.0
+    # without a cap, and without noise
+    open_ = allocate(costs[[0, 2]], variance=0.25, goal=Price(0.1), max_loss=[math.inf, 0.5])
+    assert open_.privacy_loss.tolist() == [math.inf, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"max_loss": 0.0}, "max_loss must be positive, got 0"),
+        ({"max_loss": [1.0, -1.0, 1.0]}, "row 1"),
+        ({"max_loss": [1.0, 1.0]}, "one per person"),
+        ({"max_loss": 1.0, "variance": 0.0}, "variance must be positive"),
+    ],
+)
+def test_caps_that_make_no_sense_are_refused_in_one_sentence(told: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        allocate([1.0, 2.0, 3.0], **told)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", GOALS)
+def test_summing_people_who_change_no_group_only_once_changes_no_answer(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    costs, variances, caps = rng.uniform(1.0, 1.6, 250), rng.uniform(0.04, 0.06, 250), rng.choice([0.05, 0.1, 2.0], 250)
+    goal = {"price": Price(12_500.0), "accuracy": Accuracy(0.2), "budget": Budget(10.0)}[kind]
+    bought = allocate(costs, variance=variances, goal=goal, max_loss=caps).privacy_loss
+    capped, out = bought >= caps * (1.0 - 1e-12), bought == 0.0
+    assert min(capped.sum(), out.sum(), (~capped & ~out).sum()) > 5
+    rows = np.arange(250)
+    moved = [costs, 1.2 * costs, 3.0 * costs, np.full(250, math.inf)]
+
+    def answers() -> np.ndarray:
+        rule = replies(costs, setting="central", variance=variances, goal=goal, max_loss=caps)
+        found = [rule.at(rows, cost) for cost in moved]
+        return np.array([[one.value, one.loss, one.mse] for one in found])
+
+    boxes = answers()
+    looked_at = []
+    monkeypatch.setattr(Present, "crowds", lambda now: looked_at.append(now) or [now.crowd])
+    assert boxes == pytest.approx(answers(), rel=1e-11, abs=1e-13)
+    assert looked_at
+
+
+def test_an_accuracy_is_out_of_reach_without_exactly_those_who_are_needed_for_it() -> None:
+    costs, variances, caps = people(13, n=12)
+    goal = Accuracy(1.06 * math.sqrt(best_weights(caps, setting="central", variance=variances).mse))
+    rule = replies(costs, setting="central", variance=variances, goal=goal, max_loss=caps)
+    without = rule.at(np.arange(12), np.full(12, math.inf)).value
+    needed = []
+    for row in range(12):
+        others = np.arange(12) != row
+        best = best_weights(caps[others], setting="central", variance=variances[others])
+        needed.append(best.mse > goal.number**2)
+    assert (without == math.inf).tolist() == needed
+    assert 0 < sum(needed) < 12

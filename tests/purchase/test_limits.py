@@ -1,0 +1,55 @@
+"""Limits that people state beside their prices: a column of positive numbers, or nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from hushbid.cli import main
+from hushbid.errors import ReportError
+from hushbid.priors import Uniform
+from hushbid.purchase.people import People, Reading, read_people
+
+
+def read(folder: Path, limits: list[str], **reading: str) -> People:
+    rows = "".join(f"p{k},{1 + k / 10},{limit}\n" for k, limit in enumerate(limits))
+    (folder / "reports.csv").write_text("id,sensitivity,most\n" + rows)
+    return read_people(
+        folder / "reports.csv",
+        id_column="id",
+        sensitivity="sensitivity",
+        group=None,
+        limit="most",
+        priors={"": Uniform(1, 2)},
+        reading=Reading(**reading),  # type: ignore[arg-type]
+    )
+
+
+def test_an_empty_cell_is_no_limit(tmp_path: Path) -> None:
+    found = read(tmp_path, ["0.5", "", "2"]).limits
+    assert found is not None
+    assert found.tolist() == [0.5, np.inf, 2.0]
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "low", "nan"])
+def test_what_is_no_limit_is_refused_by_row_and_never_shown(wrong: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ReportError, match="column 'most' must hold a positive number or nothing, but row 1 does not"
+    ) as told:
+        read(tmp_path, ["0.5", wrong, "2"])
+    assert (told.value.field, told.value.row) == ("most", 1)
+    left = read(tmp_path, ["0.5", wrong, "2"], on_bad_rows="drop")
+    assert (len(left), left.dropped) == (2, 1)
+
+
+def test_nobody_loses_more_than_she_accepts(tmp_path: Path) -> None:
+    read(tmp_path, ["0.2", "", "3", "0.1"])
+    file = str(tmp_path / "reports.csv")
+    call = ["price", file, "--prior", "uniform:1,2", "--budget", "5", "--limit-column", "most"]
+    done = CliRunner().invoke(main, [*call, "--out", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0, done.output
+    losses = [float(line.split(",")[1]) for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    assert 0.0 < losses[0] <= 0.2
+    assert 0.0 < losses[3] <= 0.1
+    assert losses[1] > 0.2
