@@ -116,7 +116,13 @@ def test_a_cap_costs_nothing_until_it_binds_and_then_accuracy() -> None:
         free = table["cap_share"] >= 1
         assert table[f"{setting}_cost"][free] == pytest.approx(1.0, abs=1e-9)
         assert (np.diff(table[f"{setting}_mse"]) <= 1e-9).all()
-        assert (np.diff(table[f"{setting}_payment"]) >= -1e-9).all()
+        assert (np.diff(table[f"{setting}_cost"]) <= 1e-9).all()
+        # the optimum under a tight cap buys from more people, so payments may rise as it falls
+        assert np.ptp(table[f"{setting}_payment"][free]) <= 1e-9
+    shown = committed("cap")
+    rows = [int(np.abs(shown["cap_share"] - share).argmin()) for share in table["cap_share"]]
+    for name, column in table.items():
+        assert shown[name][rows] == pytest.approx(column, rel=1e-5), name
 
 
 def test_no_wrong_prior_is_cheaper_than_the_right_one() -> None:

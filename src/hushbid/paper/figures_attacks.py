@@ -75,7 +75,7 @@ def cap(quick: bool = False) -> PaperFigure:
 
     return PaperFigure(
         name="cap",
-        title="A cap that bites buys less for less, and costs little until it is tight.",
+        title="A cap that bites costs accuracy, and little until it is tight.",
         table=table,
         draw=draw,
     )
