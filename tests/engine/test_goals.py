@@ -51,6 +51,16 @@ def test_curves_pay_what_memory_pays_up_to_what_both_say_payments_may_be_off(goa
     np.testing.assert_allclose(found["payment"].to_numpy(), outcome.payments, rtol=0, atol=off)
 
 
+@pytest.mark.parametrize("goal", [Accuracy(0.06), Budget(10)], ids=lambda goal: goal.kind)
+def test_two_extreme_reports_are_no_reason_to_look_at_everybody(goal: Goal) -> None:
+    market, reports = Market(prior=Exponential(2), goal=goal), Exponential(2).sample(400, rng=RNG)
+    reports[:2] = 1e-170, 300.0
+    priced, outcome = price(table(reports), market, gather=5, window=50), market.acquire(reports)
+    assert priced.summary.method == "summed"
+    losses = priced.frame.sort_by("id")["privacy_loss"].to_numpy()
+    np.testing.assert_allclose(losses, outcome.privacy_loss, rtol=1e-11, atol=1e-14)
+
+
 @pytest.mark.parametrize("goal", [Accuracy(0.0082), Budget(3000)], ids=lambda goal: goal.kind)
 def test_a_goal_that_takes_everybody_is_kept_by_sums_as_in_memory(goal: Goal) -> None:
     reports = Uniform(1, 2).sample(4000, rng=RNG)

@@ -207,6 +207,8 @@ def least_objective(
     caps = _caps(max_loss, problem, setting)
     if caps is not None and not local:
         return capped_lower_bound(problem, caps)
+    if not isinstance(goal, Price):
+        problem.confine()
     kinds: dict[str, Callable[[FloatArray, Any, float], float]] = {
         "price": central_lower_bound,
         "accuracy": least_expense,

@@ -58,6 +58,12 @@ class Levels:
     on_levels: bool = False
     """Whether everybody is exactly at a level, so that nobody is between two of them."""
 
+    def below(self, most: float) -> "Levels":
+        """The levels up to this one."""
+        some = slice(int(self.level.searchsorted(most, side="right")))
+        sums = {name: getattr(self, name)[some] for name in ("level", "mass", "first", "second", "rounding")}
+        return Levels(**sums, origin=self.origin, on_levels=self.on_levels)
+
     def with_end(self) -> "Levels":
         """With one more level above everybody, past which ``h`` surely rises: ``a < m``, so ``κ·G ≥ 3·m^{1/3}``."""
         mass, mean = self.mass[-1], self.origin + (self.first[-1] + self.rounding[-1]) / self.mass[-1]

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from hushbid.allocation.central import CUBE_ROOT_4, KAPPA, Optimum, Sums, best_of_pieces, contenders
-from hushbid.allocation.problem import lifted, normal_scale
+from hushbid.allocation.problem import TINY, lifted, normal_scale
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
@@ -32,7 +32,7 @@ class CentralReplies:
         self._variance = variance
         self._error_weight = error_weight
         self._scale = normal_scale(error_weight, self._unit)
-        costs = lifted(costs, self._scale)
+        costs = lifted(costs, TINY * self._scale)
         self._costs, self._cheapest = costs, float(costs.min())
         self._base = self._cheapest / self._scale
         self._everybody = False
@@ -55,7 +55,7 @@ class CentralReplies:
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        costs = lifted(costs, self._scale)
+        costs = lifted(costs, TINY * self._scale)
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
         solve = self._follow if self._window is not None else self._all_or_all_others if self._everybody else None
         dense = max(_DENSE // (self._sorted.size + 1), 1)

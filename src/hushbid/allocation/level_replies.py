@@ -13,7 +13,8 @@ import math
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Goal
-from hushbid.allocation.levels import Buyable, Equation, find_level, free_loss
+from hushbid.allocation.levels import Buyable, Equation, find_level, free_loss, solve_level
+from hushbid.allocation.problem import LEAST, MOST, Problem, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
@@ -28,9 +29,10 @@ class LevelReplies:
     """The purchase as a function of one person's cost, everybody else's fixed."""
 
     def __init__(self, costs: FloatArray, variance: float | FloatArray, goal: Goal) -> None:
-        self._people = Buyable.of(costs, variance)
+        costs = workable(costs, LEAST, MOST)
+        self._people, self._variance = Buyable(costs, variance), variance
         self._costs, self._equation = costs, Equation(goal, self._people.unit)
-        self._base, self._finite = float(costs.min()), self._people.count == costs.size
+        self._base, self._finite = float(costs.min()), self._people.rows.size == costs.size
         try:
             self._level, _ = find_level(self._equation, self._people, self._base)
         except MarketError:  # nobody asks for anything
@@ -51,6 +53,7 @@ class LevelReplies:
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """What is bought if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        costs = workable(costs, LEAST, MOST)
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
         solve = self._for_accuracy if isinstance(self._equation.goal, Accuracy) else self._for_budget
         for start in range(0, rows.size, _CHUNK):
@@ -66,12 +69,12 @@ class LevelReplies:
         """
         equation, base, people = self._equation, self._base, self._people
         most = 1.0  # the largest mass
-        cut = self._level * (1.0 + 8.0 / people.count) + 1e-9 * (base + self._level)
+        cut = self._level * (1.0 + 8.0 / people.rows.size) + 1e-9 * (base + self._level)
         if cut == 0.0:  # people who ask for nothing are enough, and may not be without one of them
             cut = float(people.costs.min(initial=math.inf, where=people.costs > 0.0))
         while cut < math.inf:
             near = np.flatnonzero(people.costs <= base + cut)
-            if near.size == people.count:
+            if near.size == people.rows.size:
                 return near
             offset = people.costs[near] - base
             share = people.masses(near) * (cut - offset)
@@ -80,7 +83,7 @@ class LevelReplies:
             if equation.passed(base, cut, gain - most * cut, paid):
                 return near
             cut = self._level + 4.0 * (cut - self._level)
-        return np.flatnonzero(people.costs < math.inf)
+        return people.rows
 
     # -- one level for each pair ---------------------------------------------------------------------------------------
 
@@ -102,6 +105,12 @@ class LevelReplies:
             loss[some] = own[some] * free_loss(self._equation, free[some])
             value = np.where(without_pay, 0.0, value)
             lost &= ~without_pay
+        # far below everybody else her cost, counted from theirs, would be lost in the digits
+        for j in np.flatnonzero(~lost & (pairs.costs < 0.5 * self._base)).tolist():
+            moved = self._costs.copy()
+            moved[pairs.rows[j]] = pairs.costs[j]
+            found = solve_level(Problem(moved, self._variance, goal, None, float(pairs.costs[j])))
+            value[j], loss[j] = found.objective, found.privacy_loss[pairs.rows[j]]
         return value, loss, np.where(lost, np.inf, goal.number**2)
 
     def _free_mass(self, pairs: "_Pairs") -> FloatArray:

@@ -15,12 +15,13 @@ Costs are counted from the smallest one, ``base``, and precisions from the large
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Budget, Goal
 from hushbid.allocation.lower_bounds import least_error, least_expense
-from hushbid.allocation.problem import Allocation, Problem
+from hushbid.allocation.problem import MOST, Allocation, Problem
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError, Unreachable
 
@@ -28,8 +29,6 @@ _SELECT_ABOVE = 1 << 15
 """Above this many people those who are surely too expensive are left out first."""
 
 _SAMPLE = 1 << 13
-LEAST, MOST = 1e-140, 1e140
-"""Positive costs below, and costs above, are too extreme: their squares must be ordinary numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +68,10 @@ class Equation:
 
 def solve_level(problem: Problem) -> Allocation:
     """The cheapest purchase with a given error, or the most accurate one with a given expense: there is one only."""
+    problem.confine()
     goal, costs = problem.goal, problem.costs
-    people = Buyable.of(costs, problem.variance)
+    people = Buyable(costs, problem.variance)
     unit, base, equation = people.unit, problem.cheapest, Equation(goal, people.unit)
-    refuse_unreachable(goal, people.total / unit, people.count)
     weights, losses = np.zeros(costs.size), np.zeros(costs.size)
     # people who ask for nothing may be enough
     if isinstance(goal, Accuracy) and base == 0.0:
@@ -81,7 +80,7 @@ def solve_level(problem: Problem) -> Allocation:
         if enough(equation, float(mass.sum())):
             weights[free] = mass / mass.sum()
             losses[free] = weights[free] * free_loss(equation, float(mass.sum()))
-            return _allocation(problem, losses, weights, goal.standard_error**2, 0.0, worth=0.0)
+            return _allocation(problem, losses, weights, free.size, goal.standard_error**2, 0.0, worth=0.0)
     level, rows = find_level(equation, people, base)
     # G and W of those below the level
     offset = costs[rows] - base
@@ -94,11 +93,19 @@ def solve_level(problem: Problem) -> Allocation:
     losses[rows] = share * math.sqrt(2.0 / (unit * paid))
     error = goal.standard_error**2 if isinstance(goal, Accuracy) else unit * (base + level) / gain
     expense = goal.amount if isinstance(goal, Budget) else math.sqrt(2.0 * paid / unit)
-    return _allocation(problem, losses, weights, error, expense, worth=(gain / unit) ** 2 / expense)
+    active = int(np.count_nonzero(losses[rows]))
+    return _allocation(problem, losses, weights, active, error, expense, worth=(gain / unit) ** 2 / expense)
 
 
 def _allocation(
-    problem: Problem, losses: FloatArray, weights: FloatArray, error: float, expense: float, *, worth: float
+    problem: Problem,
+    losses: FloatArray,
+    weights: FloatArray,
+    active: int,
+    error: float,
+    expense: float,
+    *,
+    worth: float,
 ) -> Allocation:
     accurate = isinstance(problem.goal, Accuracy)
     return Allocation(
@@ -106,58 +113,40 @@ def _allocation(
         weights=weights,
         mse=error,
         objective=expense if accurate else error,
-        active=int(np.count_nonzero(losses)),
+        active=active,
         setting="central",
         error_weight=worth,
         _certify=problem.certifying(least_expense if accurate else least_error),
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Buyable:
     """Whom something can be bought from at all, and how precise their data are."""
 
-    costs: FloatArray
-    """Everybody's cost; infinite for people never bought from."""
+    def __init__(self, costs: FloatArray, variance: float | FloatArray) -> None:
+        """Everybody's cost; refused where a variance is 0."""
+        self.costs = costs
+        self.unit = variance if isinstance(variance, float) else float(variance.min())
+        """The smallest variance."""
 
-    mass: FloatArray | None
-    """Everybody's precision in units of the largest; None where all are equal."""
-
-    unit: float
-    """The smallest variance."""
-
-    count: int
-    """How many there are."""
-
-    total: float
-    """Their mass together."""
-
-    @classmethod
-    def of(cls, costs: FloatArray, variance: float | FloatArray) -> "Buyable":
-        """These people; refused where a variance is 0 or squares of costs are no ordinary numbers."""
-        finite = costs < math.inf if float(costs.max()) == math.inf else None
-        refuse_extremes(costs if finite is None else costs[finite])
-        unit = variance if isinstance(variance, float) else float(variance.min())
-        if not unit > 0.0:
+        if not self.unit > 0.0:
             raise InputError("variance must be positive for an accuracy or a budget, got 0.", field="variance")
-        count = costs.size if finite is None else int(np.count_nonzero(finite))
-        if isinstance(variance, float):
-            return cls(costs, None, unit, count, float(count))
-        mass = unit / variance
-        return cls(costs, mass, unit, count, float(mass.sum() if finite is None else mass[finite].sum()))
+        self.mass = None if isinstance(variance, float) else self.unit / variance
+        """Everybody's precision in units of the largest; None where all are equal."""
+
+    @cached_property
+    def rows(self) -> IndexArray:
+        """Where they are."""
+        return np.flatnonzero(self.costs <= MOST)
+
+    @cached_property
+    def total(self) -> float:
+        """Their mass together."""
+        return float(self.rows.size if self.mass is None else self.mass[self.rows].sum())
 
     def masses(self, rows: IndexArray) -> FloatArray:
         """The precisions of these people, in units of the largest."""
         return np.ones(rows.size) if self.mass is None else self.mass[rows]
-
-
-def refuse_extremes(costs: FloatArray) -> None:
-    """Finite costs that are too small, but not 0, or too large."""
-    if float(costs.min(initial=1.0, where=costs > 0.0)) < LEAST or float(costs.max()) > MOST:
-        raise InputError(
-            f"virtual_costs must be 0, or between {LEAST:g} and {MOST:g}, for an accuracy or a budget.",
-            field="virtual_costs",
-        )
 
 
 def refuse_unreachable(goal: Goal, precision: float, people: int) -> None:
@@ -212,27 +201,29 @@ def _root(equation: Equation, base: float, offset: FloatArray, mass: FloatArray 
 def _candidates(equation: Equation, people: Buyable, base: float) -> IndexArray:
     """Everybody who may be below the level: of many people, those below a cut that a sample proposes and passes it."""
     costs = people.costs
-    if costs.size <= _SELECT_ABOVE:
-        return np.flatnonzero(costs < math.inf)
-    ordered = np.sort(costs[:: costs.size // _SAMPLE])
-    ordered = ordered[: int(ordered.searchsorted(math.inf))] - base
-    # each of the sample stands for as many as there are
-    proposed = _root_of_sample(equation, base, ordered, people.total / max(ordered.size, 1))
-    # four standard deviations of the sample's count, and some, to spare; then ever more
-    spare = int(ordered.searchsorted(proposed))
-    spare += int(4.0 * math.sqrt(spare)) + 16
-    while spare < ordered.size:
-        cut = float(ordered[spare])
-        rows = np.flatnonzero(costs < base + cut)
-        offset = costs[rows] - base
-        share = cut - offset
+    if costs.size > _SELECT_ABOVE:
+        ordered = np.sort(costs[:: costs.size // _SAMPLE])
+        each = costs.size / ordered.size
+        ordered = ordered[: int(ordered.searchsorted(MOST, side="right"))] - base
+        # each of the sample stands for as many as there are
         if people.mass is not None:
-            share *= people.mass[rows]
-        gain = float(share.sum())
-        if equation.passed(base, cut, gain, base * gain + float((share * offset).sum())):
-            return rows
-        spare *= 2
-    return np.flatnonzero(costs < math.inf)
+            each *= float(people.mass[:: costs.size // _SAMPLE].mean())
+        spare = int(ordered.searchsorted(_root_of_sample(equation, base, ordered, each)))
+        # four standard deviations of the sample's count, and some, to spare; then ever more
+        spare += int(4.0 * math.sqrt(spare)) + 16
+        while spare < ordered.size:
+            cut = float(ordered[spare])
+            rows = np.flatnonzero(costs < base + cut)
+            offset = costs[rows] - base
+            share = cut - offset
+            if people.mass is not None:
+                share *= people.mass[rows]
+            gain = float(share.sum())
+            if equation.passed(base, cut, gain, base * gain + float((share * offset).sum())):
+                return rows
+            spare *= 2
+    refuse_unreachable(equation.goal, people.total / people.unit, people.rows.size)
+    return people.rows
 
 
 def _root_of_sample(equation: Equation, base: float, ordered: FloatArray, each: float) -> float:

@@ -252,7 +252,7 @@ class SummedLevelReplies(LevelReplies):
 
     def __init__(self, summed: SummedLevel, costs: FloatArray) -> None:
         people = summed._prefix.count + int(summed._people.sum())
-        self._people = Buyable(costs, None, summed._unit, people, float(people))
+        self._people = Buyable(costs, summed._unit)
         self._costs, self._equation, self._base = costs, summed._equation, summed._lowest
         self._level, self._expense = summed._offset_of_level, summed.expense
         self._offset, self._mass_of = summed._offset, summed._people.astype(np.float64)

@@ -33,11 +33,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy
-from hushbid.allocation.levels import refuse_extremes, unreachable
+from hushbid.allocation.levels import unreachable
 from hushbid.allocation.local import STEEPEST, WORTHWHILE, high_root
 from hushbid.allocation.local_queue import Moves, PrefixSums
 from hushbid.allocation.lower_bounds import local_accuracy_lower_bound
-from hushbid.allocation.problem import TINY, Allocation, Problem
+from hushbid.allocation.problem import MOST, TINY, Allocation, Problem
 from hushbid.arrays import FloatArray, IndexArray
 
 _LEAST_PART = 1e-60
@@ -69,9 +69,8 @@ def solve_local_accuracy(problem: Problem) -> Allocation:
     assert isinstance(variance, float)
     assert isinstance(goal, Accuracy)
     square = goal.standard_error**2
-    finite = problem.costs[problem.costs < math.inf]
-    refuse_extremes(finite)
-    people = finite.size
+    problem.confine()
+    people = int(np.count_nonzero(problem.costs <= MOST))
     if not people > variance / square:
         raise unreachable(goal, people / variance, people)
     free = np.flatnonzero(problem.costs == 0.0)
@@ -84,7 +83,7 @@ def solve_local_accuracy(problem: Problem) -> Allocation:
         worth = problem.cheapest * (variance * loss**2 + 2.0) ** 2 / (4.0 * loss)
         return _spread_out(problem, cheapest_rows(problem, 1), np.array([loss]), problem.cheapest * loss, worth=worth)
     # the others, cheapest first, as far as they could matter
-    rows = cheapest_rows(problem, free.size + most_needed(needed))[free.size :]
+    rows = cheapest_rows(problem, min(free.size + most_needed(needed), people))[free.size :]
     y, spent, price = balance(problem.costs[rows], needed)
     root = math.sqrt(variance)
     losses = np.concatenate([np.full(free.size, np.inf), y / root])

@@ -8,11 +8,10 @@ import math
 
 import numpy as np
 
-from hushbid.allocation.levels import refuse_extremes
 from hushbid.allocation.local import STEEPEST, high_root
 from hushbid.allocation.local_accuracy import balance, cheapest_purchases, first_dear, most_needed, terms
 from hushbid.allocation.local_queue import Moves, PrefixSums, Queue
-from hushbid.allocation.problem import TINY
+from hushbid.allocation.problem import LEAST, MOST, TINY, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import FloatArray, IndexArray
 
@@ -27,7 +26,7 @@ class LocalAccuracyReplies:
     ) -> None:
         self._variance, self._square = variance, standard_error**2
         self._needed = variance / self._square
-        refuse_extremes(costs[costs < np.inf])
+        costs = workable(costs, LEAST, MOST)
         self._free = costs == 0.0
         # people who cost nothing stand in no queue
         paid = np.where(self._free, np.inf, costs)
@@ -45,6 +44,7 @@ class LocalAccuracyReplies:
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        costs = workable(costs, LEAST, MOST)
         free = int(np.count_nonzero(self._free)) - self._free[rows] + (costs == 0.0)
         value, loss = np.zeros(rows.size), np.zeros(rows.size)
         # those who cost nothing are enough: they share the work, and nothing is paid

@@ -6,7 +6,7 @@ import numpy as np
 
 from hushbid.allocation.local_capped import best_purchases, capped_terms, first_dear, refuse_vanishing, reply
 from hushbid.allocation.local_queue import Moves, PrefixSums, Queue
-from hushbid.allocation.problem import HUGE, Problem, lifted
+from hushbid.allocation.problem import HUGE, TINY, Problem, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import FloatArray, IndexArray
 
@@ -22,7 +22,7 @@ class LocalCappedReplies:
         self._scale = problem.scale(self._variance)
         self._max_loss, self._cap = max_loss, max_loss * math.sqrt(self._variance)
         # whoever is so dear that she could only overflow is as good as not there
-        costs = np.where(problem.costs > 1e20 * HUGE * self._scale, np.inf, problem.costs)
+        costs = self._workable(problem.costs)
         finite, size = int(np.count_nonzero(costs < np.inf)), _SELECTED
         while True:
             self._queue = Queue(costs, min(size, finite), precedence)
@@ -33,10 +33,12 @@ class LocalCappedReplies:
             size *= 8
         self._sums = PrefixSums(self._normal, capped_terms(self._cap))
 
+    def _workable(self, costs: FloatArray) -> FloatArray:
+        return workable(costs, TINY * self._scale, 1e20 * HUGE * self._scale)
+
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        costs = lifted(costs, self._scale)
-        costs = np.where(costs > 1e20 * HUGE * self._scale, np.inf, costs)
+        costs = self._workable(costs)
         rank = self._queue.rank(rows, costs)
         moves = Moves(self._normal, self._sums, self._queue.place[rows], costs / self._scale, rank)
         best = best_purchases(moves, self._cap, self._start)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hushbid.allocation.local import STEEPEST, WORTHWHILE, best_count, high_root
 from hushbid.allocation.local_queue import PrefixSums, Queue
-from hushbid.allocation.problem import HUGE, lifted
+from hushbid.allocation.problem import HUGE, TINY, lifted, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
@@ -27,10 +27,8 @@ class LocalReplies:
     ) -> None:
         self._unit, self._error_weight = variance, error_weight
         self._scale = error_weight * variance * math.sqrt(variance)
-        costs = lifted(costs, self._scale)
-        if costs.max() > 1e20 * HUGE * self._scale:  # so high that they could only overflow
-            costs = np.where(costs > 1e20 * HUGE * self._scale, np.inf, costs)
-        self._costs = costs
+        # so high that they could only overflow is as good as not there
+        self._costs = costs = workable(costs, TINY * self._scale, 1e20 * HUGE * self._scale)
         finite = costs.size if costs.max() < np.inf else int(np.count_nonzero(costs < np.inf))
         # twice the active and some: one person's move changes their number by little
         size = min(finite, 256)
@@ -53,7 +51,7 @@ class LocalReplies:
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        costs = lifted(costs, self._scale)
+        costs = lifted(costs, TINY * self._scale)
         moved = self._normal(costs)
         place, own = self._queue.place[rows], self._normal(self._costs[rows])
         rank = self._queue.rank(rows, costs)

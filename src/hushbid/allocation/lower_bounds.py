@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hushbid.allocation.problem import HUGE
+from hushbid.allocation.problem import HUGE, MOST
 from hushbid.allocation.sums import Below, Buckets, Moments
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
@@ -110,7 +110,7 @@ def local_accuracy_lower_bound(costs: FloatArray, variance: float, standard_erro
     needed = variance / square
     if needed <= max(free, 0.5):
         return least * (1.0 - _ROUNDING)
-    some = costs[costs < math.inf]
+    some = costs[costs <= MOST]
     unit = float(some.min(initial=math.inf, where=some > 0.0))
     # of many people it is enough to come so near: the bound is off by the square, or by one person in so many
     close = min(max(1e-12 * needed, 1e-12), 1e-7)
@@ -183,7 +183,7 @@ def _level_sums(costs: FloatArray, variance: float | FloatArray, level: float) -
 def _best_over_levels(costs: FloatArray, bound: Callable[[float], tuple[float, float]]) -> float:
     """The largest bound over levels: by bisection on the sign of its slope, which changes once."""
     low = float(costs.min())
-    step = max(low, float(np.median(costs[costs < math.inf])), 1e-300)
+    step = max(low, float(np.median(costs[costs <= MOST])), 1e-300)
     high = low + step
     best = 0.0
     for _ in range(400):  # past the best level

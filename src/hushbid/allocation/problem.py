@@ -32,6 +32,9 @@ from hushbid.estimation import Setting
 TINY, HUGE = 1e-200, 1e150
 """Costs in normal form must lie between these (or be zero), so that fourth powers neither vanish nor overflow."""
 
+LEAST, MOST = 1e-140, 1e140
+"""The same for solvers that need squares of unequal costs: those for an accuracy, for a budget and under caps."""
+
 ONE_LOCAL_VARIANCE = (
     "variance must be one number in the local setting: with one per person the optimum is NP-hard to find."
 )
@@ -78,10 +81,25 @@ class Problem:
                 f"error_weight={self.error_weight:g} and variance={unit:g} are too extreme: error_weight *"
                 f" variance**1.5 must be at least {_LEAST_SCALE:g}, and finite."
             )
-        if 0.0 < self.cheapest < TINY * scale:
-            self.cheapest = TINY * scale
-            self.costs = np.where((self.costs > 0.0) & (self.costs < self.cheapest), self.cheapest, self.costs)
+        self._lift(TINY * scale)
         return scale
+
+    def confine(self, scale: float = 1.0) -> None:
+        """Lift positive costs below the least that is worked with; refused if all are above the largest.
+
+        No report of one person may stop a purchase. Nobody above ``MOST·scale`` is bought from.
+        """
+        self._lift(LEAST * scale)
+        if self.cheapest > MOST * scale:
+            raise InputError(
+                f"virtual_costs must not all be above {MOST * scale:g}, got {self.cheapest:g} as the smallest.",
+                field="virtual_costs",
+            )
+
+    def _lift(self, least: float) -> None:
+        if self.cheapest < least:
+            self.costs = lifted(self.costs, least)
+            self.cheapest = least if self.cheapest > 0.0 else 0.0
 
     def only_noise_counts(self, unit: float) -> bool:
         """Whether even the cheapest is so dear that, beside the noise, a variance of ``unit`` cannot be seen."""
@@ -122,12 +140,18 @@ def normal_scale(error_weight: float, variance: float) -> float:
     return error_weight * variance * math.sqrt(variance)
 
 
-def lifted(costs: FloatArray, scale: float) -> FloatArray:
-    """Positive costs too small for normal form, of which ``scale`` is the unit, moved up into it."""
-    least = TINY * scale
+def lifted(costs: FloatArray, least: float) -> FloatArray:
+    """Positive costs below the least that is worked with, moved up to it: nobody could measure the difference."""
     if not costs.min(initial=math.inf) < least:
         return costs
-    return np.where((costs > 0.0) & (costs < least), least, costs)
+    tiny = (costs < least) & (costs > 0.0)
+    return np.where(tiny, least, costs) if tiny.any() else costs
+
+
+def workable(costs: FloatArray, least: float, most: float) -> FloatArray:
+    """Costs lifted, and infinite where they are above the most: nothing would be bought there."""
+    costs = lifted(costs, least)
+    return np.where(costs > most, math.inf, costs) if costs.max(initial=0.0) > most else costs
 
 
 def _bound_if_unchanged(

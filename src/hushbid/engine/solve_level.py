@@ -11,8 +11,8 @@ import numpy as np
 
 from hushbid.allocation import Accuracy
 from hushbid.allocation.central_from_sums import Bracket
-from hushbid.allocation.levels import LEAST, MOST
 from hushbid.allocation.levels_from_sums import SummedLevel, bracket_level
+from hushbid.allocation.problem import MOST
 from hushbid.allocation.sums import ExactSums
 from hushbid.engine.decisions import FormulaKernel, Idle
 from hushbid.engine.passes import Census, RefineKernel, Window, WindowKernel
@@ -31,9 +31,10 @@ def first_level_bracket(population: Population, census: Census, variance: tuple[
     finite = census.histogram.people
     if isinstance(population.aim, Accuracy) and variance[0] == variance[1]:
         population.refuse_unreachable(finite, variance[0] / finite)
-    levels = census.histogram.levels(1.0, census.lowest)
-    if not LEAST <= census.lowest <= census.dearest <= MOST:  # memory says what is allowed
+    if not 0.0 < census.lowest <= MOST:  # sums do not tell who asks for nothing
         return Bracket(low=0.0, high=math.inf, below_low=0.0, below_high=finite, one_basin=False, parts=())
+    with np.errstate(over="ignore", invalid="ignore"):  # squares above the most are not looked at
+        levels = census.histogram.levels(1.0, census.lowest).below(MOST)
     return bracket_level(levels, population.aim, variance=variance, dearest=census.dearest)
 
 

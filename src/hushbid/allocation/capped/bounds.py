@@ -12,8 +12,6 @@ whatever level and rate are tried.
 
 import math
 
-import numpy as np
-
 from hushbid.allocation.capped.optimum import best_level, best_price
 from hushbid.allocation.capped.problem import Scaled, free_people
 from hushbid.arrays import FloatArray, IndexArray
@@ -23,14 +21,14 @@ _ROUNDING = 1e-11
 
 def price_bound(scaled: Scaled) -> float:
     """At most the least ``error_weight·MSE + Σ virtual_costs·privacy_loss``."""
-    buyable = np.flatnonzero(scaled.costs < math.inf)
+    buyable = scaled.buyable
     bound = min(best_price(scaled, buyable)[3], free_people(scaled, buyable)[1])
     return bound * (1.0 - _ROUNDING) * scaled.scale / math.sqrt(scaled.unit)
 
 
 def expense_bound(scaled: Scaled) -> float:
     """At most the least ``Σ virtual_costs·privacy_loss`` with the wanted accuracy."""
-    buyable = np.flatnonzero(scaled.costs < math.inf)
+    buyable = scaled.buyable
     wanted = scaled.aim.number
     if free_people(scaled, buyable)[1] <= wanted:
         return 0.0
@@ -56,7 +54,7 @@ def expense_bound(scaled: Scaled) -> float:
 
 def error_bound(scaled: Scaled) -> float:
     """At most the least error that the budget leaves."""
-    buyable = np.flatnonzero(scaled.costs < math.inf)
+    buyable = scaled.buyable
     losses, error = scaled.weight(buyable)
     if _affordable(scaled, buyable, losses):
         return error * scaled.unit * (1.0 - _ROUNDING)

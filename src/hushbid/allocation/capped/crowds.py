@@ -33,6 +33,10 @@ class Crowd(Protocol):
         """The sums at each level and rate; ``without`` one person each, by her place (beyond the last: nobody)."""
         ...
 
+    def bought(self, level: FloatArray, rate: FloatArray, without: IndexArray | None) -> tuple[FloatArray, FloatArray]:
+        """``Σ ε``, and how much faster it grows than the rate if the level rises."""
+        ...
+
     def holds(self, level: FloatArray, rate: FloatArray) -> BoolArray:
         """Where the sums are right."""
         ...
@@ -50,6 +54,7 @@ class OneCap:
         self._first = np.append(np.longdouble(0.0), wide.cumsum())
         wide *= wide
         self._second = np.append(np.longdouble(0.0), wide.cumsum())
+        self._rounded = self._first.astype(np.float64)
 
     def places(self, level: FloatArray, rate: FloatArray) -> tuple[IndexArray, IndexArray]:
         """How many are at the cap, and how many are at the cap or inside."""
@@ -63,6 +68,20 @@ class OneCap:
         """The sums at each level and rate, without one person each."""
         capped, below = self.places(level, rate)
         return self.between(level, capped, below, without)
+
+    def bought(self, level: FloatArray, rate: FloatArray, without: IndexArray | None) -> tuple[FloatArray, FloatArray]:
+        """``Σ ε`` and the mass of those inside or about to be."""
+        offset = self.people.offset
+        below = offset.searchsorted(level, side="right")
+        capped = np.minimum(offset.searchsorted(level - self.cap / rate, side="right"), below)
+        mass = (below - capped).astype(np.float64)
+        total = capped * self.cap + rate * (mass * level - (self._rounded[below] - self._rounded[capped]))
+        if without is not None:
+            own = self.people.offset[np.minimum(without, self.people.offset.size - 1)]
+            of_cap, of_inside = without < capped, (without >= capped) & (without < below)
+            mass -= of_inside
+            total -= self.cap * of_cap + rate * (level - own) * of_inside
+        return total, mass
 
     def holds(self, level: FloatArray, rate: FloatArray) -> BoolArray:
         """Everywhere up to the top."""
@@ -189,6 +208,18 @@ class Various:
         )
         return found if without is None else found.plus(self._own(level, rate, without), -1.0)
 
+    def bought(self, level: FloatArray, rate: FloatArray, without: IndexArray | None) -> tuple[FloatArray, FloatArray]:
+        """``Σ ε`` and the mass of those inside or about to be; everybody is looked at."""
+        people = self.people
+        below = level[:, None] - people.offset
+        wanted = rate[:, None] * people.mass * below
+        inside = (below >= 0.0) & (wanted < people.cap)
+        bought = np.clip(wanted, 0.0, people.cap)
+        if without is not None:
+            there = np.flatnonzero(without < people.offset.size)
+            inside[there, without[there]], bought[there, without[there]] = False, 0.0
+        return bought.sum(axis=1), inside @ people.mass
+
     def holds(self, level: FloatArray, rate: FloatArray) -> BoolArray:
         """In the box, up to the top."""
         (low, high), (slow, fast) = self._levels, self._rates
@@ -260,3 +291,45 @@ class Variants:
             without, moved = without[which], moved.take(which)
         found = self.crowd.totals(level, rate, without)
         return found.plus(moved.totals(self.crowd.base, level, rate))
+
+    def _bought(self, level: FloatArray, rate: FloatArray, which: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """``Σ ε`` and the mass of those inside or about to be, in some of the populations."""
+        if self.without is None or self.moved is None:
+            return self.crowd.bought(level, rate, None)
+        total, mass = self.crowd.bought(level, rate, self.without[which])
+        moved = self.moved.take(which)
+        own = np.clip(rate * moved.mass * (level - moved.offset), 0.0, moved.cap)
+        return total + own, mass + np.where((level >= moved.offset) & (own < moved.cap), moved.mass, 0.0)
+
+    def levels(self, rate: FloatArray, target: FloatArray, which: IndexArray) -> FloatArray:
+        """The level at which losses at a rate add up to a target.
+
+        First between which two costs it lies; there their sum is concave, so Newton's method from the left stays left
+        of it and is there after a few steps.
+        """
+        edges, every = self.crowd.people.offset, np.arange(rate.size)
+        low, high = np.zeros(rate.size, dtype=np.intp), np.full(rate.size, edges.size)
+        # so many costs are surely below the level, and at most so many
+        todo = every
+        while todo.size:
+            middle = (low[todo] + high[todo]) // 2
+            short = self._bought(edges[middle], rate[todo], which[todo])[0] < target[todo]
+            low[todo], high[todo] = np.where(short, middle + 1, low[todo]), np.where(short, high[todo], middle)
+            todo = todo[low[todo] < high[todo]]
+        level = edges[np.maximum(low - 1, 0)].copy()
+        if self.moved is not None:  # her cost may lie between, and be the first
+            own = self.moved.offset[which]
+            right = np.append(edges, np.inf)[low]
+            some = every[(own < right) & ((own > level) | (low == 0)) & (self.moved.mass[which] > 0.0)]
+            short = self._bought(own[some], rate[some], which[some])[0] < target[some]
+            level[some[short]] = own[some[short]]
+        todo = every
+        for _ in range(64):
+            total, mass = self._bought(level[todo], rate[todo], which[todo])
+            # nobody is inside where this level is the only one, or just where somebody enters
+            step = (target[todo] - total) / (rate[todo] * np.where(mass > 0.0, mass, 1.0))
+            level[todo] += step
+            todo = todo[np.abs(step) > 1e-15 * (self.crowd.base + np.abs(level[todo]))]
+            if todo.size == 0:
+                break
+        return level

@@ -10,7 +10,6 @@ equation: ``r²S = τρ`` (accuracy), ``L + ρW = B`` (budget), ``S² = 2ρ`` (p
 the two, as the groups are guessed right after a few steps; where it does not settle, halving does.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,8 +19,9 @@ from hushbid.allocation.capped.crowds import Variants
 from hushbid.allocation.capped.people import Totals
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
-_STEPS = 30
+_STEPS = 16
 _SETTLED = 1e-13
+_TRIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,65 +105,34 @@ def _step(at: Totals, aim: Aim, tau: FloatArray, rate: FloatArray) -> tuple[Floa
         return (f_rate * g - g_rate * f) / determinant, (g_level * f - f_level * g) / determinant
 
 
-def root_between(
-    value: Callable[[FloatArray, IndexArray], tuple[FloatArray, FloatArray]],
-    low: FloatArray,
-    high: FloatArray,
-    start: FloatArray,
-    origin: float = 0.0,
-) -> FloatArray:
-    """Where increasing functions, given with their slopes, are zero: Newton's method kept between two ends.
-
-    What is looked for counts from ``-origin``: rounding is relative to that.
-    """
-    low, high, x = low.copy(), high.copy(), start.copy()
-    todo = np.arange(x.size)
-    for _ in range(200):
-        here = x[todo]
-        f, slope = value(here, todo)
-        above = f > 0.0
-        high[todo[above]] = here[above]
-        low[todo[~above]] = here[~above]
-        left, right = low[todo], high[todo]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            new = here - f / slope
-        outside = ~((new > left) & (new < right))
-        middle = np.where(
-            (left > 0.0) & (right > 4.0 * left), np.sqrt(np.abs(left)) * np.sqrt(np.abs(right)), 0.5 * (left + right)
-        )
-        new = np.where(outside & (f != 0.0), middle, np.where(f == 0.0, here, new))
-        x[todo] = new
-        small = 4e-16 * (np.abs(here) + origin)
-        going = (f != 0.0) & (np.abs(new - here) > small) & (right - left > small)
-        todo = todo[going]
-        if todo.size == 0:
-            break
-    return x
-
-
 def rates(variants: Variants, level: FloatArray, start: FloatArray, which: IndexArray) -> FloatArray:
-    """The rate that belongs to each level; infinite where nobody below it costs anything or has a cap."""
-    base = variants.crowd.base
+    """The rate that belongs to each level; infinite where nobody below it costs anything or has a cap.
 
-    def value(rate: FloatArray, todo: IndexArray) -> tuple[FloatArray, FloatArray]:
-        at = variants.totals(level[todo], rate, which[todo])
-        tau = base + level[todo]
-        return rate * (rate * at.paid + tau * at.used) - (2.0 + at.squares), 2.0 * rate * at.paid + tau * at.used
-
-    # rates that are surely too high, where anybody is below the level
-    high = start.copy()
-    there = variants.totals(level, start, which)
-    nobody = (there.mass == 0.0) & (there.used == 0.0)
-    todo = np.flatnonzero(~nobody)
-    for _ in range(300):
-        todo = todo[value(high[todo], todo)[0] <= 0.0]
+    The left side rises with the rate. While nobody changes groups it is a quadratic function, whose root is tried next.
+    """
+    tau, rate = variants.crowd.base + level, start.copy()
+    low, high = np.zeros(level.size), np.full(level.size, np.inf)
+    todo = np.arange(level.size)
+    for _ in range(_TRIES):
+        at, here, cost = variants.totals(level[todo], rate[todo], which[todo]), rate[todo], tau[todo]
+        wanted, linear = 2.0 + at.squares, cost * at.used
+        above = here * (here * at.paid + linear) > wanted
+        low[todo], high[todo] = np.where(above, low[todo], here), np.where(above, here, high[todo])
+        with np.errstate(divide="ignore", over="ignore"):
+            new = 2.0 * wanted / (linear + np.sqrt(linear * linear + 4.0 * at.paid * wanted))
+        left, right = low[todo], high[todo]
+        between = np.where(
+            right < np.inf, np.where(left > 0.0, np.sqrt(left) * np.sqrt(right), right / 8.0), 8.0 * left
+        )
+        close = np.abs(new - here) <= 1e-15 * here
+        rate[todo] = np.where(close | ((new > left) & (new < right)), new, between)
+        nobody = (at.mass == 0.0) & (at.used == 0.0)
+        rate[todo[nobody]] = np.inf
+        todo = todo[~close & ~nobody & (right - left > 1e-15 * left)]
         if todo.size == 0:
             break
-        high[todo] *= 8.0
-    found = root_between(value, np.zeros(level.size), high, np.minimum(start, high))
-    found[todo] = np.inf
-    found[nobody] = np.inf
-    return found
+    rate[todo] = np.inf
+    return rate
 
 
 def solve_levels(variants: Variants, aim: Aim, level: FloatArray, rate: FloatArray) -> Points:
@@ -174,8 +143,7 @@ def solve_levels(variants: Variants, aim: Aim, level: FloatArray, rate: FloatArr
     if todo.size == 0:
         return points
     level, rate = points.level, points.rate
-    some = variants.take(todo)
-    level[todo], rate[todo] = _halving(some, aim, np.maximum(np.nan_to_num(level[todo]), 1e-3 * variants.crowd.base))
+    level[todo], rate[todo] = _between_costs(variants.take(todo), aim)
     return Points(level, rate, variants.totals(level, rate), points.base)
 
 
@@ -187,41 +155,47 @@ def _meets(points: Points, aim: Aim) -> BoolArray:
         return fine
 
 
-def _halving(variants: Variants, aim: Aim, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """By halving between a level before the goal and one past it, with Newton's method tried now and then."""
-    which = np.arange(start.size)
-    base = variants.crowd.base
-    low, high = np.full(start.size, -base), np.where(start > 0.0, start, 1.0)
-    rate = np.ones(start.size)
+def _between_costs(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray]:
+    """Level and rate by halving: first between which two costs the level lies, then there, with Newton's method."""
+    base, edges, count = variants.crowd.base, variants.crowd.people.offset, variants.count
+    rate = np.ones(count)
 
     def past(level: FloatArray, todo: IndexArray) -> BoolArray:
         found = rates(variants, level, np.where(np.isfinite(rate[todo]), rate[todo], 1.0), todo)
         rate[todo] = found
         fine = np.isfinite(found)
-        points = Points(
-            level, np.where(fine, found, 0.0), variants.totals(level, np.where(fine, found, 0.0), todo), base
-        )
+        found = np.where(fine, found, 0.0)
+        points = Points(level, found, variants.totals(level, found, todo), base)
         with np.errstate(invalid="ignore"):
             there = points.mse <= aim.number if aim.kind == "accuracy" else points.expense >= aim.number
         return fine & there
 
-    todo = which
-    for _ in range(200):
+    first, last = np.zeros(count, dtype=np.intp), np.full(count, edges.size)
+    todo = np.arange(count)
+    while todo.size:
+        middle = (first[todo] + last[todo]) // 2
+        over = past(edges[middle], todo)
+        first[todo], last[todo] = np.where(over, first[todo], middle + 1), np.where(over, middle, last[todo])
+        todo = todo[first[todo] < last[todo]]
+    low, high = np.concatenate([[-base], edges])[first], np.append(edges, edges[-1])[first]
+    # above everybody: ever higher
+    todo = np.flatnonzero(first == edges.size)
+    step = base + edges[-1] if base + edges[-1] > 0.0 else 1.0
+    for _ in range(_TRIES):
+        high[todo] = low[todo] + step
         todo = todo[~past(high[todo], todo)]
+        low[todo], step = high[todo], 4.0 * step
         if todo.size == 0:
             break
-        low[todo] = high[todo]
-        high[todo] = 4.0 * high[todo] + base
-    level, todo = high.copy(), which
-    for round_ in range(1, 200):
+    level, todo = high.copy(), np.arange(count)
+    for round_ in range(_TRIES):
         middle = 0.5 * (low[todo] + high[todo])
         over = past(middle, todo)
         high[todo[over]], low[todo[~over]] = middle[over], middle[~over]
         level[todo] = middle
-        if round_ % 4 == 0:
-            points, settled = newton(
-                variants.take(todo), aim, middle, np.where(np.isfinite(rate[todo]), rate[todo], 1.0)
-            )
+        if round_ % 2 == 1:
+            begin = np.where(np.isfinite(rate[todo]), rate[todo], 1.0)
+            points, settled = newton(variants.take(todo), aim, middle, begin)
             settled &= _meets(points, aim)
             level[todo[settled]], rate[todo[settled]] = points.level[settled], points.rate[settled]
             todo = todo[~settled]

@@ -27,7 +27,7 @@ class Present:
 
     def __init__(self, scaled: Scaled) -> None:
         self.scaled = scaled
-        buyable = np.flatnonzero(scaled.costs < math.inf)
+        buyable = scaled.buyable
         self.rows = buyable[np.argsort(scaled.costs[buyable], kind="stable")]
         """Everybody who can be bought from, the cheapest first."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from hushbid.allocation.capped.crowds import Variants
-from hushbid.allocation.capped.levels import Aim, Points, newton, root_between
+from hushbid.allocation.capped.levels import Aim, Points, newton
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 PRICE = Aim("price", 1.0)
@@ -85,20 +85,7 @@ def fill(variants: Variants, which: IndexArray, at: FloatArray, target: FloatArr
     """The level at which losses, at the rate that belongs to ``S = at``, add up to ``target``, and its line."""
     base = variants.crowd.base
     rate = 0.5 * at * at
-
-    def value(level: FloatArray, todo: IndexArray) -> tuple[FloatArray, FloatArray]:
-        found = variants.totals(level, rate[todo], which[todo])
-        return found.used + rate[todo] * found.gain - target[todo], rate[todo] * found.mass
-
-    # a level that is surely too high
-    high = np.full(at.size, max(base, 1e-3 * float(variants.crowd.people.offset.max(initial=0.0)), 1e-30))
-    todo = np.arange(at.size)
-    for _ in range(600):
-        todo = todo[value(high[todo], todo)[0] <= 0.0]
-        if todo.size == 0:
-            break
-        high[todo] *= 8.0
-    level = np.minimum(root_between(value, np.full(at.size, -base), high, 0.5 * high, base), variants.crowd.top)
+    level = np.minimum(variants.levels(rate, target, which), variants.crowd.top)
     totals = variants.totals(level, rate, which)
     points = Points(level, rate, totals, base)
     tau, filled = base + level, points.all_losses

@@ -11,8 +11,7 @@ from hushbid.allocation.capped.levels import Aim, solve_levels
 from hushbid.allocation.capped.people import People
 from hushbid.allocation.capped.price import PRICE
 from hushbid.allocation.goals import Accuracy, Budget, Price
-from hushbid.allocation.levels import LEAST, MOST
-from hushbid.allocation.problem import Problem
+from hushbid.allocation.problem import LEAST, MOST, Problem, workable
 from hushbid.arrays import FloatArray, IndexArray, as_floats, first_row, rows_text
 from hushbid.errors import InputError
 from hushbid.estimation import best_weights
@@ -71,8 +70,17 @@ class Scaled:
         else:
             assert isinstance(goal, Budget)
             scale, aim = 1.0, Aim("budget", goal.amount * math.sqrt(unit))
-        _refuse_extremes(problem, scale)
+        problem.confine(scale)
         return cls(problem.costs, variance, caps, unit, scale, aim, problem.cheapest / scale)
+
+    @property
+    def buyable(self) -> IndexArray:
+        """Whom something can be bought from."""
+        return np.flatnonzero(self.costs <= MOST * self.scale)
+
+    def workable(self, costs: FloatArray) -> FloatArray:
+        """Costs with which these units work."""
+        return workable(costs, LEAST * self.scale, MOST * self.scale)
 
     def offsets(self, costs: FloatArray) -> FloatArray:
         """How far costs are above the cheapest."""
@@ -110,18 +118,6 @@ class Scaled:
             return np.full(rows.size, cap), 2.0 / (rows.size * cap) ** 2 + 1.0 / rows.size
         found = best_weights(self.caps_of(rows), setting="central", variance=1.0 / self.masses(rows))
         return found.delivered, found.mse
-
-
-def _refuse_extremes(problem: Problem, scale: float) -> None:
-    """Costs whose squares are no ordinary numbers."""
-    costs = problem.costs
-    positive = float(costs.min(initial=math.inf, where=costs > 0.0))
-    highest = float(costs.max(initial=0.0, where=costs < math.inf))
-    if positive < LEAST * scale or highest > MOST * scale:
-        raise InputError(
-            f"virtual_costs must be 0, or between {LEAST * scale:g} and {MOST * scale:g}, where max_loss is finite.",
-            field="virtual_costs",
-        )
 
 
 def free_people(scaled: Scaled, buyable: IndexArray) -> tuple[IndexArray, float]:

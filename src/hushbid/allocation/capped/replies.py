@@ -50,7 +50,7 @@ class CappedReplies:
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        scaled = self._scaled
+        scaled, costs = self._scaled, self._scaled.workable(costs)
         value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
         answer = self._for_price if scaled.aim.kind == "price" else self._for_accuracy
         if self._budget is not None:

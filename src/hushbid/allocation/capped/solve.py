@@ -36,7 +36,7 @@ def solve_capped(problem: Problem, caps: float | FloatArray) -> Allocation:
     uncapped = _uncapped(problem, caps)
     if uncapped is not None:
         return uncapped
-    buyable = np.flatnonzero(scaled.costs < math.inf)
+    buyable = scaled.buyable
     full = FullCaps.of(problem, caps)
     if full is not None:
         return _allocation(problem, scaled, buyable, full.losses, 1.0)
