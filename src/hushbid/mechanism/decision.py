@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, precedence
+from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule, precedence
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.codec import Codec
 from hushbid.disclosure.promises import refuse_unreleasable
@@ -172,9 +172,9 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
         share = np.asarray(population.user_weight) * (mse - outside)
         care = float((np.asarray(population.user_weight) * (mse + outside)).max())
     # the integral
-    integrals = _Integrals(
-        population, reports, costs, bought, price, tie_key, _slack(population, costs, allocation, care)
-    )
+    rule = population.rule(costs, tie_key)
+    slack = _slack(population, costs, allocation, care, rule, bought)
+    integrals = _Integrals(population, reports, bought, price, rule, slack)
     rent, error = integrals.enclosed(population.tolerance)
     payments = price + rent.estimate + share
     largest = float(np.abs(payments).max())
@@ -226,10 +226,17 @@ def _shared(population: Population, reports: FloatArray, costs: FloatArray, tie_
     )
 
 
-def _slack(population: Population, costs: FloatArray, allocation: Allocation, care: float) -> float:
+def _slack(
+    population: Population,
+    costs: FloatArray,
+    allocation: Allocation,
+    care: float,
+    rule: ReplyRule,
+    bought: IndexArray,
+) -> float:
     """By how much the rounding of losses can change a payment."""
     if not isinstance(population.goal, Price):
-        return _level_slack(population, costs, np.flatnonzero(allocation.privacy_loss))
+        return _level_slack(population, costs, rule, bought)
     return max(
         rounding(
             loss_rounding=population.setting.loss_rounding,
@@ -245,15 +252,15 @@ def _slack(population: Population, costs: FloatArray, allocation: Allocation, ca
     )
 
 
-def _level_slack(population: Population, costs: FloatArray, bought: IndexArray) -> float:
+def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bought: IndexArray) -> float:
     """The same for an accuracy or a budget: a person is paid at most the top of her support times her largest loss.
 
     Of many people those stand for all who are evenly spaced by cost, and twice their largest loss for everybody's.
     """
-    rule, most = population.rule(costs), 0.0
+    most = 0.0
     for group in population.groups:
         low, top = group.prior.smallest_report, group.prior.support[1]
-        rows, factor = np.intersect1d(group.rows, bought, assume_unique=True), 1.0
+        rows, factor = _members(group.rows, bought, costs.size), 1.0
         if rows.size > _SAMPLE:
             places = np.linspace(0, rows.size - 1, _SAMPLE).astype(np.intp)
             rows, factor = rows[np.argpartition(costs[rows], places)[places]], 2.0
@@ -263,30 +270,30 @@ def _level_slack(population: Population, costs: FloatArray, bought: IndexArray) 
     return population.setting.loss_rounding * most
 
 
+def _members(members: IndexArray, bought: IndexArray, people: int) -> IndexArray:
+    """Those of a group who are bought from."""
+    return bought if members.size == people else members[np.isin(members, bought, assume_unique=True)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Integrals:
     """Everybody's information rent, zero for those who are not bought from."""
 
     population: Population
     reports: FloatArray
-    costs: FloatArray
     bought: IndexArray
     price: FloatArray
-    tie_key: TieKey
+    rule: ReplyRule
     slack: float
 
     def enclosed(self, tolerance: float) -> tuple[Rents, float]:
         """The rents, and the largest possible error."""
         population, n = self.population, self.reports.size
         lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
-        rule = population.rule(self.costs, self.tie_key)
         for group in population.groups:
-            members = group.rows
-            rows = self.bought
-            if members.size < n:
-                rows = members[np.isin(members, self.bought, assume_unique=True)]
+            rows = _members(group.rows, self.bought, n)
             found = rents(
-                rule,
+                self.rule,
                 group.prior,
                 rows,
                 self.reports[rows],

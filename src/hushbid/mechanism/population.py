@@ -354,11 +354,16 @@ class Population:
 
     def refuse_impossible(self, costs: FloatArray) -> None:
         """An accuracy out of reach, or a payment that would be infinite."""
-        finite = costs < math.inf
         if isinstance(self.goal, Accuracy):
-            # everybody gives all she may
-            planned = self.best_estimate(np.where(finite, self.cap, 0.0))[1] if finite.any() else math.inf
-            self.refuse_unreachable(int(np.count_nonzero(finite)), planned)
+            finite = costs < math.inf
+            count = int(np.count_nonzero(finite))
+            if count == 0:
+                planned = math.inf
+            elif self.has_caps or isinstance(self.variance, np.ndarray):  # everybody gives all she may
+                planned = self.best_estimate(np.where(finite, self.cap, 0.0))[1]
+            else:
+                planned = self.variance / count
+            self.refuse_unreachable(count, planned)
         if all(group.prior.support[1] < math.inf for group in self.groups):
             return
         for row in self._indispensable(costs).tolist():
@@ -397,7 +402,10 @@ class Population:
             rows = np.flatnonzero(finite)
             return rows[np.isinf(self.rule(costs).at(rows, np.full(rows.size, math.inf)).value)]
         if isinstance(self.goal, Accuracy):
-            precision = np.where(finite, 1.0 / np.broadcast_to(self.variance, costs.shape), 0.0)
+            if not isinstance(self.variance, np.ndarray):  # all of them, or nobody
+                enough = self.aim.number**2 * (np.count_nonzero(finite) - 1) > self.variance
+                return np.zeros(0, dtype=np.intp) if enough else np.flatnonzero(finite)
+            precision = np.where(finite, 1.0 / self.variance, 0.0)
             return np.flatnonzero(finite & (self.aim.number**2 * (precision.sum() - precision) <= 1.0))
         paid = np.flatnonzero(finite & (costs > 0.0))
         return paid if paid.size == 1 else np.zeros(0, dtype=np.intp)
