@@ -12,30 +12,29 @@ whatever level and rate are tried.
 
 import math
 
-from hushbid.allocation.capped.optimum import best_level, best_price
+from hushbid.allocation.capped.optimum import level_optimum, price_optimum
 from hushbid.allocation.capped.problem import Scaled, free_people
-from hushbid.arrays import FloatArray, IndexArray
 
 _ROUNDING = 1e-11
 
 
 def price_bound(scaled: Scaled) -> float:
     """At most the least ``error_weight·MSE + Σ virtual_costs·privacy_loss``."""
-    buyable = scaled.buyable
-    bound = min(best_price(scaled, buyable)[3], free_people(scaled, buyable)[1])
+    bound = min(price_optimum(scaled)[3], free_people(scaled)[1])
     return bound * (1.0 - _ROUNDING) * scaled.scale / math.sqrt(scaled.unit)
 
 
 def expense_bound(scaled: Scaled) -> float:
     """At most the least ``Σ virtual_costs·privacy_loss`` with the wanted accuracy."""
-    buyable = scaled.buyable
     wanted = scaled.aim.number
-    if free_people(scaled, buyable)[1] <= wanted:
+    if free_people(scaled)[1] <= wanted:
         return 0.0
-    losses, error = scaled.weight(buyable)
-    if error >= wanted * (1.0 - 1e-14):  # nothing else is accurate enough
+    found = level_optimum(scaled)
+    if found is None:  # nothing but all that the caps allow is accurate enough
+        buyable = scaled.buyable
+        losses = scaled.weight(buyable)[0]
         return float((scaled.costs[buyable] * losses).sum()) / math.sqrt(scaled.unit) * (1.0 - 1e-6)
-    rows, points = best_level(scaled, buyable)
+    rows, points = found
     people = scaled.people(rows)
     costs, spread = scaled.base + people.offset, 1.0 / people.mass
     level, rate = float(points.level[0]), float(points.rate[0])
@@ -54,11 +53,10 @@ def expense_bound(scaled: Scaled) -> float:
 
 def error_bound(scaled: Scaled) -> float:
     """At most the least error that the budget leaves."""
-    buyable = scaled.buyable
-    losses, error = scaled.weight(buyable)
-    if _affordable(scaled, buyable, losses):
-        return error * scaled.unit * (1.0 - _ROUNDING)
-    rows, points = best_level(scaled, buyable)
+    found = level_optimum(scaled)
+    if found is None:  # the budget pays for all that the caps allow
+        return scaled.weight(scaled.buyable)[1] * scaled.unit * (1.0 - _ROUNDING)
+    rows, points = found
     people = scaled.people(rows)
     costs, spread = scaled.base + people.offset, 1.0 / people.mass
     level, rate, budget = float(points.level[0]), float(points.rate[0]), scaled.aim.number
@@ -76,10 +74,4 @@ def error_bound(scaled: Scaled) -> float:
             break
         y -= max(excess * rate / max(float(caps[over > 0.0].sum()), float(caps.min())), 1e-16 * y)
     least = y * y / (2.0 + float((spread * losses * losses).sum()))
-    return max(least, error) * scaled.unit * (1.0 - _ROUNDING)
-
-
-def _affordable(scaled: Scaled, rows: IndexArray, losses: FloatArray) -> bool:
-    """Whether the budget pays for the most accurate losses."""
-    endless = bool((losses == math.inf).any())
-    return not endless and float((scaled.costs[rows] * losses).sum()) / scaled.scale <= scaled.aim.number
+    return least * scaled.unit * (1.0 - _ROUNDING)

@@ -127,6 +127,7 @@ class OneCap:
         )
 
 
+_STEPS = 6
 _INSIDE, _CAPPED, _LOOSE = 1, 2, 3
 _MUCH = 1.0 / 16.0
 
@@ -301,12 +302,19 @@ class Variants:
         own = np.clip(rate * moved.mass * (level - moved.offset), 0.0, moved.cap)
         return total + own, mass + np.where((level >= moved.offset) & (own < moved.cap), moved.mass, 0.0)
 
-    def levels(self, rate: FloatArray, target: FloatArray, which: IndexArray) -> FloatArray:
-        """The level at which losses at a rate add up to a target.
+    def levels(
+        self, rate: FloatArray, target: FloatArray, which: IndexArray, near: FloatArray | None = None
+    ) -> FloatArray:
+        """The level at which losses at a rate add up to a target, perhaps ``near`` some level.
 
-        First between which two costs it lies; there their sum is concave, so Newton's method from the left stays left
-        of it and is there after a few steps.
+        Newton's method may find it from there. If not: first between which two costs it lies; there their sum is
+        concave, so Newton's method from the left stays left of it and is there after a few steps.
         """
+        if near is not None:
+            level, todo = self._newton(near.copy(), rate, target, which, _STEPS)
+            if todo.size:
+                level[todo] = self.levels(rate[todo], target[todo], which[todo])
+            return level
         edges, every = self.crowd.people.offset, np.arange(rate.size)
         low, high = np.zeros(rate.size, dtype=np.intp), np.full(rate.size, edges.size)
         # so many costs are surely below the level, and at most so many
@@ -323,13 +331,18 @@ class Variants:
             some = every[(own < right) & ((own > level) | (low == 0)) & (self.moved.mass[which] > 0.0)]
             short = self._bought(own[some], rate[some], which[some])[0] < target[some]
             level[some[short]] = own[some[short]]
-        todo = every
-        for _ in range(64):
+        return self._newton(level, rate, target, which, 64)[0]
+
+    def _newton(
+        self, level: FloatArray, rate: FloatArray, target: FloatArray, which: IndexArray, steps: int
+    ) -> tuple[FloatArray, IndexArray]:
+        """So many steps of Newton's method; and where it is not there yet."""
+        todo = np.arange(level.size)
+        for _ in range(steps):
             total, mass = self._bought(level[todo], rate[todo], which[todo])
-            # nobody is inside where this level is the only one, or just where somebody enters
-            step = (target[todo] - total) / (rate[todo] * np.where(mass > 0.0, mass, 1.0))
-            level[todo] += step
-            todo = todo[np.abs(step) > 1e-15 * (self.crowd.base + np.abs(level[todo]))]
+            missing = target[todo] - total
+            level[todo] += missing / (rate[todo] * np.where(mass > 0.0, mass, np.inf))
+            todo = todo[np.abs(missing) > 2e-14 * target[todo]]
             if todo.size == 0:
                 break
-        return level
+        return level, todo

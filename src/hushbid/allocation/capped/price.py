@@ -12,7 +12,7 @@ positive cost is bought from, at most her marginal worth ``2·MSE/S``, which bou
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray
 PRICE = Aim("price", 1.0)
 _GAP = 1e-10
 _ROUNDS = 120
+_POINTS, _PARTS = 64, 16
+"""So many points at once are worth a call; an interval is cut into so many parts at the most."""
+
 _FULL = 1.0 - 1e-12
 """Of the sum of all caps this share is filled where everybody is at the cap: the level stays finite."""
 
@@ -30,38 +33,25 @@ _BESIDE = 1e-12
 """How far beside a corner its two levels are looked for."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Lines:
     """For some ``S`` in some populations: a line below ``N(1/S², ·)`` and what filling ``S`` really costs."""
 
-    which: IndexArray
-    """The population."""
+    def __init__(self, which: IndexArray, columns: FloatArray) -> None:
+        self.which, self.columns = which, columns
+        """The population of each, and what is known of it."""
 
-    at: FloatArray
-    """``S``."""
-
-    level: FloatArray
-    """``λ``, the slope, counted from the base."""
-
-    height: FloatArray
-    """The line at ``S``."""
-
-    value: FloatArray
-    """``MSE + Σ ψε`` of what is bought: attained."""
-
-    corner: FloatArray
-    """``Σ e`` at the cap."""
-
-    corner_after: FloatArray
-    """``Σ e`` at the cap or inside."""
+        self.at, self.level, self.height, self.value, self.corner, self.corner_after = columns
+        """``S``; the slope, counted from the base; the line there; ``MSE + Σ ψε``, which is attained; ``Σ e`` over
+        those at the cap; and over those at the cap or inside."""
 
     def take(self, chosen: IndexArray | BoolArray) -> "Lines":
         """Some of them."""
-        return Lines(*(getattr(self, one.name)[chosen] for one in fields(self)))
+        return Lines(self.which[chosen], self.columns[:, chosen])
 
-    def joined(self, other: "Lines") -> "Lines":
-        """Both."""
-        return Lines(*(np.append(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)))
+    def joined(self, *others: "Lines") -> "Lines":
+        """All of them."""
+        every = (self, *others)
+        return Lines(np.concatenate([one.which for one in every]), np.concatenate([one.columns for one in every], 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,18 +71,21 @@ class Found:
     """Everything that was looked at."""
 
 
-def fill(variants: Variants, which: IndexArray, at: FloatArray, target: FloatArray) -> Lines:
+def fill(
+    variants: Variants, which: IndexArray, at: FloatArray, target: FloatArray, near: FloatArray | None = None
+) -> Lines:
     """The level at which losses, at the rate that belongs to ``S = at``, add up to ``target``, and its line."""
     base = variants.crowd.base
     rate = 0.5 * at * at
-    level = np.minimum(variants.levels(rate, target, which), variants.crowd.top)
+    level = np.minimum(variants.levels(rate, target, which, near), variants.crowd.top)
     totals = variants.totals(level, rate, which)
     points = Points(level, rate, totals, base)
     tau, filled = base + level, points.all_losses
     height = 0.5 * rate * (tau * totals.gain + totals.paid) + totals.squares / (at * at) + totals.spent
     with np.errstate(divide="ignore", invalid="ignore"):
         value_there = np.where(filled > 0.0, points.mse + points.expense, np.inf)
-    return Lines(which, at, level, height + tau * (at - filled), value_there, totals.used, totals.used + totals.room)
+    height += tau * (at - filled)
+    return Lines(which, np.stack([at, level, height, value_there, totals.used, totals.used + totals.room]))
 
 
 def _mixture(left: Lines, right: Lines, base: float, s: FloatArray) -> FloatArray:
@@ -101,7 +94,8 @@ def _mixture(left: Lines, right: Lines, base: float, s: FloatArray) -> FloatArra
     share = (one / s) ** 2 * ((two - s) / (two - one)) * ((two + s) / (one + two))
     low = left.height + (base + left.level) * (s - one)
     high = right.height - (base + right.level) * (two - s)
-    return 2.0 / (s * s) + share * low + (1.0 - share) * high
+    mixed: FloatArray = 2.0 / (s * s) + share * low + (1.0 - share) * high
+    return mixed
 
 
 def bounds(left: Lines, right: Lines, base: float) -> tuple[FloatArray, FloatArray]:
@@ -139,8 +133,11 @@ def _cubic_roots(c1: FloatArray, c3: FloatArray, c2: FloatArray) -> list[FloatAr
         return [*found, -2.0 * c2 / c3]
 
 
-def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArray) -> Found:
-    """The least value over ``low ≤ S ≤ high`` in each population, where ``best`` is attained already."""
+def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArray, gap: float = _GAP) -> Found:
+    """The least value over ``low ≤ S ≤ high`` in each population, where ``best`` is attained already.
+
+    What is ruled out is not better by more than ``gap``.
+    """
     base = variants.crowd.base
     full = _all_caps(variants)
     high = np.minimum(high, full)
@@ -148,47 +145,48 @@ def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArr
     seen = _first_lines(variants, low, high, full)
     best = best.copy()
     np.minimum.at(best, seen.which, seen.value)
-    order = np.lexsort((seen.at, seen.which))
-    seen = seen.take(order)
     inner = np.flatnonzero(seen.which[1:] == seen.which[:-1])
     left, right = seen.take(inner), seen.take(inner + 1)
     bound = np.full(best.size, np.inf)
     for _ in range(_ROUNDS):
         least, place = bounds(left, right, base)
         narrow = right.at - left.at <= 1e-9 * right.at
-        open_ = (least < best[left.which] * (1.0 - _GAP)) & ~narrow
+        open_ = (least < best[left.which] * (1.0 - gap)) & ~narrow
         np.minimum.at(bound, left.which[~open_], least[~open_])
         if not open_.any():
             break
-        left, right, place = left.take(open_), right.take(open_), place[open_]
-        at, corner = _splits(left, right, place)
-        before = fill(variants, left.which, at, np.where(corner, at * (1.0 - _BESIDE), at))
-        after = before
-        if corner.any():
-            some = np.flatnonzero(corner)
-            beside = fill(
-                variants,
-                left.which[some],
-                at[some],
-                np.minimum(at[some] * (1.0 + _BESIDE), _FULL * full[left.which[some]]),
-            )
-            after = _replaced(before, beside, some)
-        np.minimum.at(best, left.which, np.minimum(before.value, after.value))
-        seen = seen.joined(before)
-        left, right = left.joined(after), before.joined(right)
+        left, right = _split(variants, full, left.take(open_), right.take(open_), place[open_])
+        new = np.append(left.value, right.value)
+        np.minimum.at(best, np.append(left.which, right.which), new)
+        seen = seen.joined(left)
     else:
         np.minimum.at(bound, left.which, bounds(left, right, base)[0])
     return _polished(variants, seen, best, bound)
 
 
-def _replaced(lines: Lines, by: Lines, where: IndexArray) -> Lines:
-    """Some lines replaced by others."""
-    new = []
-    for one in fields(lines):
-        values = getattr(lines, one.name).copy()
-        values[where] = getattr(by, one.name)
-        new.append(values)
-    return Lines(*new)
+def _split(variants: Variants, full: FloatArray, left: Lines, right: Lines, place: FloatArray) -> tuple[Lines, Lines]:
+    """The parts of intervals: two each, or more if there are few."""
+    at, corner = _splits(left, right, place)
+    parts = min(_POINTS // at.size, _PARTS)
+    if parts > 2 and not corner.any():
+        steps = np.arange(1, parts) / parts
+        at, which = (left.at[:, None] * (right.at / left.at)[:, None] ** steps).ravel(), left.which.repeat(parts - 1)
+        near = left.level[:, None] + (right.level - left.level)[:, None] * steps
+        inner = fill(variants, which, at, at, near.ravel())
+        grid = inner.columns.reshape(6, left.at.size, parts - 1)
+        strung = np.concatenate([left.columns[:, :, None], grid, right.columns[:, :, None]], axis=2)
+        every = np.repeat(left.which, parts)
+        return Lines(every, strung[:, :, :-1].reshape(6, -1)), Lines(every, strung[:, :, 1:].reshape(6, -1))
+    near = 0.5 * (left.level + right.level)
+    before = fill(variants, left.which, at, np.where(corner, at * (1.0 - _BESIDE), at), near)
+    after = before
+    if corner.any():
+        some = np.flatnonzero(corner)
+        which, here = left.which[some], at[some]
+        beside = fill(variants, which, here, np.minimum(here * (1.0 + _BESIDE), _FULL * full[which]))
+        after = Lines(before.which, before.columns.copy())
+        after.columns[:, some] = beside.columns
+    return left.joined(after), before.joined(right)
 
 
 def _splits(left: Lines, right: Lines, place: FloatArray) -> tuple[FloatArray, BoolArray]:

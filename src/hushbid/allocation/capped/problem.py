@@ -34,6 +34,10 @@ def as_caps(max_loss: ArrayLike, n: int) -> float | FloatArray:
     return caps if caps.ndim else float(caps)
 
 
+Guess = tuple[float, float]
+"""A level (counted from the base) and a rate."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaled:
     """A capped problem in units where the largest precision is 1 and, for a price, the error weight too."""
@@ -56,6 +60,9 @@ class Scaled:
     base: float
     """The smallest cost in these units."""
 
+    uncapped: tuple[float, float] | None = None
+    """The rate and the sum of all losses that are best without caps, if they are known."""
+
     @classmethod
     def of(cls, problem: Problem, caps: float | FloatArray) -> "Scaled":
         """The problem in its units; refused where somebody with a cap has no variance."""
@@ -74,13 +81,18 @@ class Scaled:
         return cls(problem.costs, variance, caps, unit, scale, aim, problem.cheapest / scale)
 
     @property
+    def most(self) -> float:
+        """Above this cost nobody is bought from."""
+        return MOST * self.scale
+
+    @property
     def buyable(self) -> IndexArray:
         """Whom something can be bought from."""
-        return np.flatnonzero(self.costs <= MOST * self.scale)
+        return np.flatnonzero(self.costs <= self.most)
 
     def workable(self, costs: FloatArray) -> FloatArray:
         """Costs with which these units work."""
-        return workable(costs, LEAST * self.scale, MOST * self.scale)
+        return workable(costs, LEAST * self.scale, self.most)
 
     def offsets(self, costs: FloatArray) -> FloatArray:
         """How far costs are above the cheapest."""
@@ -120,12 +132,12 @@ class Scaled:
         return found.delivered, found.mse
 
 
-def free_people(scaled: Scaled, buyable: IndexArray) -> tuple[IndexArray, float]:
+def free_people(scaled: Scaled) -> tuple[IndexArray, float]:
     """Those who ask for nothing, and the least error that they alone reach; infinite if there are none."""
     if scaled.base > 0.0:
-        return buyable[:0], math.inf
-    free = buyable[scaled.costs[buyable] == 0.0]
-    return free, scaled.weight(free)[1] if free.size else math.inf
+        return np.zeros(0, dtype=np.intp), math.inf
+    free = np.flatnonzero(scaled.costs == 0.0)
+    return free, scaled.weight(free)[1]
 
 
 def free_losses(scaled: Scaled, free: IndexArray) -> FloatArray:

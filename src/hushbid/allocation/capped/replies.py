@@ -13,7 +13,7 @@ from hushbid.allocation.capped.basin import only_basin
 from hushbid.allocation.capped.budget_replies import BudgetReplies
 from hushbid.allocation.capped.crowds import Variants
 from hushbid.allocation.capped.near import CHUNK, Present
-from hushbid.allocation.capped.optimum import best_level, best_price, start
+from hushbid.allocation.capped.optimum import level_optimum, price_optimum, start
 from hushbid.allocation.capped.price import search
 from hushbid.allocation.capped.problem import Scaled, free_losses
 from hushbid.allocation.problem import Problem
@@ -40,13 +40,14 @@ class CappedReplies:
         self._range: tuple[float, float] | None = None
         self._budget = BudgetReplies(now) if scaled.aim.kind == "budget" else None
         if scaled.aim.kind == "price":
-            found = best_price(scaled, now.rows)[1]
+            found = price_optimum(scaled)[1]
             now.level, now.rate = float(found.level[0]), float(found.rate[0])
             if now.rate > 0.0:
                 self._range = only_basin(now.crowd, now.level, now.rate)
         elif self._is_bought(scaled.aim.number):
-            found = best_level(scaled, now.rows)[1]
-            now.level, now.rate = float(found.level[0]), float(found.rate[0])
+            bought = level_optimum(scaled)
+            if bought is not None:
+                now.level, now.rate = float(bought[1].level[0]), float(bought[1].rate[0])
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
