@@ -35,10 +35,11 @@ def few(scaled: Scaled) -> Iterator[tuple[IndexArray, float, Guess]]:
     if scaled.uncapped is not None and ordered.size:
         rate, total = scaled.uncapped
         offset, nobody = scaled.offsets(ordered), np.zeros(1, dtype=np.intp)
-        cap = scaled.caps if isinstance(scaled.caps, float) else float(np.median(scaled.caps[::step]))
-        crowd = OneCap(scaled.base, offset, min(cap * math.sqrt(scaled.unit), total))
+        everybody = np.arange(0, costs.size, step)
+        cap, mass = float(np.median(scaled.caps_of(everybody))), float(scaled.masses(everybody).mean())
+        crowd = OneCap(scaled.base, offset, min(cap, total))
         target = min(total / step, 0.999 * crowd.cap * offset.size)
-        level = float(Variants(crowd).levels(np.array([rate]), np.array([target]), nobody)[0])
+        level = float(Variants(crowd).levels(np.array([rate * mass]), np.array([target]), nobody)[0])
         count, guess = int(offset.searchsorted(level)), (level, rate)
         # four standard deviations of the sample's count, and some, to spare
         spare = count + int(4.0 * math.sqrt(count)) + 8
@@ -96,7 +97,7 @@ def price_optimum(scaled: Scaled) -> tuple[IndexArray, Points, float, float]:
         found = best_price(scaled, rows, top, guess)
         if found is not None:
             return rows, *found
-    rows, _ = everybody(scaled)
+    rows, _ = all_buyable(scaled)
     found = best_price(scaled, rows, math.inf)
     assert found is not None
     return rows, *found
@@ -108,7 +109,7 @@ def level_optimum(scaled: Scaled) -> tuple[IndexArray, Points] | None:
         points = best_level(scaled, rows, top, guess)
         if points is not None:
             return rows, points
-    rows, guess = everybody(scaled)
+    rows, guess = all_buyable(scaled)
     losses, error = scaled.weight(rows)
     if scaled.aim.kind == "accuracy":
         if error > scaled.aim.number * (1.0 + 1e-15):
@@ -127,7 +128,7 @@ def level_optimum(scaled: Scaled) -> tuple[IndexArray, Points] | None:
     return rows, points
 
 
-def everybody(scaled: Scaled) -> tuple[IndexArray, Guess]:
+def all_buyable(scaled: Scaled) -> tuple[IndexArray, Guess]:
     """Everybody who can be bought from, sorted, and a guess of level and rate."""
     rows = scaled.buyable
     rows = rows[np.argsort(scaled.costs[rows], kind="stable")]

@@ -45,6 +45,7 @@ def solve_capped(problem: Problem, caps: float | FloatArray) -> Allocation:
             found = solve_central(problem) if isinstance(problem.goal, Price) else solve_level(problem)
             if bool((found.privacy_loss <= caps).all()):
                 return found
+            scaled = replace(scaled, uncapped=_point_of(scaled, found))
         except MarketError:  # not even without caps: what is refused, and how it is told, depends on them
             pass
     full = FullCaps.of(problem, caps) if scaled.costs.size <= SELECT_ABOVE else None
@@ -71,6 +72,17 @@ def _point_without(problem: Problem, scaled: Scaled) -> tuple[float, float, floa
     below = level - (scaled.costs[rows] - base)
     rate = math.sqrt(2.0 / float((below * scaled.costs[rows]).sum()))
     return rate, rate * float(below.sum()), rate * level
+
+
+def _point_of(scaled: Scaled, found: Allocation) -> tuple[float, float] | None:
+    """Rate and sum of all losses of this allocation: ``MSE·S`` is ``y = τρ`` there, and ``ψρ = y − Vε``."""
+    row = scaled.costs.argmin()
+    if not 0.0 < float(found.privacy_loss[row]) < math.inf or scaled.base == 0.0:
+        return None
+    loss = float(found.privacy_loss[row]) * math.sqrt(scaled.unit)
+    total = loss / float(found.weights[row])
+    rate = (found.mse / scaled.unit * total - loss / float(scaled.masses(np.array([row]))[0])) / scaled.base
+    return (rate, total) if rate > 0.0 else None
 
 
 def _allocation(problem: Problem, scaled: Scaled, rows: IndexArray, bought: FloatArray, worth: float) -> Allocation:
