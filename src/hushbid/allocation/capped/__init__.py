@@ -8,8 +8,7 @@ In reading order:
 - `price`: the search over all sums of losses, with the bounds that rule the others out
 - `problem`: a capped problem in units in which the solvers work
 - `optimum`: the optimum of many people, found among few of them
-- `bounds`: what no purchase under the caps can beat: the certificates
-- `solve`: the optimum as an allocation
+- `solve`: the optimum as an allocation, and what no purchase under the caps can beat: the certificate
 - `full`: caps so low that everybody gives all she may
 - `near`: points of populations in which one person's cost is replaced
 - `basin`: whether a price has one stationary point only, whoever's cost is raised

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from hushbid.allocation.goals import Price
-from hushbid.allocation.problem import Problem
+from hushbid.allocation.problem import MOST, Problem, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import FloatArray, IndexArray
 
@@ -55,6 +55,7 @@ class FullCaps:
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         weight, cap, variance = self._weight, self._caps[rows], self._variance[rows]
+        costs = workable(costs, 0.0, MOST * weight)
         own = self._costs[rows]
         here = np.where(own < math.inf, cap, 0.0)  # what she is counted with in the sums
         others = np.maximum(self._total - here, 0.0)

@@ -193,7 +193,7 @@ def _between_costs(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray
         over = past(middle, todo)
         high[todo[over]], low[todo[~over]] = middle[over], middle[~over]
         level[todo] = middle
-        if round_ % 2 == 1:
+        if round_ & (round_ + 1) == 0:  # ever more seldom: what did not settle at first hardly will
             begin = np.where(np.isfinite(rate[todo]), rate[todo], 1.0)
             points, settled = newton(variants.take(todo), aim, middle, begin)
             settled &= _meets(points, aim)

@@ -3,6 +3,15 @@
 Price: :mod:`hushbid.allocation.capped.price` searches all of ``S = Σ ε``. Accuracy and budget have one level and one
 rate (:mod:`hushbid.allocation.capped.levels`). If nobody's uncapped loss exceeds her cap, the uncapped optimum is the
 answer.
+
+**Lower bounds** never look at a solution. Price: the bounds of all intervals of the search. Accuracy and budget: for
+any losses ``ε°`` with ``X° = 2 + ΣVε°²`` every purchase of error ``m²`` has ``m·√X°·Σε ≥ 2 + ΣVε°ε`` (Cauchy and
+Schwarz), which is linear in ``ε``. So for every ``ρ > 0`` and ``y = m·√X°``
+
+    2/ρ ≤ Σ ε·(y − Vε°)/ρ ≤ Σψε + Σ e·((y − Vε°)/ρ − ψ)⁺,
+
+and with ``ε° = clip(ρu(τ − ψ), 0, e)`` and ``y ≤ τρ`` the last sum runs over people at their cap only. It holds
+whatever level and rate are tried.
 """
 
 import math
@@ -11,7 +20,6 @@ from functools import partial
 
 import numpy as np
 
-from hushbid.allocation.capped.bounds import error_bound, expense_bound, price_bound
 from hushbid.allocation.capped.full import FullCaps
 from hushbid.allocation.capped.optimum import SELECT_ABOVE, level_optimum, price_optimum
 from hushbid.allocation.capped.problem import Scaled, free_losses, free_people
@@ -22,13 +30,12 @@ from hushbid.allocation.problem import Allocation, Problem
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import MarketError
 
-_BOUNDS = {"price": price_bound, "accuracy": expense_bound, "budget": error_bound}
+_ROUNDING = 1e-11
 
 
 def capped_lower_bound(problem: Problem, caps: float | FloatArray) -> float:
     """What no allocation under these caps can be below, without solving."""
-    scaled = Scaled.of(problem, caps)
-    return _BOUNDS[scaled.aim.kind](scaled)
+    return _bound(Scaled.of(problem, caps))
 
 
 def solve_capped(problem: Problem, caps: float | FloatArray) -> Allocation:
@@ -111,7 +118,7 @@ def _allocation(problem: Problem, scaled: Scaled, rows: IndexArray, bought: Floa
         active=int(np.count_nonzero(bought)),
         setting="central",
         error_weight=error_weight,
-        _certify=partial(_BOUNDS[scaled.aim.kind], scaled),
+        _certify=partial(_bound, scaled),
     )
 
 
@@ -132,3 +139,66 @@ def _optimum(scaled: Scaled) -> tuple[IndexArray, FloatArray, float]:
     rows, points = found
     worth = float(points.all_losses[0] ** 2 / (2.0 * points.rate[0]))
     return rows, scaled.people(rows).losses(points.level[0], points.rate[0]), worth
+
+
+def _bound(scaled: Scaled) -> float:
+    return {"price": _price_bound, "accuracy": _expense_bound, "budget": _error_bound}[scaled.aim.kind](scaled)
+
+
+def _price_bound(scaled: Scaled) -> float:
+    """At most the least ``error_weight·MSE + Σ virtual_costs·privacy_loss``."""
+    bound = min(price_optimum(scaled)[3], free_people(scaled)[1])
+    return bound * (1.0 - _ROUNDING) * scaled.scale / math.sqrt(scaled.unit)
+
+
+def _expense_bound(scaled: Scaled) -> float:
+    """At most the least ``Σ virtual_costs·privacy_loss`` with the wanted accuracy."""
+    wanted = scaled.aim.number
+    if free_people(scaled)[1] <= wanted:
+        return 0.0
+    found = level_optimum(scaled)
+    if found is None:  # nothing but all that the caps allow is accurate enough
+        buyable = scaled.buyable
+        losses = scaled.weight(buyable)[0]
+        return float((scaled.costs[buyable] * losses).sum()) / math.sqrt(scaled.unit) * (1.0 - 1e-6)
+    rows, points = found
+    people = scaled.people(rows)
+    costs, spread = scaled.base + people.offset, 1.0 / people.mass
+    level, rate = float(points.level[0]), float(points.rate[0])
+    # a slightly higher rate, until nobody but those at their cap counts
+    for step in range(60):
+        tried = rate * (1.0 + 1e-15 * 2.0**step)
+        losses = people.losses(level, tried)
+        y = math.sqrt(wanted * (2.0 + float((spread * losses * losses).sum())))
+        if y <= (scaled.base + level) * tried:
+            break
+    capped = people.groups(level, tried)[1]
+    over = ((y - (spread * losses)[capped]) / tried - costs[capped]).clip(0.0)
+    bound = 2.0 / tried - float((people.cap[capped] * over).sum())
+    return max(bound, 0.0) * (1.0 - _ROUNDING) * scaled.scale / math.sqrt(scaled.unit)
+
+
+def _error_bound(scaled: Scaled) -> float:
+    """At most the least error that the budget leaves."""
+    found = level_optimum(scaled)
+    if found is None:  # the budget pays for all that the caps allow
+        return scaled.weight(scaled.buyable)[1] * scaled.unit * (1.0 - _ROUNDING)
+    rows, points = found
+    people = scaled.people(rows)
+    costs, spread = scaled.base + people.offset, 1.0 / people.mass
+    level, rate, budget = float(points.level[0]), float(points.rate[0]), scaled.aim.number
+    capped = people.groups(level, rate)[1]
+    if not capped.any():
+        rate = min(rate, 2.0 / budget)
+    losses = people.losses(level, rate)
+    # the largest y with B + Σ e·((y − Ve)/ρ − ψ)⁺ ≤ 2/ρ: convex in y, from the right
+    y = (scaled.base + level) * rate
+    caps, own = people.cap[capped], (spread * losses)[capped]
+    for _ in range(60):
+        over = (y - own) / rate - costs[capped]
+        excess = budget + float((caps * over.clip(0.0)).sum()) - 2.0 / rate
+        if excess <= 1e-15 * budget or not capped.any():
+            break
+        y -= max(excess * rate / max(float(caps[over > 0.0].sum()), float(caps.min())), 1e-16 * y)
+    least = y * y / (2.0 + float((spread * losses * losses).sum()))
+    return least * scaled.unit * (1.0 - _ROUNDING)
