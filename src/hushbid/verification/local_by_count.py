@@ -268,8 +268,10 @@ class LocalRule:
         """Every number of people that the two bounds do not exclude, with a low last one."""
         demand, most = self._demand, self._most(rows, moved)
         fewest = self._free(rows, moved) + 2 if demand.fixed else np.full(rows.size, 2)
-        start = np.where(walked.value < math.inf, walked.count, fewest - 1)
-        known = np.where(walked.value < math.inf, walked.price, self._price_at(rows, moved, start))
+        start, known = walked.count.copy(), walked.price.copy()
+        none = np.flatnonzero(walked.value == math.inf)
+        start[none] = fewest[none] - 1
+        known[none] = self._price_at(rows[none], moved[none], start[none])
         # to fewer, as long as the last is not worth her cost at the price of all of them
         count, price, going = start, known.copy(), np.flatnonzero((start >= fewest) & (start <= most))
         while going.size:

@@ -64,6 +64,9 @@ class Facts:
     _menu: list[MenuFound] = field(default_factory=list)
     """Kept when it was asked for."""
 
+    _rules: dict[float, Rule] = field(default_factory=dict)
+    """By error weight, kept likewise."""
+
     @classmethod
     def of(cls, record: Record) -> "Facts":
         """Everything that the checks use."""
@@ -160,6 +163,11 @@ class Facts:
     def rule(self, error_weight: float | None = None) -> Rule:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""
         weight = self.error_weight if error_weight is None else error_weight
+        if weight not in self._rules:
+            self._rules[weight] = self._made_rule(weight)
+        return self._rules[weight]
+
+    def _made_rule(self, weight: float) -> Rule:
         if self.shared:
             return SharedRule(self.menu.level, self._stated_strength(), self.caps)
         if not self.central and self.variance[0] > 0.0:  # without variance the settings are the same problem
