@@ -4,7 +4,8 @@ A precision ``q`` takes a loss ``y(q) = √(2q/(1 − q))`` (normal form: losses
 ``q = 1/4``, "low", and convex from there. Wanted is the least ``F(Λ) + Σ ψ_i·y(q_i)``, ``Λ = Σ q_i``, with ``q_i`` up
 to the cap's ``q_e``: for a price of the error ``F = 1/Λ`` (costs divided by ``A·V^{3/2}``), for a given error ``F`` is
 0 at ``Λ = T = V/error`` and infinite elsewhere. The cheapest ``k`` are bought from, and at most the last of them is low
-and below the cap (docs/explanation/algorithms.md). So the optimum is one of three.
+and below the cap: docs/explanation/algorithms.md has the proofs, which use neither ``F`` nor the cap. So the optimum is
+one of three.
 
 * One person alone, in closed form.
 * The cheapest ``k``, nobody below ``min(1/4, q_e)``: a convex problem. At a price ``P`` everybody supplies what makes
@@ -32,9 +33,6 @@ from hushbid.arrays import FloatArray, IndexArray
 from hushbid.verification.central_by_exclusion import Answers, normal_scale
 from hushbid.verification.local_last import Purchases, best_with_a_low_last
 from hushbid.verification.local_supply import Demand, Listed, price_of_last, supplied
-
-_WORTH = 1.0 / (2.0 * math.sqrt(2.0))
-"""The largest ``q/y(q)``, at a half."""
 
 _CELLS = 1 << 20
 _STEPS = 200
@@ -85,7 +83,7 @@ class LocalRule:
             return int(min(4.0 * self._demand.needed, rows.size)) + 1
         with np.errstate(over="ignore"):
             least = np.arange(rows.size, dtype=float) * self._demand.low_end
-            return int(np.flatnonzero(self._cost[rows] / self._scale * least**2 <= _WORTH)[-1])
+            return int(np.flatnonzero(self._cost[rows] / self._scale * least**2 <= self._demand.worth)[-1])
 
     def _find_start(self) -> None:
         """The best number of people as things are, by halving: from there every other answer is near."""
