@@ -20,7 +20,7 @@ from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.priors import Empirical, Prior
 from hushbid.verification.check_optimality import GAP, above, is_clipped, optimality
 from hushbid.verification.findings import Check, distance, judged, skipped
-from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, error_of, not_derived, worst_bias_of
+from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, error_of, worst_bias_of
 
 _CANCELLED = 1e-6
 """Below this part of what is subtracted from it, the worst error is stated with fewer digits than are compared."""
@@ -177,8 +177,6 @@ def _certificate(facts: Facts) -> Check:
 def _certificate_under_caps(facts: Facts) -> Check:
     """The lower bound against the optimum under caps as it is found here, which it must reach and not exceed."""
     stated, objective = facts.record.lower_bound, facts.outcome.objective
-    if unknown := not_derived(facts):
-        return skipped("certificate", unknown)
     row = int(np.argmin(facts.costs))
     rule = facts.rule_of_expense() if facts.shared else facts.rule()
     _, mse, value = rule.everybody(row, float(facts.costs[row]))

@@ -5,16 +5,14 @@ Optimality is judged from the optimality conditions and the certificate, never b
 * a price, central: ``S³·Σ ψw = 4A``; ``2A·V_i w_i + S·ψ_i`` is one number for everybody bought from and no smaller for
   anybody else; and the objective is within a part in 10⁹ of the certificate, a bound that covers every piece of the
   curve;
-* a price, local: ``q'(ε_i) = ψ_i Λ²/A`` on the high branch, the cheapest are bought from, and ``J_k`` is no larger than
-  ``J_{k−1}``, ``J_{k+1}`` and ``J_1``, which is enough because ``J_k`` is convex (docs/explanation/algorithms.md);
 * an accuracy or a budget, central: the conditions of a convex problem, and everybody's loss once more by bisection
   (:mod:`hushbid.verification.central_by_level`);
 * a hard budget: everybody's share of the menu once more (:mod:`hushbid.verification.menu_by_quadrature`). The menu is
-  truthful and within the budget; better ones may exist.
+  truthful and within the budget; better ones may exist;
+* local, or with caps: everybody's loss and the objective once more, by a derivation that shares no step with the solver
+  (:mod:`hushbid.verification.local_by_count`, :mod:`hushbid.verification.central_under_caps`). In version 1 a cap
+  clipped the optimum without it, which is found (:mod:`hushbid.verification.central_by_exclusion`) and clipped.
 
-With caps everybody's loss is found again (:mod:`hushbid.verification.central_under_caps`). In version 1 the decision
-was the uncapped optimum, clipped. That one is not in the record, so it is found by exclusion
-(:mod:`hushbid.verification.central_by_exclusion`) or by its own equations (:mod:`hushbid.verification.local_by_count`).
 Under a relation all of it holds for the planned variance ``V + Nγ²·V̄``.
 """
 
@@ -23,14 +21,10 @@ import math
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Budget, Price
-from hushbid.arrays import IndexArray, rows_text
-from hushbid.verification.findings import Check, distance, judged, skipped
-from hushbid.verification.local_by_count import LocalRule
+from hushbid.arrays import FloatArray, IndexArray, rows_text
+from hushbid.verification.findings import Check, distance, judged
 from hushbid.verification.menu_by_quadrature import MenuFound
-from hushbid.verification.stated_numbers import CLOSE, Facts, not_derived, planned_error_of
-
-_NEAR = 16
-"""So many people are looked at before and after the last one bought from."""
+from hushbid.verification.stated_numbers import CLOSE, Facts, planned_error_of
 
 GAP = 2e-9
 """How far above the certificate an objective may be."""
@@ -50,19 +44,15 @@ def above(objective: float, bound: float, offset: float) -> float:
 
 
 def optimality(facts: Facts) -> Check:
-    if unknown := not_derived(facts):
-        return skipped("optimality", unknown)
     if facts.shared:
         return shares_of_the_menu(facts, facts.menu)
-    if facts.capped:
-        return _under_caps(facts)
-    if not isinstance(facts.goal, Price):
-        return _level_conditions(facts)
-    if is_clipped(facts):
-        return _clipped_optimum(facts)
+    if facts.capped or is_clipped(facts):
+        return _once_more(facts)
     if not facts.variance.any():
         return _cheapest_alone(facts)
-    return _central_conditions(facts) if facts.central else _local_conditions(facts)
+    if not facts.central:
+        return _once_more(facts)
+    return _central_conditions(facts) if isinstance(facts.goal, Price) else _level_conditions(facts)
 
 
 def _central_conditions(facts: Facts) -> Check:
@@ -129,9 +119,7 @@ def _level_conditions(facts: Facts) -> Check:
     if (gap > CLOSE).any():
         problems.append(f"The optimality condition does not hold in {rows_text(gap > CLOSE)}")
     # and everybody's loss once more, from the level
-    row = int(np.argmin(costs))
-    again = facts.rule().everybody(row, float(costs[row]))[0]
-    off = distance(losses, again, floor=1e-3 * float(again.max()))
+    off = _found_again(facts)[1]
     if (off > CLOSE).any():
         problems.append(f"The privacy loss is not that of the level found by bisection in {rows_text(off > CLOSE)}")
     return judged(
@@ -164,45 +152,6 @@ def shares_of_the_menu(facts: Facts, menu: MenuFound) -> Check:
     )
 
 
-def _local_conditions(facts: Facts) -> Check:
-    used, variance = facts.bought, float(facts.variance[0])
-    rows = np.flatnonzero(used)
-    loss, cost = facts.losses[used], facts.costs[used]
-    problems = _not_the_cheapest(facts, rows)
-    with np.errstate(all="ignore"):
-        supply = float((1.0 / (variance + 2.0 / loss**2)).sum())
-        slope = np.where(loss < math.inf, 4.0 * loss / (variance * loss**2 + 2.0) ** 2, 0.0)
-    # one seller has a formula of her own; several are on the high branch
-    if rows.size == 1:
-        expected = math.inf if cost[0] == 0.0 else (4.0 * facts.error_weight / float(cost[0])) ** (1.0 / 3.0)
-        gap = distance(loss, expected)
-    else:
-        gap = distance(slope, cost * supply**2 / facts.error_weight)
-        if (loss * math.sqrt(variance) < math.sqrt(2.0 / 3.0)).any():
-            problems.append("Somebody is on the low branch, where nobody is in an optimum with two people or more")
-    if (gap > CLOSE).any():
-        problems.append("The optimality condition does not hold for somebody who is bought from")
-    # J is convex in the number of sellers: its neighbours, and one alone, settle it
-    rule = LocalRule(facts.costs, variance, facts.error_weight, facts.order)
-    here = rule.value_of(rows.size)
-    others = [rule.value_of(count) for count in {1, rows.size - 1, rows.size + 1} if 1 <= count <= facts.people]
-    if not distance(facts.outcome.objective + facts.offset, here) <= CLOSE or not here <= min(others) * (1.0 + 1e-12):
-        problems.append("Another number of people to buy from would be better")
-    # who is bought from among equals, as the rule behind the payments has it
-    margin = np.lexsort((facts.order, facts.costs))[max(rows.size - _NEAR, 0) : rows.size + _NEAR]
-    answers = rule.at(margin, facts.costs[margin]).loss
-    if (distance(facts.losses[margin], answers) > CLOSE).any():
-        problems.append("At the margin the rule that payments integrate buys from somebody else")
-    return judged(
-        "optimality",
-        problems,
-        "The cheapest are bought from, the optimality conditions hold, and one more or fewer would be worse",
-        bought_from=rows.size,
-        largest_residual=float(gap.max()),
-        margin_to_the_next_best_number=min((other for other in others if other > here), default=math.inf) / here - 1.0,
-    )
-
-
 def _not_the_cheapest(facts: Facts, rows: IndexArray) -> list[str]:
     """Those bought from must come first by cost, and among equals in the order that does not look at reports."""
     dearest = max(zip(facts.costs[rows].tolist(), facts.order[rows].tolist(), strict=True))
@@ -227,46 +176,37 @@ def _cheapest_alone(facts: Facts) -> Check:
     return judged("optimality", problems, "Data do not vary, and all is bought from the cheapest", residual=gap)
 
 
-def _under_caps(facts: Facts) -> Check:
-    """Caps: everybody's loss once more, by level, rate and exclusion; and the value, which a flat optimum shares."""
-    row = int(np.argmin(facts.costs))
-    again, mse, value = facts.rule().everybody(row, float(facts.costs[row]))
-    if isinstance(facts.goal, Budget):
-        value = mse * facts.population.unit
-    off = distance(facts.losses, again, floor=1e-3 * float(again[np.isfinite(again)].max(initial=0.0)))
+def _once_more(facts: Facts) -> Check:
+    """Everybody's loss as the second derivation has it, and the value, which a flat optimum shares."""
+    again, off, value = _found_again(facts)
     problems = []
     if (off > CLOSE).any():
-        problems.append(f"The privacy loss is not that of the optimum under the caps in {rows_text(off > CLOSE)}")
-    gap = abs(above(facts.outcome.objective, value - facts.offset, facts.offset))
-    if not gap <= CLOSE:
-        problems.append("The objective is not that of the optimum under the caps")
+        problems.append(f"The privacy loss is not that of the optimum in {rows_text(off > CLOSE)}")
+    clipped, bound = is_clipped(facts), facts.record.lower_bound
+    # what was clipped is not in the record, only its certificate, which is tight in the central setting
+    if clipped:
+        gap = above(value - facts.offset, bound, facts.offset)
+        problems += ["The optimum without the cap could not be certified"] if facts.central and not gap <= GAP else []
+    else:
+        gap = abs(above(facts.outcome.objective, value - facts.offset, facts.offset))
+        problems += ["The objective is not that of the optimum"] if not gap <= CLOSE else []
+    which = " without the cap, clipped" if clipped else " under the caps" if facts.capped else ""
     return judged(
         "optimality",
         problems,
-        "The privacy losses are those of the optimum under the caps, found by exclusion",
+        f"The privacy losses are those of the optimum{which}, found a second way",
         people=facts.people,
+        bought_from=int(np.count_nonzero(again)),
         largest_difference=float(off.max()),
         difference_of_the_objective=gap,
     )
 
 
-def _clipped_optimum(facts: Facts) -> Check:
-    # a person moved to her own cost: the population as it is
-    row = int(np.argmin(facts.costs))
-    losses, _, value = facts.rule().everybody(row, float(facts.costs[row]))
-    clipped = np.minimum(losses, facts.clip)
-    gap = distance(facts.losses, clipped, floor=1e-3 * float(clipped.max()))
-    problems = []
-    if (gap > CLOSE).any():
-        problems.append(f"The privacy loss is not the clipped optimum in {rows_text(gap > CLOSE)}")
-    certified = above(value - facts.offset, facts.record.lower_bound, facts.offset)
-    if facts.central and not certified <= GAP:
-        problems.append("The optimum without the cap could not be certified")
-    return judged(
-        "optimality",
-        problems,
-        "The privacy losses are the optimum without the cap, clipped",
-        people=facts.people,
-        largest_difference=float(gap.max()),
-        gap_without_the_cap=certified,
-    )
+def _found_again(facts: Facts) -> tuple[FloatArray, FloatArray, float]:
+    """Everybody's loss by the second derivation, how far the stated ones are from it, and its objective."""
+    row = int(np.argmin(facts.costs))  # a person moved to her own cost: the population as it is
+    again, mse, value = facts.rule().everybody(row, float(facts.costs[row]))
+    again = np.minimum(again, facts.clip)
+    if isinstance(facts.goal, Budget):
+        value = mse * facts.population.unit
+    return again, distance(facts.losses, again, floor=1e-3 * float(again[np.isfinite(again)].max(initial=0.0))), value

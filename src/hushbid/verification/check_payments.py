@@ -28,7 +28,7 @@ from hushbid.verification.check_rents import (
 from hushbid.verification.compare_by_curve import screen
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.quadrature import Integrals
-from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, not_derived
+from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, not_checked
 
 _CELLS = 1 << 25
 """With a cap everybody has to be gone through for each person whose absence is looked at."""
@@ -146,7 +146,7 @@ def _outside(facts: Facts, people: int) -> Check:
         expected = facts.population.own_errors()
         problems = [] if np.array_equal(outside, expected) else ["The error outside is not the variance of one's datum"]
         return judged(name, problems, "Whoever stays out has her own datum, with the declared variance")
-    if unknown := not_derived(facts):
+    if unknown := not_checked(facts):
         return skipped(name, unknown)
     # one population without her per user weight, as that changes the error weight
     caring = np.flatnonzero(facts.user_weight > 0.0)

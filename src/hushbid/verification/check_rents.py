@@ -22,7 +22,7 @@ from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.quadrature import Integrals, Rule, integrate, is_step_function
 from hushbid.verification.rent_bounds import Enclosing
-from hushbid.verification.stated_numbers import Facts, not_derived
+from hushbid.verification.stated_numbers import Facts, not_checked
 
 EXACT = 1e-12
 PAIRS = 200_000
@@ -40,12 +40,11 @@ _ENCLOSED = 1e-4
 _PER_PERSON = 50
 _PER_INTEGRAL = 1000
 _KINDS = 8
-_BOUGHT_AT_ONCE = 40.0
 
 
 def rent_checks(facts: Facts, people: int) -> Iterator[Check]:
     """Everybody's rent, then those of so many ``people`` by quadrature."""
-    if unknown := not_derived(facts):
+    if unknown := not_checked(facts):
         yield skipped("rents", unknown)
         return
     yield _everybody(facts)
@@ -91,7 +90,7 @@ def _most_paid(facts: Facts) -> float:
     if isinstance(facts.goal, Price):
         most = np.minimum(1.5 * np.cbrt(4.0 * facts.error_weight * tops**2), facts.cap * tops)
         return float(most.max(initial=0.0))
-    if not_derived(facts):
+    if not_checked(facts):
         return 0.0
     rule, found = facts.rule(), 0.0
     for prior, rows in bounded:
@@ -103,9 +102,7 @@ def _most_paid(facts: Facts) -> float:
 
 def effort_of(rule: Rule) -> float:
     """How much longer than usual the rule takes."""
-    if isinstance(rule, CappedRule):
-        return rule.effort
-    return max(rule.count / _BOUGHT_AT_ONCE, 2.0) if isinstance(rule, LocalRule) else 1.0
+    return rule.effort if isinstance(rule, CappedRule | LocalRule) else 1.0
 
 
 def by_variance(facts: Facts, rows: IndexArray, most: int) -> Iterator[tuple[IndexArray, bool]]:

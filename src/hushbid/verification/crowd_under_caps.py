@@ -120,17 +120,14 @@ class Crowd:
         """The sums of each pair at its level (an offset) and rate."""
         if self._direct:
             return self._one_by_one(moved, level, rate)
-        total = [np.zeros_like(level) for _ in range(5)]
-        for kind in self._kinds:
-            for sum_, part in zip(total, kind.sums(self.base, level, rate), strict=True):
-                sum_ += part
         # take her out, and put her back elsewhere
         spread = self._variance[moved.rows].astype(np.longdouble)
         cap = self._caps[moved.rows].astype(np.longdouble)
         own = self._offset[moved.rows].astype(np.longdouble)
-        for sign, place in ((-1.0, own), (1.0, moved.into)):
-            for sum_, part in zip(total, _one(self.base, place, spread, cap, level, rate), strict=True):
-                sum_ += sign * part
+        change = _one(self.base, np.stack([own, moved.into]), spread, cap, level, rate)
+        total = [into - out for out, into in change]
+        for kind in self._kinds:
+            total = [sum_ + part for sum_, part in zip(total, kind.sums(self.base, level, rate), strict=True)]
         return Sums(*total)
 
     def _one_by_one(self, moved: Moved, level: Long, rate: Long) -> Sums:

@@ -1,112 +1,135 @@
-"""The local optimum once more, for verification: everybody's supply by its own equation, one price per number bought.
+"""The local optimum once more, for verification: by how many people are bought from, and exclusion for the last one.
 
-In normal form (costs divided by ``A·V^{3/2}``, losses times ``V^{1/2}``) person i at price ``P`` supplies ``q_i``, and
-with ``s = 1 − q`` her optimality condition ``q'(y) = ψ_i/P`` reads ``s³(1 − s) = ½(ψ_i/P)²``, ``s ≤ 3/4`` on the high
-branch, her loss ``y = √(2(1 − s)/s)``. With the cheapest ``k`` bought from, supply ``Λ = Σ q_i`` meets ``P = 1/Λ²`` at
-one price and ``J_k = 1/Λ + Σ ψ_i y_i``, which is convex in ``k``; the first person alone has ``y = (4/ψ_1)^{1/3}``
-(docs/explanation/algorithms.md has the proofs). The number bought from is found by walking downhill.
+A precision ``q`` takes a loss ``y(q) = √(2q/(1 − q))`` (normal form: losses times ``V^{1/2}``), concave up to
+``q = 1/4``, "low", and convex from there. Wanted is the least ``F(Λ) + Σ ψ_i·y(q_i)``, ``Λ = Σ q_i``, with ``q_i`` up
+to the cap's ``q_e``: for a price of the error ``F = 1/Λ`` (costs divided by ``A·V^{3/2}``), for a given error ``F`` is
+0 at ``Λ = T = V/error`` and infinite elsewhere. The cheapest ``k`` are bought from, and at most the last of them is low
+and below the cap: docs/explanation/algorithms.md has the proofs, which use neither ``F`` nor the cap. So the optimum is
+one of three.
 
-The solver uses a closed form for the high root and other iterations.
+* One person alone, in closed form.
+* The cheapest ``k``, nobody below ``min(1/4, q_e)``: a convex problem. At a price ``P`` everybody supplies what makes
+  ``ψ·y(q) − P·q`` least, its ``φ(P)``: with ``s = 1 − q`` the root of ``s³(1 − s) = ½(ψ/P)²`` up to ``3/4``, or the
+  cap. At one ``P`` they supply what ``F`` demands. The value is convex in ``k``: its minimum is walked down to.
+* The cheapest ``k``, of whom the last supplies ``z`` less than that. The others answer a price ``P``, she supplies what
+  is left of the demand, and a minimum has ``P = ψ_k·y'(z)``. With ``P`` the others' supply rises and ``z`` falls. So
+  the ends of an interval of prices may say that the cost falls throughout, rises throughout, or exceeds the best value
+  seen throughout: such an interval is thrown away, others are cut until they are narrow
+  (:mod:`hushbid.verification.local_last`).
+  Most ``k`` need no interval. Whatever ``P``, the cost is at least ``W(P) + φ_1 + … + φ_{k−1} + min(0, ψ_k·y(q_l) −
+  P·q_l)``, where ``W`` is the least ``F + P·Λ`` and ``q_l`` the largest low ``q``, because a concave function is least
+  at an end. With the price ``P_{k−1}`` of the convex problem for ``k − 1`` that is its value, if ``P_{k−1} ≤
+  ψ_k·y(q_l)/q_l``; with ``P_k`` it is no less than that for ``k``, if ``φ_k(P_k) ≤ 0``. As ``P_k`` falls with ``k``,
+  the first excludes every larger ``k`` as well, the second every smaller one.
+
+The solvers know which two numbers to compare, have a closed form for the high root, and one crossing for the last.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.verification.central_by_exclusion import Answers, normal_scale
-
-_STEEPEST = 3.0 * math.sqrt(3.0) / (8.0 * math.sqrt(2.0))
-_MOST = 7.35
-"""Nobody is active at place k unless ``ψ·k² ≤ 7.35``: ``q' ≤ 0.4593`` and ``Λ ≥ k/4``."""
+from hushbid.verification.local_last import Purchases, best_with_a_low_last
+from hushbid.verification.local_supply import Demand, Listed, price_of_last, supplied
 
 _CELLS = 1 << 20
-_STEPS = 100
-_NOBODY = (np.array([-1]), np.array([math.inf]))
-"""The pair that changes nothing."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Balances:
-    """The stationary point of each pair with so many people bought from; normal form."""
-
-    value: FloatArray
-    """``J_k``, infinite if there is none."""
-
-    price: FloatArray
-    """``P``."""
-
-    own: FloatArray
-    """The person's own ``y``, 0 if she is not bought from."""
+_STEPS = 200
+_BOUGHT_AT_ONCE = 40.0
 
 
 class LocalRule:
-    """The local optimum as a function of one person's cost, for costs no smaller than her own."""
+    """The local optimum as a function of one person's cost, for an ``error_weight`` or a given ``error``."""
 
     def __init__(
-        self, costs: FloatArray, variance: float, error_weight: float, order: IndexArray | None = None
+        self,
+        costs: FloatArray,
+        variance: float,
+        error_weight: float = 1.0,
+        order: IndexArray | None = None,
+        *,
+        error: float | None = None,
+        cap: float = math.inf,
     ) -> None:
-        self._unit, self._error_weight = variance, error_weight
-        self._scale = normal_scale(error_weight, variance)
+        self._root = math.sqrt(variance)
+        self._demand = demand = Demand(None if error is None else variance / error, cap * self._root)
         self._order = np.arange(costs.size) if order is None else order
+        # what costs are divided by, and the unit of values and of errors
+        self._unit, self._scale = variance, normal_scale(error_weight, variance)
+        self._worth = error_weight * variance
+        if error is not None:
+            paid = np.sort(costs[(costs > 0.0) & (costs < math.inf)])
+            self._scale = float(paid[int(min(demand.needed, paid.size - 1))]) if paid.size else 1.0
+            self._worth = self._scale / self._root
         self._cost = self._finite_ones(costs)
         rows = np.lexsort((self._order, self._cost))
         rows = rows[: int(np.count_nonzero(self._cost < math.inf))]
-        with np.errstate(over="ignore"):
-            place = np.arange(rows.size, dtype=float)
-            # who is too dear for her place among the cheapest is never active
-            candidates = np.flatnonzero(self._cost[rows] / self._scale * place**2 <= _MOST)
         self._finite = int(rows.size)
-        rows = rows[: int(candidates[-1]) + 3]
+        rows = rows[: self._most_active(rows) + 3]
         self._rows, self._ranked, self._sorted = rows, self._cost[rows], self._cost[rows] / self._scale
         self._place = np.full(costs.size, self._finite)
         self._place[rows] = np.arange(rows.size)
-        self._price, self._guess = 1.0, 1
-        low, high = 1, rows.size
-        while low < high:  # J_k falls up to the best k
+        self._guess, self._price = 2, 1.0
+        with np.errstate(all="ignore"):
+            self._find_start()
+
+    def _most_active(self, rows: IndexArray) -> int:
+        """No more than so many can be active: those before the last supply ``min(1/4, q_e)`` or more.
+
+        For a price of the error, the last of ``k`` is worth her cost only if ``ψ·Λ² ≤ q/y``, ``Λ`` the others' supply.
+        """
+        if self._demand.fixed:
+            return int(min(4.0 * self._demand.needed, rows.size)) + 1
+        with np.errstate(over="ignore"):
+            least = np.arange(rows.size, dtype=float) * self._demand.low_end
+            return int(np.flatnonzero(self._cost[rows] / self._scale * least**2 <= self._demand.worth)[-1])
+
+    def _find_start(self) -> None:
+        """The best number of people as things are, by halving: from there every other answer is near."""
+        nobody = np.array([-1]), np.array([math.inf])
+        low, high = (int(end[0]) for end in self._span(*nobody))
+        if high < low:
+            return
+        while low < high:  # convex: falls up to the best
             middle = (low + high) // 2
-            if self.value_of(middle + 1) < self.value_of(middle):
-                low = middle + 1
-            else:
-                high = middle
-        self._guess = low
-        self._price = float(self._balances(*_NOBODY, np.array([low])).price[0])
+            here, more = (self._balances(*nobody, np.array([count])).value[0] for count in (middle, middle + 1))
+            low, high = (middle + 1, high) if more < here else (low, middle)
+        self._guess, self._price = low, float(self._balances(*nobody, np.array([low])).price[0])
 
     @property
-    def count(self) -> int:
-        """How many people are bought from as things are."""
-        return self._guess
+    def effort(self) -> float:
+        """How much longer than usual an answer takes."""
+        return max(self._guess / _BOUGHT_AT_ONCE, 2.0)
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        _, best = self._best(rows, self._finite_ones(costs))
-        return Answers(
-            best.own / math.sqrt(self._unit),
-            np.sqrt(best.price) * self._unit,
-            best.value * (self._error_weight * self._unit),
+        at_once = max(_CELLS // (self._guess + 8), 1)
+        parts = [slice(start, start + at_once) for start in range(0, rows.size, at_once)]
+        with np.errstate(all="ignore"):
+            found = [self._best(rows[part], self._finite_ones(costs[part])) for part in parts]
+        own, error, value = (
+            np.concatenate([getattr(some, name) for some in found] or [np.empty(0)])
+            for name in ("own", "error", "value")
         )
-
-    def value_of(self, count: int) -> float:
-        """``J_k`` as things are, in the caller's units; infinite if no price balances so many."""
-        found = self._balances(*_NOBODY, np.array([count]))
-        return float(found.value[0]) * self._error_weight * self._unit
+        return Answers(own / self._root, error * self._unit, value * self._worth)
 
     def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
         """Everybody's privacy loss, the error and the objective if person ``row`` had that cost."""
         changed = self._cost.copy()
         changed[row] = self._finite_ones(np.array([cost]))[0]
-        counts, best = self._best(np.array([row]), changed[[row]])
-        losses = np.zeros(changed.size)
-        bought = np.lexsort((self._order, changed))[: int(counts[0])]
-        if best.value[0] < math.inf:
-            normal = changed[bought] / self._scale
-            losses[bought] = _alone_loss(normal) if bought.size == 1 else _supply(normal / float(best.price[0]))[1]
-        return (
-            losses / math.sqrt(self._unit),
-            math.sqrt(float(best.price[0])) * self._unit,
-            float(best.value[0]) * self._error_weight * self._unit,
-        )
+        with np.errstate(all="ignore"):
+            best = self._best(np.array([row]), changed[[row]])
+            losses, value = np.zeros(changed.size), float(best.value[0])
+            bought = np.lexsort((self._order, changed))[: int(best.count[0])]
+            if value < math.inf:
+                losses[bought] = supplied(changed[bought] / self._scale / float(best.price[0]), self._demand.cap).loss
+                if not math.isnan(best.last[0]):
+                    losses[bought[-1]] = best.last[0]
+                free = float(best.free[0])
+                if free > 0.0:
+                    losses = np.where(changed == 0.0, free, 0.0)
+        return losses / self._root, float(best.error[0]) * self._unit, value * self._worth
 
     def _finite_ones(self, costs: FloatArray) -> FloatArray:
         """The costs, infinite where normal form cannot hold them.
@@ -117,41 +140,7 @@ class LocalRule:
         with np.errstate(over="ignore"):
             return np.where(costs / self._scale < math.inf, costs, math.inf)
 
-    # -- how many ------------------------------------------------------------------------------------------------------
-
-    def _best(self, rows: IndexArray, moved: FloatArray) -> tuple[IndexArray, Balances]:
-        """Walk from the present number of people to the best one; ``J_k`` is convex in ``k``."""
-        here = np.zeros(rows.size, dtype=np.intp)
-        known = (rows >= 0) & (self._cost[rows] < math.inf)
-        most = self._finite - known + (moved < math.inf)
-        here = np.minimum(np.full(rows.size, self._guess), most)
-        best = self._balances(rows, moved, here)
-        best = Balances(best.value.copy(), best.price.copy(), best.own.copy())
-        # downhill to fewer, then to more
-        for step in (-1, 1):
-            todo = np.arange(rows.size)
-            while todo.size:
-                ahead = here[todo] + step
-                todo, ahead = todo[(ahead >= 1) & (ahead <= most[todo])], ahead[(ahead >= 1) & (ahead <= most[todo])]
-                found = self._balances(rows[todo], moved[todo], ahead)
-                # from where nobody balances, every smaller number must be tried
-                better = (found.value < best.value[todo]) | ((step < 0) & np.isinf(best.value[todo]))
-                todo, which = todo[better], np.flatnonzero(better)
-                here[todo] = ahead[which]
-                best.value[todo], best.price[todo] = found.value[which], found.price[which]
-                best.own[todo] = found.own[which]
-        return here, best
-
-    def _balances(self, rows: IndexArray, moved: FloatArray, counts: IndexArray) -> Balances:
-        value, price, own = np.full(rows.size, math.inf), np.full(rows.size, math.inf), np.zeros(rows.size)
-        alone = np.flatnonzero(counts == 1)
-        value[alone], price[alone], own[alone] = self._alone(rows[alone], moved[alone])
-        several = np.flatnonzero(counts >= 2)
-        at_once = max(_CELLS // (int(counts.max(initial=1)) + 2), 1)
-        for start in range(0, several.size, at_once):
-            part = several[start : start + at_once]
-            value[part], price[part], own[part] = self._several(rows[part], moved[part], counts[part])
-        return Balances(value, price, own)
+    # -- which people --------------------------------------------------------------------------------------------------
 
     def _rank(self, rows: IndexArray, moved: FloatArray) -> IndexArray:
         """How many others come before the moved person: the cheaper, and equals that precede her."""
@@ -159,92 +148,189 @@ class LocalRule:
         end = self._ranked.searchsorted(moved, side="right")
         for j in np.flatnonzero(rank < end).tolist():
             rank[j] += int((self._order[self._rows[rank[j] : end[j]]] < self._order[rows[j]]).sum())
-        taken_out = np.where(rows >= 0, self._place[rows], self._finite)
-        return np.asarray(rank - (taken_out < rank))
+        return np.asarray(rank - (self._taken_out(rows) < rank))
 
-    def _alone(self, rows: IndexArray, moved: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        cheapest = np.append(self._sorted[:2], [math.inf, math.inf])
-        out = np.where(rows >= 0, self._place[rows], self._finite)
-        cost = np.minimum(np.where(out == 0, cheapest[1], cheapest[0]), moved / self._scale)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            y = _alone_loss(cost)
-            error = np.where(cost > 0.0, 1.0 + 2.0 / (y * y), 1.0)
-            value = error + np.where(cost > 0.0, cost * y, 0.0)
-        value = np.where(cost < math.inf, value, math.inf)
-        mine = (self._rank(rows, moved) == 0) & (moved < math.inf)
-        return value, error * error, np.where(mine, y, 0.0)
+    def _taken_out(self, rows: IndexArray) -> IndexArray:
+        """Where she stands in the queue as things are."""
+        return np.where(rows >= 0, self._place[rows], self._finite)
 
-    def _several(
-        self, rows: IndexArray, moved: FloatArray, counts: IndexArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The price at which the cheapest ``counts`` supply ``Λ = P^{-1/2}``; safeguarded Newton steps in ``log P``."""
+    def _most(self, rows: IndexArray, moved: FloatArray) -> IndexArray:
+        """How many people there are to look at."""
+        size = self._sorted.size
+        return np.asarray(size - (self._taken_out(rows) < size) + (moved < math.inf))
+
+    def _free(self, rows: IndexArray, moved: FloatArray) -> IndexArray:
+        """How many ask for nothing."""
+        as_is = int(self._ranked.searchsorted(0.0, side="right"))
+        return np.asarray(as_is - (self._taken_out(rows) < as_is) + (moved == 0.0))
+
+    def _listed(self, rows: IndexArray, moved: FloatArray, counts: IndexArray) -> Listed:
+        """The cheapest ``counts`` of each pair, a row each: others, and herself in the last column."""
         active = self._rank(rows, moved) < counts
-        # one row per pair: the cheapest others, and herself in the last column
-        out = np.where(rows >= 0, self._place[rows], self._finite)[:, None]
-        wanted = (counts - active)[:, None]
-        column = np.arange(min(int(wanted.max()) + 1, self._sorted.size))[None, :]
-        bought = (column != out) & (column - (out < column) < wanted)
-        possible = bought.sum(axis=1) == wanted[:, 0]
-        here = np.concatenate([bought, active[:, None]], axis=1)
-        costs = np.where(bought, self._sorted[column], 0.0)
-        costs = np.concatenate([costs, np.where(active, moved / self._scale, 0.0)[:, None]], axis=1)
-        # below this price the dearest has no root
-        dearest = costs.max(axis=1)
-        least = dearest / _STEEPEST * (1.0 + 1e-13)
-        price = np.maximum(np.full(rows.size, self._price), least)
-        low, high, last = np.full(rows.size, 1e-300), np.full(rows.size, math.inf), False
+        out, wanted = self._taken_out(rows)[:, None], (counts - active)[:, None]
+        column = np.arange(min(int(wanted.max(initial=0)) + 1, self._sorted.size))[None, :]
+        others = (column != out) & (column - (out < column) < wanted)
+        here = np.concatenate([others, active[:, None]], axis=1)
+        costs = np.concatenate([np.where(others, self._sorted[column], 0.0), (moved / self._scale)[:, None]], axis=1)
+        return Listed(np.where(here, costs, 0.0), here, counts)
+
+    def _span(self, rows: IndexArray, moved: FloatArray) -> tuple[IndexArray, IndexArray]:
+        """The numbers of people, two or more, between which nobody has to be low."""
+        most, free = self._most(rows, moved), self._free(rows, moved)
+        if not self._demand.fixed:
+            return np.full(rows.size, 2), most
+        needed = min(self._demand.needed, 1e9)
+        low = np.maximum(int(needed) + 1, free + 2)
+        return low, np.minimum(most, np.floor(4.0 * (needed - free)).astype(np.intp) + free)
+
+    # -- how many ------------------------------------------------------------------------------------------------------
+
+    def _best(self, rows: IndexArray, moved: FloatArray) -> Purchases:
+        best = self._alone(rows, moved)
+        # two or more, nobody low: walk from the present number, downhill to fewer, then to more
+        low, high = self._span(rows, moved)
+        todo = np.flatnonzero(low <= high)
+        here = np.clip(np.full(rows.size, self._guess), low, np.maximum(low, high))
+        walked = Purchases.none(rows.size)
+        walked.put(todo, self._balances(rows[todo], moved[todo], here[todo]))
+        for step in (-1, 1):
+            going = todo
+            while going.size:
+                ahead = here[going] + step
+                inside = (ahead >= low[going]) & (ahead <= high[going])
+                going, ahead = going[inside], ahead[inside]
+                found = self._balances(rows[going], moved[going], ahead)
+                better = np.flatnonzero(found.value < walked.value[going])
+                going = going[better]
+                walked.put(going, found.take(better))
+                here[going] = ahead[better]
+        best.improve(np.arange(rows.size), walked)
+        self._low_lasts(rows, moved, walked, best)
+        self._enough_for_nothing(rows, moved, best)
+        best.error[best.value == math.inf] = math.inf
+        return best
+
+    def _alone(self, rows: IndexArray, moved: FloatArray) -> Purchases:
+        """The cheapest alone; for a given error beside those who ask for nothing."""
+        best, demand = Purchases.none(rows.size), self._demand
+        free = self._free(rows, moved) if demand.fixed else np.zeros(rows.size, dtype=np.intp)
+        best.count = free + 1
+        cost = self._cost_of(rows, moved, best.count)
+        best.last = loss = demand.loss_alone(cost, free)
+        paid = np.where(cost > 0.0, cost * loss, 0.0)
+        best.error = np.full(rows.size, 1.0 / demand.needed) if demand.fixed else 1.0 + 2.0 / (loss * loss)
+        possible = (cost < math.inf) & ~np.isnan(loss)
+        best.value = np.where(possible, paid if demand.fixed else best.error + paid, math.inf)
+        best.price = cost * price_of_last(np.clip(demand.needed - free, 0.25, 1.0)) if demand.fixed else best.error**2
+        rank = self._rank(rows, moved)
+        hers = np.where(rank == free, loss, np.where(rank < free, math.inf, 0.0))
+        best.own = np.where(possible & (moved < math.inf), hers, 0.0)
+        return best
+
+    def _balances(self, rows: IndexArray, moved: FloatArray, counts: IndexArray) -> Purchases:
+        """The cheapest ``counts``, two or more, nobody low: at the price at which they supply what is demanded.
+
+        Safeguarded Newton steps in ``log P``. Where the slope is steep a small step alone is no sign of balance.
+        """
+        found = Purchases.none(rows.size)
+        if rows.size == 0:
+            return found
+        listed = self._listed(rows, moved, counts)
+        low, high = self._demand.bracket(listed)
+        price = np.clip(np.full(rows.size, self._price), low, high)
+        last = False
         for _ in range(_STEPS):
-            q, y, slope = _supply(costs / price[:, None])
-            supply, change = np.where(here, q, 0.0).sum(axis=1), np.where(here, slope, 0.0).sum(axis=1)
-            target = price**-0.5
-            excess = supply - target
-            # too much supply even at the least price: no balance
-            possible &= ~((excess > 1e-13 * target) & (price <= least))
+            sums = listed.at(price, self._demand.cap)
+            wanted, fall = self._demand.at(price)
+            excess = counts - sums.short - wanted
             low, high = np.where(excess <= 0.0, price, low), np.where(excess > 0.0, price, high)
-            move = np.where(possible, -excess / (change + 0.5 * target), 0.0)
             if last:
                 break
-            last = not (np.abs(move) > 1e-8).any()  # the next step doubles the digits
-            # Newton where it stays in the bracket, else halve it in the logarithm
-            ahead = np.maximum(price * np.exp(np.clip(move, -2.0, 2.0)), least)
-            inside = (low < ahead) & (ahead < high) | (np.abs(move) <= 1e-12)
-            price = np.where(inside, ahead, np.sqrt(np.maximum(low, least) * np.minimum(high, 1e300)))
-        spent = (costs * np.where(costs > 0.0, y, 0.0)).sum(axis=1)
-        value = np.where(possible, 1.0 / supply + spent, math.inf)
-        return value, supply**-2.0, np.where(active, y[:, -1], 0.0)
+            move = -excess / (sums.slope + fall)
+            near = np.abs(excess) <= 1e-6 * wanted
+            settled = near & (np.abs(move) <= 1e-8) | (high <= low * (1.0 + 1e-15))
+            # Newton where it stays in the bracket, else halve that in the logarithm
+            ahead = price * np.exp(np.clip(move, -2.0, 2.0))
+            inside = (low < ahead) & (ahead < high) & (near | (np.abs(move) > 1e-6)) | near & (np.abs(move) <= 1e-12)
+            price = np.where(inside, ahead, np.sqrt(low) * np.sqrt(high))
+            last = bool(settled.all())  # that step doubled the digits
+        supply = counts - sums.short
+        # at a balance the value changes with the square of what is missing
+        found.value = sums.spent + (price * (wanted - supply) if self._demand.fixed else 1.0 / supply)
+        found.error = 1.0 / (wanted if self._demand.fixed else supply)
+        found.price, found.count = price, counts
+        found.own = np.where(listed.here[:, -1], sums.own, 0.0)
+        return found
 
+    def _low_lasts(self, rows: IndexArray, moved: FloatArray, walked: Purchases, best: Purchases) -> None:
+        """Every number of people that the two bounds do not exclude, with a low last one."""
+        demand, most = self._demand, self._most(rows, moved)
+        fewest = self._free(rows, moved) + 2 if demand.fixed else np.full(rows.size, 2)
+        start, known = walked.count.copy(), walked.price.copy()
+        none = np.flatnonzero(walked.value == math.inf)
+        start[none] = fewest[none] - 1
+        known[none] = self._price_at(rows[none], moved[none], start[none])
+        # to fewer, as long as the last is not worth her cost at the price of all of them
+        count, price, going = start, known.copy(), np.flatnonzero((start >= fewest) & (start <= most))
+        while going.size:
+            cost = self._cost_of(rows[going], moved[going], count[going])
+            going = going[cost > price[going] * demand.worth]
+            price[going] = self._price_at(rows[going], moved[going], count[going] - 1)
+            self._try_low_last(rows, moved, count, price, going, best)
+            count = count - 1
+            going = going[count[going] >= fewest[going]]
+        # to more, as long as she is worth as much as a low one can be at the price of the others
+        count, price, going = start + 1, known, np.flatnonzero(start + 1 <= most)
+        while going.size:
+            going = self._try_low_last(rows, moved, count, price, going, best)
+            price[going] = self._price_at(rows[going], moved[going], count[going])
+            count = count + 1
+            going = going[count[going] <= most[going]]
 
-def _alone_loss(cost: FloatArray) -> FloatArray:
-    """``(4/ψ)^{1/3}``: what is bought from one person alone."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.cbrt(4.0 / cost))
+    def _try_low_last(
+        self,
+        rows: IndexArray,
+        moved: FloatArray,
+        count: IndexArray,
+        price: FloatArray,
+        going: IndexArray,
+        best: Purchases,
+    ) -> IndexArray:
+        """Those of ``going`` whose last of ``count`` could be low, by the others' price, after having looked."""
+        last = self._cost_of(rows[going], moved[going], count[going])
+        open_ = np.flatnonzero(price[going] > last * self._demand.dear)
+        some, last = going[open_], last[open_]
+        if some.size:
+            listed = self._listed(rows[some], moved[some], count[some] - 1)
+            hers = self._rank(rows[some], moved[some]) == count[some] - 1
+            best.improve(some, best_with_a_low_last(listed, last, hers, self._demand, best.value[some]))
+        return some
 
+    def _price_at(self, rows: IndexArray, moved: FloatArray, counts: IndexArray) -> FloatArray:
+        """The price at which so many balance, nobody low: infinite for too few, 0 for too many."""
+        few, many = np.zeros(rows.size, dtype=bool), np.zeros(rows.size, dtype=bool)
+        if self._demand.fixed:
+            free, needed = self._free(rows, moved), self._demand.needed
+            few, many = counts <= needed, needed - free < 0.25 * (counts - free)
+        price, some = np.where(few, math.inf, 0.0), np.flatnonzero(~few & ~many)
+        price[some] = self._balances(rows[some], moved[some], counts[some]).price
+        return price
 
-def _supply(ratio: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """``q``, ``y`` and ``dq/d log P`` on the high branch for ``ψ/P``, by Newton's method on ``s³(1 − s)``.
+    def _cost_of(self, rows: IndexArray, moved: FloatArray, number: IndexArray) -> FloatArray:
+        """What the ``number``-th of each pair costs, counted from 1."""
+        rank, out = self._rank(rows, moved), self._taken_out(rows)
+        place = number - 1 - (rank < number - 1)
+        place = place + (out <= place)
+        other = np.append(self._sorted, math.inf)[np.minimum(place, self._sorted.size)]
+        return np.where(rank == number - 1, moved / self._scale, other)
 
-    The function is increasing and, up to one half, convex; from the right the steps cannot overshoot.
-    """
-    aim = 0.5 * np.square(np.minimum(ratio, _STEEPEST))
-    root = np.cbrt(aim)
-    # from the right, where steps do not overshoot; a bracket for the rest
-    s = np.minimum(root * (1.0 + root), 0.75)
-    low, high, last = root, np.full_like(root, 0.75), False
-    for _ in range(60):
-        excess = s * s * s * (1.0 - s) - aim
-        high, low = np.where(excess >= 0.0, s, high), np.where(excess < 0.0, s, low)
-        slope = s * s * (3.0 - 4.0 * s)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ahead = np.where(slope > 0.0, s - excess / slope, s)
-        inside = (ahead >= low) & (ahead <= high)
-        ahead = np.where(inside, ahead, 0.5 * (low + high))
-        near = np.abs(ahead - s) <= 1e-8 * s  # the next step doubles the digits
-        s = ahead
-        if last:
-            break
-        last = bool(near.all())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        y = np.sqrt(2.0 * (1.0 - s) / s)
-        # from s³(1 − s) = ½(ψ/P)²: d log s·(3 − 4s)/(1 − s) = −2 d log P
-        slope = np.where(s < 0.75, 2.0 * s * (1.0 - s) / np.maximum(3.0 - 4.0 * s, 1e-9), 0.0)
-    return 1.0 - s, y, slope
+    def _enough_for_nothing(self, rows: IndexArray, moved: FloatArray, best: Purchases) -> None:
+        """A given error that those who ask for nothing reach alone: they share the work, and nothing is paid."""
+        if not self._demand.fixed:
+            return
+        free, needed = self._free(rows, moved), self._demand.needed
+        enough = np.flatnonzero((free > 0) & (free >= needed))
+        if enough.size:
+            share = np.sqrt(2.0 * needed / (free - needed))
+            best.value[enough], best.error[enough], best.free[enough] = 0.0, 1.0 / needed, share[enough]
+            best.own[enough] = np.where(moved == 0.0, share, 0.0)[enough]

@@ -23,7 +23,7 @@ CLOSE = 1e-9
 
 _KINDS = 400
 _PEOPLE = 2000
-"""With more people than this, who differ in more than so many ways, the optimum under caps takes too long."""
+"""With more people than this, who differ in more than so many ways, rents under caps take too long."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +63,9 @@ class Facts:
 
     _menu: list[MenuFound] = field(default_factory=list)
     """Kept when it was asked for."""
+
+    _rules: dict[float, Rule] = field(default_factory=dict)
+    """By error weight, kept likewise."""
 
     @classmethod
     def of(cls, record: Record) -> "Facts":
@@ -159,18 +162,25 @@ class Facts:
 
     def rule(self, error_weight: float | None = None) -> Rule:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""
-        if self.capped and not self.shared:
-            return self._under_caps(self.error_weight if error_weight is None else error_weight)
+        weight = self.error_weight if error_weight is None else error_weight
+        if weight not in self._rules:
+            self._rules[weight] = self._made_rule(weight)
+        return self._rules[weight]
+
+    def _made_rule(self, weight: float) -> Rule:
+        if self.shared:
+            return SharedRule(self.menu.level, self._stated_strength(), self.caps)
+        if not self.central and self.variance[0] > 0.0:  # without variance the settings are the same problem
+            error = self.wanted if isinstance(self.goal, Accuracy) else None
+            cap = self.cap if self.capped else math.inf
+            return LocalRule(self.costs, float(self.variance[0]), weight, self.order, error=error, cap=cap)
+        if self.capped:
+            return self._under_caps(weight)
         if isinstance(self.goal, Accuracy):
             return LevelRule(self.costs, self.variance, error=self.wanted)
         if isinstance(self.goal, Budget):
             return LevelRule(self.costs, self.variance, expense=self.goal.amount)
-        if self.shared:
-            return SharedRule(self.menu.level, self._stated_strength(), self.caps)
-        weight = self.error_weight if error_weight is None else error_weight
-        if self.central or not self.variance[0] > 0.0:  # without variance the settings are the same problem
-            return CentralRule(self.costs, self.variance, weight, self.order)
-        return LocalRule(self.costs, float(self.variance[0]), weight, self.order)
+        return CentralRule(self.costs, self.variance, weight, self.order)
 
     def rule_of_expense(self) -> Rule:
         """The most accurate purchase for what the recorded losses cost."""
@@ -192,18 +202,13 @@ class Facts:
         return np.where(stated, self.losses / np.where(stated, gap, 1.0), self.menu.share * self.menu.strength)
 
 
-def not_derived(facts: Facts) -> str:
-    """Why what was decided is not derived a second time here; empty if it is."""
-    if facts.shared or (facts.central and not facts.capped):
+def not_checked(facts: Facts) -> str:
+    """Why what would be bought at other reports is not derived a second time; empty if it is."""
+    if facts.shared or not facts.capped or facts.people <= _PEOPLE:
         return ""
-    if facts.central:
-        kinds = np.unique(np.stack([facts.variance, facts.caps]), axis=1).shape[1]
-        if kinds > _KINDS and facts.people > _PEOPLE:
-            return f"Not checked: more than {_KINDS} different limits or variances, of more than {_PEOPLE} people"
-        return "" if facts.variance.all() else "Not checked: caps on the losses of people whose data do not vary"
-    if not isinstance(facts.goal, Price):
-        return "Not checked: an accuracy in the local setting"
-    return "Not checked: the optimum under a cap in the local setting" if facts.capped else ""
+    kinds = np.unique(np.stack([facts.variance, facts.caps]), axis=1).shape[1]
+    many = f"Not checked: more than {_KINDS} different limits or variances, of more than {_PEOPLE} people"
+    return many if kinds > _KINDS else ""
 
 
 def _caps(market: Market, outcome: Outcome) -> FloatArray:
