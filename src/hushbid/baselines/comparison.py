@@ -370,11 +370,16 @@ def _bracket(
                 return low, low
             low, high = max(low / _REACH, floor), low
         return low, high
-    # too little: more weight
-    for _ in range(_STEPS if reach == _REACH else _CLOSE_STEPS):
+    # too little: more weight, until more of it changes nothing because everybody sells all that she may
+    steps = _STEPS if reach == _REACH else _CLOSE_STEPS
+    last = missing(family(start * reach**steps))
+    for _ in range(steps):
         low, high = high, high * reach
-        if missing(family(high)) <= 0:
+        value = missing(family(high))
+        if value <= 0:
             return low, high
+        if value == last:
+            break
     return None
 
 
