@@ -17,7 +17,6 @@ reports: this is hindsight, not a mechanism.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -232,14 +231,34 @@ def _row(kind: type[Rival], population: Population, found: _Measured | None, not
     )
 
 
+class _Family:
+    """The members of one kind of rival by their error weight, each made and measured once."""
+
+    def __init__(self, kind: type[Rival], population: Population, populations: list[FloatArray]) -> None:
+        self.kind, self.population, self.populations = kind, population, populations
+        self._members: dict[float, Rival] = {}
+        self._measured: dict[int, tuple[Rival, _Measured]] = {}  # the rival too: an id is hers while she lives
+
+    def __call__(self, weight: float) -> Rival:
+        if weight not in self._members:
+            self._members[weight] = self.kind.best(self.population, error_weight=weight)
+        return self._members[weight]
+
+    def measured(self, rival: Rival) -> _Measured:
+        if id(rival) not in self._measured:
+            self._measured[id(rival)] = (rival, _measure(rival, self.populations))
+        return self._measured[id(rival)][1]
+
+
 def _compared(
     kind: type[Rival], population: Population, populations: list[FloatArray], ours: _Measured, weight: float
 ) -> ComparisonRow:
+    family = _Family(kind, population, populations)
     try:
-        rival = kind.best(population, error_weight=weight)
+        rival = family(weight)
     except MarketError as problem:
         return _row(kind, population, None, note=str(problem))
-    found = _measure(rival, populations)
+    found = family.measured(rival)
     # whoever need not pay people has no family to move along
     if not kind.voluntary:
         row = _row(kind, population, found, note="Nobody who minds would join.")
@@ -248,52 +267,45 @@ def _compared(
             row, payment_for_same_error=found.payment if reached else math.inf, error_for_same_payment=found.mse
         )
     # question 1, then question 2
-    cheaper = _at_same_error(kind, population, populations, ours.mse, weight)
-    richer = _at_same_payment(kind, population, populations, ours.payment, weight)
+    cheaper = _at_same_error(family, ours.mse, weight)
+    richer = _at_same_payment(family, ours.payment, weight)
     nothing = isinstance(rival, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
     note = "Guessing the middle of the range beats every price." if nothing else ""
     if cheaper is None and kind is NearOptimal:
         note = "Its cap on losses keeps the error above ours, however much is bought."
     return replace(
         _row(kind, population, found, note=note),
-        payment_for_same_error=math.inf if cheaper is None else _measure(cheaper, populations).payment,
-        error_for_same_payment=math.inf if richer is None else _measure(richer, populations).mse,
+        payment_for_same_error=math.inf if cheaper is None else family.measured(cheaper).payment,
+        error_for_same_payment=math.inf if richer is None else family.measured(richer).mse,
     )
 
 
-def _at_same_error(
-    kind: type[Rival], population: Population, populations: list[FloatArray], target: float, start: float
-) -> Rival | None:
+def _at_same_error(family: _Family, target: float, start: float) -> Rival | None:
     """The rival with the mean error ``target``, or less if it cannot do worse; None if it never gets that accurate."""
+    population = family.population
 
     def missing(rival: Rival) -> float:
-        planned = float(np.mean([rival.error(reports) for reports in populations]))
+        planned = float(np.mean([rival.error(reports) for reports in family.populations]))
         mean = (planned - population.bias) * population.unit
         return math.log(mean / target) if math.isfinite(mean) else _FAR
 
-    reach = _CLOSE_REACH if kind is NearOptimal else _REACH
-    family = partial(_at_weight, kind, population)
+    reach = _CLOSE_REACH if family.kind is NearOptimal else _REACH
     found = _solve(family, missing, start, 0.0, enough=True, reach=reach)
     return None if found.missing > _CLOSE else found.rival
 
 
-def _at_same_payment(
-    kind: type[Rival], population: Population, populations: list[FloatArray], target: float, start: float
-) -> Rival | None:
+def _at_same_payment(family: _Family, target: float, start: float) -> Rival | None:
     """The rival with the mean payment ``target``; None if it cannot pay so little."""
 
     def missing(rival: Rival) -> float:
-        paid = _measure(rival, populations).payment
+        paid = family.measured(rival).payment
         scale = max(abs(target), abs(paid))
         return _FAR if not math.isfinite(paid) else 0.0 if scale == 0 else (target - paid) / scale
 
-    least = population.total_weight - population.buyer_weight  # with less the buyer would pay for a larger error
-    found = _solve(partial(_at_weight, kind, population), missing, start, least, enough=False)
+    # with less the buyer would pay for a larger error
+    least = family.population.total_weight - family.population.buyer_weight
+    found = _solve(family, missing, start, least, enough=False)
     return None if found.missing < -_CLOSE else found.rival
-
-
-def _at_weight(kind: type[Rival], population: Population, weight: float) -> Rival:
-    return kind.best(population, error_weight=weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,11 +382,16 @@ def _bracket(
                 return low, low
             low, high = max(low / _REACH, floor), low
         return low, high
-    # too little: more weight
-    for _ in range(_STEPS if reach == _REACH else _CLOSE_STEPS):
+    # too little: more weight, until more of it changes nothing because everybody sells all that she may
+    steps = _STEPS if reach == _REACH else _CLOSE_STEPS
+    last = missing(family(start * reach**steps))
+    for _ in range(steps):
         low, high = high, high * reach
-        if missing(family(high)) <= 0:
+        value = missing(family(high))
+        if value <= 0:
             return low, high
+        if value == last:
+            break
     return None
 
 

@@ -1,4 +1,4 @@
-"""A browser for each file of tests, and a server with an analyst and an auditor on each store."""
+"""One browser for all tests of pages, and a server with an analyst and an auditor on each store."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.server.pages.support import FLAGS
 from tests.server.support import Installation
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(require: Callable[[str], Path]) -> Iterator[Browser]:
     path = require("chromium")
     with sync_playwright() as playwright:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 from scipy import stats
 
 from hushbid.arrays import as_bounds
@@ -96,24 +96,6 @@ def site() -> Iterator[Site]:
     running = Site()
     yield running
     running.close()
-
-
-@pytest.fixture(scope="module")
-def chromium(require: Callable[[str], Path]) -> dict[str, Any]:
-    """How to start it."""
-    return {"executable_path": str(require("chromium")), "chromium_sandbox": False, "args": list(FLAGS)}
-
-
-@pytest.fixture(scope="module")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def browser(playwright: Playwright, chromium: dict[str, Any]) -> Iterator[Browser]:
-    with playwright.chromium.launch(**chromium) as started:
-        yield started
 
 
 @pytest.fixture
@@ -607,10 +589,12 @@ def test_a_damaged_record_is_neither_sent_nor_drawn_again(page: Page) -> None:
 
 
 def test_the_first_value_survives_a_browser_that_is_killed(
-    playwright: Playwright, chromium: dict[str, Any], site: Site, tmp_path: Path
+    browser: Browser, require: Callable[[str], Path], site: Site, tmp_path: Path
 ) -> None:
     def started() -> BrowserContext:
-        return playwright.chromium.launch_persistent_context(tmp_path / "profile", **chromium)
+        return browser.browser_type.launch_persistent_context(
+            tmp_path / "profile", executable_path=require("chromium"), chromium_sandbox=False, args=list(FLAGS)
+        )
 
     context = started()
     ready = run(visit(context, site), "return hushbid.prepare(given)", OFFER)

@@ -30,7 +30,7 @@ from hushbid.server.api.schemas import (
     problems,
     received,
 )
-from hushbid.server.api.state import PREFIX, app_of
+from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.settings import CampaignSettings, Title
 from hushbid.server.domain.views import (
     CampaignView,
@@ -45,7 +45,7 @@ from hushbid.server.domain.views import (
 from hushbid.server.service import Service
 from hushbid.server.service.views_of import place_of
 
-router = APIRouter(prefix=PREFIX, tags=["campaigns"])
+router = APIRouter(prefix=PREFIX, tags=["campaigns"], generate_unique_id_function=operation_id)
 _READ = problems(401, 403, 404, 422)
 _CHANGE = problems(401, 403, 404, 409, 422)
 _HUNDRED = 100

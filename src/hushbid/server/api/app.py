@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 
 from hushbid import __version__
 from hushbid.server.api.analyst import router as analyst
@@ -48,12 +47,11 @@ def create_app(
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
     )
     app.state.hushbid = state
     handle_problems(app)
     for part in (participant, public, session, analyst):  # the busiest first
-        app.include_router(part)
+        app.router.routes.extend(part.routes)  # as they are: including a router builds all of them anew for each app
     app.add_middleware(Middleware, https=https, as_page=pages(app))
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app
@@ -67,7 +65,3 @@ async def _tick(state: AppState) -> None:
         except Exception as error:  # noqa: BLE001 - the next tick may succeed; nobody waits for this one
             log_fault(error, "tick")
         await asyncio.sleep(_TICK_SECONDS)
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name

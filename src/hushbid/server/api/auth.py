@@ -15,11 +15,11 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from hushbid.errors import NotAllowed
 from hushbid.server.api.problems import Refusal
 from hushbid.server.api.schemas import LoggedIn, LogIn, answer, problems
-from hushbid.server.api.state import COOKIE, PREFIX, AppState, app_of
+from hushbid.server.api.state import COOKIE, PREFIX, AppState, app_of, operation_id
 from hushbid.server.domain.access import LINK_PREFIXES, SECRET_PREFIX, NoEntry
 from hushbid.server.domain.views import Principal, Session
 
-router = APIRouter(prefix=f"{PREFIX}/session", tags=["session"])
+router = APIRouter(prefix=f"{PREFIX}/session", tags=["session"], generate_unique_id_function=operation_id)
 CSRF_HEADER = "X-CSRF-Token"
 _LONGEST_TOKEN = 200
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -12,14 +12,14 @@ from hushbid.server.api import exports
 from hushbid.server.api.auth import link_of, not_logged_in, secret_of
 from hushbid.server.api.idempotency import Key, Once
 from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, problems, received
-from hushbid.server.api.state import PREFIX, app_of
+from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.views import DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import Asked
 
 T = TypeVar("T")
-router = APIRouter(prefix=f"{PREFIX}/participation", tags=["participation"])
+router = APIRouter(prefix=f"{PREFIX}/participation", tags=["participation"], generate_unique_id_function=operation_id)
 _READ = problems(401, 403, 404, 409)
 _CHANGE = problems(401, 403, 409, 422)
 _OBJECT = {"application/json": {"schema": {"type": "object"}}}

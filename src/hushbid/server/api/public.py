@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid import __version__
 from hushbid.server.api.schemas import CampaignId, Health, answer, problems
-from hushbid.server.api.state import PREFIX, app_of
+from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.views import PublicView
 
-router = APIRouter(prefix=PREFIX, tags=["public"])
+router = APIRouter(prefix=PREFIX, tags=["public"], generate_unique_id_function=operation_id)
 _OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
 
 

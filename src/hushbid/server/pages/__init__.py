@@ -32,6 +32,6 @@ def add_pages(app: FastAPI) -> AsPage:
     from hushbid.server.pages.problems import handle_page_problems, refusal_page
 
     for part in (static_files, participant, entry, drafting, staff, steps):
-        app.include_router(part.router)
+        app.router.routes.extend(part.router.routes)
     handle_page_problems(app)
     return refusal_page
