@@ -7,6 +7,7 @@ In reading order:
 - `levels`: the central frontier of error against money, and the point on it with a given error or expense
 - `central`: the central optimum for a price of the error: one dimension, in pieces with a root in closed form
 - `capped`: the central optimum when nobody may lose more than a cap
+- `contrast`: the central optimum for a combination of stratum means, with one noise for all strata
 - `local`: the local optimum for a price of the error, by how many people are active
 - `local_accuracy`: the cheapest local purchase with a given error, by one number of people and one equation
 - `local_capped`: the local optimum for a price of the error when nobody may lose more than one cap
@@ -31,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.allocation.capped import CappedReplies, FullCaps, as_caps, capped_lower_bound, solve_capped
 from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
+from hushbid.allocation.contrast import contrast_lower_bound, solve_contrast
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
 from hushbid.allocation.level_replies import LevelReplies
 from hushbid.allocation.levels import solve_level
@@ -51,6 +53,7 @@ from hushbid.allocation.problem import Allocation, Problem, as_keys, as_problem,
 from hushbid.allocation.reply_rules import DirectReplies, Replies, ReplyRule
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError
+from hushbid.estimation import Strata
 
 __all__ = [
     "Accuracy",
@@ -61,6 +64,7 @@ __all__ = [
     "Price",
     "Replies",
     "ReplyRule",
+    "Strata",
     "allocate",
     "goal_from_dict",
     "least_objective",
@@ -79,6 +83,7 @@ def allocate(
     goal: Goal | None = None,
     max_loss: ArrayLike = math.inf,
     tie_key: Sequence[Any] | NDArray[Any] | None = None,
+    strata: Strata | None = None,
 ) -> Allocation:
     """The privacy losses and weights that minimise ``error_weight·MSE + Σ virtual_costs·privacy_loss``, globally.
 
@@ -104,6 +109,9 @@ def allocate(
         One per person. Where the optimum must choose among equal virtual costs, the smaller key is bought from first
         (equal keys, or none: the earlier position). Neither keys nor positions may depend on the reports: that would
         break truthfulness. `tie_keys` makes keys of ids.
+    strata
+        Everybody's stratum, and the combination of stratum means that is wanted instead of one mean: ``weights`` then
+        have its signs and add up to each stratum's weight.
 
     >>> allocation = allocate([1.0, 1.2, 9.0], setting="central", variance=0.25)
     >>> allocation.active, allocation.weights.round(4).tolist()
@@ -118,6 +126,8 @@ def allocate(
         local=_is_local(setting),
     )
     solve, caps = _solver(problem, setting), _caps(max_loss, problem, setting)
+    if strata is not None:
+        return solve_contrast(problem, strata)
     if caps is None:
         return solve(problem)
     if setting == "local" and isinstance(caps, float):

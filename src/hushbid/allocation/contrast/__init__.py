@@ -1,0 +1,14 @@
+"""Strata: the optimum for a combination of stratum means, in the central setting with one noise for all strata.
+
+In reading order:
+
+- `problem`: the problem in units in which it is solved, and what is refused
+- `pieces`: the frontier in pieces, and the point on it that a goal chooses
+- `solve`: the optimum as an allocation, of few people or of very many
+- `bounds`: what no purchase can beat: the certificates
+"""
+
+from hushbid.allocation.contrast.bounds import contrast_lower_bound
+from hushbid.allocation.contrast.solve import solve_contrast
+
+__all__ = ["contrast_lower_bound", "solve_contrast"]
