@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.allocation.capped import CappedReplies, FullCaps, as_caps, capped_lower_bound, solve_capped
 from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
-from hushbid.allocation.contrast import contrast_lower_bound, solve_contrast
+from hushbid.allocation.contrast import ContrastReplies, contrast_lower_bound, solve_contrast
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
 from hushbid.allocation.level_replies import LevelReplies
 from hushbid.allocation.levels import solve_level
@@ -173,6 +173,7 @@ def replies(
     goal: Goal | None = None,
     max_loss: ArrayLike = math.inf,
     tie_key: Sequence[Any] | NDArray[Any] | None = None,
+    strata: Strata | None = None,
 ) -> ReplyRule:
     """The optimum as a function of one person's virtual cost, the others' fixed: what payments integrate.
 
@@ -188,6 +189,8 @@ def replies(
     )
     spread, solve = problem.variance, _solver(problem, setting)
     caps = _caps(max_loss, problem, setting)
+    if strata is not None:
+        return ContrastReplies(problem, strata)
     if local and isinstance(caps, float):
         return LocalCappedReplies(problem, caps, precedence(tie_key))
     if caps is not None:
@@ -210,11 +213,14 @@ def least_objective(
     variance: ArrayLike = 0.25,
     goal: Goal,
     max_loss: ArrayLike = math.inf,
+    strata: Strata | None = None,
 ) -> float:
     """What no allocation's objective can be below, found without solving: `Allocation.lower_bound` by itself."""
     local = _is_local(setting)
     problem = as_problem(virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local)
     caps = _caps(max_loss, problem, setting)
+    if strata is not None:
+        return contrast_lower_bound(problem.costs, problem.variance, goal.number, goal=goal, strata=strata)
     if caps is not None and not local:
         return capped_lower_bound(problem, caps)
     kinds: dict[str, Callable[[FloatArray, Any, float], float]] = {

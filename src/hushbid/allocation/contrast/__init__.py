@@ -6,9 +6,13 @@ In reading order:
 - `pieces`: the frontier in pieces, and the point on it that a goal chooses
 - `solve`: the optimum as an allocation, of few people or of very many
 - `bounds`: what no purchase can beat: the certificates
+- `moved`: populations in which one person's cost is replaced
+- `potential`: the integral of one person's loss under a budget
+- `replies`: the optimum as a function of one person's cost, for many people at once
 """
 
 from hushbid.allocation.contrast.bounds import contrast_lower_bound
+from hushbid.allocation.contrast.replies import ContrastReplies
 from hushbid.allocation.contrast.solve import solve_contrast
 
-__all__ = ["contrast_lower_bound", "solve_contrast"]
+__all__ = ["ContrastReplies", "contrast_lower_bound", "solve_contrast"]
