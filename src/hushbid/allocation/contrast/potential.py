@@ -206,14 +206,14 @@ def _neighbour(state: _State, below: bool) -> FloatArray:
 
 
 def _root(a: FloatArray, b: FloatArray, c: FloatArray, *, smaller: bool) -> FloatArray:
-    """A root of ``a·d² + b·d + c``, ``a ≥ 0``; infinite where there is none. Where ``a`` is 0 the only one."""
+    """A root of ``a·d² + b·d + c``, ``a ≥ 0``; infinite where there is none. Where ``a`` is 0 the smaller is the only one."""
     inner = b * b - 4.0 * a * c
     root = np.sqrt(np.where(inner >= 0.0, inner, math.nan))
     # the one of larger size first, so that nothing cancels
     large = -0.5 * (b + np.where(b >= 0.0, root, -root))
     one, other = large / a, c / large
     both = np.minimum(one, other) if smaller else np.maximum(one, other)
-    both = np.where(a > 0.0, both, -c / b)
+    both = np.where(a > 0.0, both, -c / b if smaller else math.inf)
     return np.where(np.isnan(both), math.inf, both)
 
 
