@@ -35,7 +35,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray, as_floats, as_losses, as_variance, first_row
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_losses, as_variance, first_row
 from hushbid.errors import InputError, NothingDelivered
 
 Setting = Literal["central", "local"]
@@ -110,9 +110,9 @@ class Strata:
         """What a stratum is called in a message."""
         return repr(self.names[stratum]) if self.names else str(stratum)
 
-    def of(self, rows: object) -> "Strata":
+    def of(self, rows: IndexArray | BoolArray) -> "Strata":
         """The same strata with only these people in them."""
-        return Strata(codes=self.codes[rows], weights=self.weights, names=self.names)  # type: ignore[index]
+        return Strata(codes=self.codes[rows], weights=self.weights, names=self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -235,7 +235,7 @@ class _Fill:
         """``v/η`` of everybody in the stratum."""
         if strength == math.inf:
             endless = np.where(allowed == math.inf, 1.0 / spread, 0.0)
-            return self.size * endless / endless.sum()
+            return np.asarray(self.size * endless / endless.sum())
         k = int(self.terms(strength)[2])
         cap = max(self.size * strength - float(self.used[k]), 0.0) / float(self.precision[k])
         share = np.minimum(allowed, cap / spread)

@@ -14,6 +14,7 @@ In reading order:
 - `reply_rules`: the optimum as a function of one person's cost, which payments integrate
 - `level_replies`, `central_replies`: that function for many people at once, without solving again
 - `local_replies`, `local_accuracy_replies`, `local_capped_replies`: the same in the local setting
+- `separate`: strata in the local setting, for a price: one market in each
 - `local_queue`: in which order people are bought from there, with one of them moved
 - `lower_bounds`: what no allocation can beat, found without looking at one: the certificate
 - `sums`: exact sums of costs, and sums in buckets
@@ -51,6 +52,7 @@ from hushbid.allocation.lower_bounds import (
 )
 from hushbid.allocation.problem import Allocation, Problem, as_keys, as_problem, tie_keys
 from hushbid.allocation.reply_rules import DirectReplies, Replies, ReplyRule
+from hushbid.allocation.separate import SeparateReplies, joined, rows_of_strata
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
@@ -125,8 +127,11 @@ def allocate(
         tie_key=tie_key,
         local=_is_local(setting),
     )
+    if strata is not None and setting == "local":
+        return joined(problem, strata, [(rows, part) for rows, part, _ in _separately(problem, strata, max_loss)])
     solve, caps = _solver(problem, setting), _caps(max_loss, problem, setting)
     if strata is not None:
+        _refuse_caps(caps)
         return solve_contrast(problem, strata)
     if caps is None:
         return solve(problem)
@@ -177,7 +182,7 @@ def replies(
 ) -> ReplyRule:
     """The optimum as a function of one person's virtual cost, the others' fixed: what payments integrate.
 
-    Where her cost equals others', ``tie_key`` decides as in `allocate`.
+    Where her cost equals others', ``tie_key`` decides as in `allocate`; ``strata`` are those of `allocate` too.
 
     >>> rule = replies([1.0, 1.2, 9.0], setting="central")
     >>> rule.at(np.array([0, 0]), np.array([1.0, 1.1])).loss.round(4).tolist()
@@ -187,9 +192,14 @@ def replies(
     problem = as_problem(
         virtual_costs, variance=variance, error_weight=error_weight, goal=goal, tie_key=tie_key, local=local
     )
+    if strata is not None and local:
+        return SeparateReplies(
+            strata, [(rows, part, replies(**how)) for rows, part, how in _separately(problem, strata, max_loss)]
+        )
     spread, solve = problem.variance, _solver(problem, setting)
     caps = _caps(max_loss, problem, setting)
     if strata is not None:
+        _refuse_caps(caps)
         return ContrastReplies(problem, strata)
     if local and isinstance(caps, float):
         return LocalCappedReplies(problem, caps, precedence(tie_key))
@@ -218,8 +228,11 @@ def least_objective(
     """What no allocation's objective can be below, found without solving: `Allocation.lower_bound` by itself."""
     local = _is_local(setting)
     problem = as_problem(virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local)
+    if strata is not None and local:
+        return sum(part.lower_bound for _, part, _ in _separately(problem, strata, max_loss))
     caps = _caps(max_loss, problem, setting)
     if strata is not None:
+        _refuse_caps(caps)
         return contrast_lower_bound(problem.costs, problem.variance, goal.number, goal=goal, strata=strata)
     if caps is not None and not local:
         return capped_lower_bound(problem, caps)
@@ -233,6 +246,33 @@ def least_objective(
         if caps is not None:
             kinds = {"price": partial(local_lower_bound, max_loss=float(np.min(caps)))}
     return float(kinds[goal.kind](problem.costs, problem.variance, goal.number))
+
+
+def _separately(
+    problem: Problem, strata: Strata, max_loss: ArrayLike
+) -> list[tuple[IndexArray, Allocation, dict[str, Any]]]:
+    """Local strata: each one's people, its optimum, and how it was asked for."""
+    parts = []
+    for rows, goal in rows_of_strata(problem, strata):
+        how: dict[str, Any] = {
+            "virtual_costs": problem.costs[rows],
+            "setting": "local",
+            "variance": problem.variance,
+            "goal": goal,
+            "max_loss": max_loss,
+            "tie_key": None if problem.tie_key is None else problem.tie_key[rows],
+        }
+        parts.append((rows, allocate(**how), how))
+    return parts
+
+
+def _refuse_caps(caps: float | FloatArray | None) -> None:
+    if caps is not None:
+        raise InputError(
+            "max_loss must be infinite with strata in the central setting: the optimum under caps is not implemented"
+            " there.",
+            field="max_loss",
+        )
 
 
 def precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> IndexArray | None:

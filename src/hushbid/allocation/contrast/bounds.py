@@ -11,6 +11,7 @@ so an error of ``r²`` costs at least ``√(2(τ̄²/r² − H))``, ``τ̄ = Σ|
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,7 @@ def _price(people: _People, error_weight: float) -> float:
     return error_weight * factor * bound_over_pieces(*pieces)
 
 
-def _parts(size: float, costs: FloatArray, mass: FloatArray, scale: float) -> tuple[NDArray[np.longdouble], ...]:
+def _parts(size: float, costs: FloatArray, mass: FloatArray, scale: float) -> tuple[NDArray[Any], ...]:
     """``G/λ`` at everybody's cost, and ``λm``, ``Q`` and ``λ²/U`` of those up to and with her."""
     within = _limited(costs, TINY * scale, HUGE * scale)
     offset = ((within - within[0]) / scale).astype(np.longdouble)

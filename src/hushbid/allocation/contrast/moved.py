@@ -1,9 +1,9 @@
 """Populations with strata in which one person's cost is replaced, for many (person, cost) pairs at once.
 
-Replacing one cost changes the sums of her own stratum by rank-one terms; the other strata's are those of all pieces less
-her stratum's. A *guess* is a ``T``, which says who is active in the other strata, and a level of her own stratum, which
-says who is active there. Solving the piece of a guess gives the next one; a guess that reproduces its piece is a point
-of her frontier, exactly.
+Replacing one cost changes the sums of her own stratum by rank-one terms; the other strata's are those of all pieces
+less her stratum's. A *guess* is a ``T``, which says who is active in the other strata, and a level of her own stratum,
+which says who is active there. Solving the piece of a guess gives the next one; a guess that reproduces its piece is a
+point of her frontier, exactly.
 """
 
 import math
@@ -96,7 +96,8 @@ class Found:
 
     def same(self, other: "Found") -> BoolArray:
         """Whether both guesses have the same people active."""
-        return (self.piece == other.piece) & (self.count == other.count) & (self.present == other.present)
+        same: BoolArray = (self.piece == other.piece) & (self.count == other.count) & (self.present == other.present)
+        return same
 
     def level(self, size: float, at: FloatArray) -> FloatArray:
         """The level of her stratum at ``T`` if exactly these people are active."""
@@ -127,7 +128,8 @@ class Moved:
     def lowest(self) -> FloatArray:
         """The smallest offset in her stratum; infinite if nobody is left."""
         offset = np.append(self.others.own.offset, [math.inf, math.inf])
-        return np.minimum(self.to, np.where(self.place == 0, offset[1], offset[0]))
+        lowest: FloatArray = np.minimum(self.to, np.where(self.place == 0, offset[1], offset[0]))
+        return lowest
 
     def piece(self, at: FloatArray, level: FloatArray) -> Found:
         """Who is active at ``T`` and at the level of her stratum, and their sums."""

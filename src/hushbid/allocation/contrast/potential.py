@@ -66,7 +66,7 @@ def _mean_of_others(pairs: Moved) -> FloatArray:
     hers = (pairs.place >= 0) & (own.base + pairs.own > 0.0)
     # of other strata: everybody's slope less the stratum's
     outside = pairs.others.elsewhere(np.array([math.inf]))[1][0]
-    return (positive - hers) + (1.0 if outside > 1e-12 * last else 0.0)
+    return np.asarray((positive - hers) + (1.0 if outside > 1e-12 * last else 0.0), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,9 +172,7 @@ def _next(state: _State, sums: _Sums) -> tuple[FloatArray, IndexArray, IndexArra
     for falling, leaves in ((rate < 0.0, True), (np.ones(y.size, dtype=bool), False)):
         # T meets a key
         goal = np.append(key, math.inf)[state.piece + (not leaves)]
-        met = sums.centre + _root(
-            sums.curve, -goal * sums.slope, sums.h - goal * sums.middle, smaller=leaves
-        )
+        met = sums.centre + _root(sums.curve, -goal * sums.slope, sums.h - goal * sums.middle, smaller=leaves)
         first = falling & (goal > 0.0) & (goal < math.inf) & (met < end)
         end = np.where(first, np.maximum(met, y), end)
         to = key.searchsorted(goal, side="left" if leaves else "right") - 1
@@ -206,7 +204,7 @@ def _neighbour(state: _State, below: bool) -> FloatArray:
 
 
 def _root(a: FloatArray, b: FloatArray, c: FloatArray, *, smaller: bool) -> FloatArray:
-    """A root of ``a·d² + b·d + c``, ``a ≥ 0``; infinite where there is none. Where ``a`` is 0 the smaller is the only one."""
+    """A root of ``a·d² + b·d + c``, ``a ≥ 0``; infinite where there is none. With ``a = 0`` only the smaller is one."""
     inner = b * b - 4.0 * a * c
     root = np.sqrt(np.where(inner >= 0.0, inner, math.nan))
     # the one of larger size first, so that nothing cancels

@@ -4,9 +4,9 @@ People are in public strata ``g(i)`` with unknown means; wanted is ``Σ ℓ_g θ
 
     minimise over ω, η   A·(2/η² + Σ V_i ω_i²) + Σ ψ_i ε_i,   Σ_{i in g} ω_i = ℓ_g,   ε_i = η|ω_i|,
 
-or the sum subject to an error, or the error subject to the sum. Dividing the weights by ``Λ = Σ|ℓ_g|`` divides the error
-by ``Λ²`` and leaves losses as they are, so the sizes ``λ_g = |ℓ_g|/Λ`` sum to one, and with one stratum this is the
-ordinary problem.
+or the sum subject to an error, or the error subject to the sum. Dividing the weights by ``Λ = Σ|ℓ_g|`` divides the
+error by ``Λ²`` and leaves losses as they are, so the sizes ``λ_g = |ℓ_g|/Λ`` sum to one, and with one stratum this is
+the ordinary problem.
 """
 
 import math
@@ -136,6 +136,12 @@ def limited(costs: FloatArray, limits: tuple[float, float]) -> FloatArray:
     return np.where((costs > most) & (costs < math.inf), most, costs)
 
 
+def nobody_sells(strata: Strata, stratum: int) -> NobodyToBuyFrom:
+    """What to say about a stratum that must be bought from, and cannot be."""
+    label = strata.label(stratum)
+    return NobodyToBuyFrom(f"Stratum {label} has nobody to buy from: it is empty, or every virtual cost is infinite.")
+
+
 def _totals(problem: Problem, strata: Strata, unit: float) -> FloatArray:
     """The mass in each stratum; refused where nobody sells in a stratum, which must be bought from."""
     codes, variance = strata.codes, problem.variance
@@ -145,6 +151,5 @@ def _totals(problem: Problem, strata: Strata, unit: float) -> FloatArray:
         codes, mass = codes[finite], None if mass is None else mass[finite]
     totals = np.bincount(codes, weights=mass, minlength=strata.count)
     if not (totals > 0.0).all():
-        label = strata.label(int(np.argmin(totals)))
-        raise NobodyToBuyFrom(f"Every virtual cost in stratum {label} is infinite, or it is empty: nobody sells there.")
+        raise nobody_sells(strata, int(np.argmin(totals)))
     return totals.astype(np.float64)

@@ -199,16 +199,24 @@ class _Valleys:
         for j in minima(pieces):
             found = inside(pieces.base + float(pieces.slope[j]), float(pieces.spread[j]), float(pieces.floor[j]))[1]
             least[j] = min(least[j], found)
-        self._key = key
+        self._pieces = pieces
         self._from_left = -np.minimum.accumulate(least)
         self._from_right = np.minimum.accumulate(least[::-1])[::-1]
 
     def between(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The least and the largest ``T`` for each value; at an optimum, three times ``T²/2`` is at most the value."""
-        first = np.minimum(self._from_left.searchsorted(-value), self._key.size - 1)
+        pieces = self._pieces
+        ends = np.append(pieces.key, math.inf)
         last = np.maximum(self._from_right.searchsorted(value, side="right"), 1)
-        ends = np.append(self._key, math.inf)
-        return self._key[first], np.minimum(ends[last], np.sqrt(value / 1.5))
+        first = np.minimum(self._from_left.searchsorted(-value), pieces.key.size - 1)
+        # within the first piece: where C + T²/2 + 2M/T − Q/T² comes down to the value, T² bounded by the last guess
+        mean, spread = pieces.base + pieces.slope[first], pieces.spread[first]
+        low = pieces.key[first]
+        for _ in range(6):
+            rest = value - pieces.floor[first] - 0.5 * low * low
+            guess = (mean + np.sqrt(mean * mean - spread * rest)) / rest  # not a number where there is no bound
+            low = np.where((rest > 0.0) & (guess > low), np.minimum(guess, ends[first + 1]), low)
+        return low * (1.0 - 1e-12), np.minimum(ends[last], np.sqrt(value / 1.5))
 
 
 class _Direct:

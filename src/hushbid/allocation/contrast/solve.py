@@ -1,9 +1,9 @@
 """The optimum for a contrast of strata as an allocation, of few people or of very many.
 
 Of many people those who are surely too expensive are left out before sorting. A sample proposes a cut in each stratum.
-People above the cuts have keys of at least ``min_g G_g(cut_g)/λ_g``; if the optimum of those below cannot be beaten past
-that ``T``, nobody was missed. Otherwise ``τ_g ≤ m + λ_g T/U``, true for the mass and mean of any people of the stratum,
-gives cuts that pass.
+People above the cuts have keys of at least ``min_g G_g(cut_g)/λ_g``; if the optimum of those below cannot be beaten
+past that ``T``, nobody was missed. Otherwise ``τ_g ≤ m + λ_g T/U``, true for the mass and mean of any people of the
+stratum, gives cuts that pass.
 """
 
 import math
