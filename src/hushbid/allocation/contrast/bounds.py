@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.allocation.contrast.problem import LEAST, MOST
 from hushbid.allocation.goals import Goal
 from hushbid.allocation.lower_bounds import bound_over_pieces, error_at_level, expense_at_level
 from hushbid.allocation.problem import HUGE, TINY
@@ -23,7 +24,6 @@ from hushbid.arrays import FloatArray
 from hushbid.estimation import Strata
 
 _ROUNDING = 1e-11
-LEAST, MOST = 1e-140, 1e140
 
 
 def contrast_lower_bound(

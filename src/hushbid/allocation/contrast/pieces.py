@@ -19,7 +19,8 @@ falls exactly where ``T⁴ < 2W``. An accuracy has ``ratio·T = τ̄``, a budget
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -32,7 +33,7 @@ _BESIDE = 1.0 + 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """The people of one stratum, cheapest first."""
+    """The people of one stratum, cheapest first; of very many in any order, and then without keys."""
 
     rows: IndexArray
     """Who they are."""
@@ -65,6 +66,21 @@ class Stratum:
             key = np.append(0.0, (total[:-1] * np.diff(offset)).cumsum()) / size
         return cls(rows, size, cheapest / scaled.scale, offset, mass, total, key)
 
+    @classmethod
+    def in_any_order(cls, scaled: Scaled, rows: IndexArray, stratum: int) -> "Stratum":
+        """The same people, not sorted."""
+        costs, none = scaled.costs[rows], np.zeros(0)
+        cheapest, size = float(costs.min()), float(scaled.sizes[stratum])
+        offset = (costs - cheapest) / scaled.scale
+        return cls(rows, size, cheapest / scaled.scale, offset, scaled.masses(rows), none, none)
+
+    def below(self, level: float) -> "Stratum":
+        """Those below a level, of people in any order."""
+        kept = np.flatnonzero(self.offset < level)
+        if kept.size == self.offset.size:
+            return self
+        return replace(self, rows=self.rows[kept], offset=self.offset[kept], mass=self.mass[kept])
+
     def first(self, count: int) -> "Stratum":
         """The cheapest ``count`` of them."""
         if count >= self.offset.size:
@@ -87,11 +103,16 @@ class Stratum:
 
 
 def by_stratum(scaled: Scaled, rows: IndexArray, heavier: float = 1.0) -> list[Stratum]:
-    """Some people, in their strata; every stratum must have one."""
+    """Some people, sorted in their strata; every stratum must have one."""
+    return [Stratum.of(scaled, part, g, heavier) for g, part in enumerate(_split(scaled, rows))]
+
+
+def _split(scaled: Scaled, rows: IndexArray) -> list[IndexArray]:
+    """Some people by strata."""
     codes = scaled.codes[rows]
     order = np.argsort(codes.astype(np.uint16 if scaled.sizes.size < 1 << 16 else np.intp), kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=scaled.sizes.size))
-    return [Stratum.of(scaled, part, g, heavier) for g, part in enumerate(np.split(rows[order], ends[:-1]))]
+    return np.split(rows[order], ends[:-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,11 +303,32 @@ def _at_level(scaled: Scaled, strata: list[Stratum]) -> Point:
     piece = int(np.argmax(passed)) - 1 if passed.any() else passed.size - 1
     start = float(pieces.key[max(piece, 0)])
     counts = tuple(int(one.key.searchsorted(start, side="right")) for one in strata)
+    return _polished(strata, counts, partial(_root_of, scaled))
 
-    def root(mean: float, spread: float, floor: float) -> float:
-        return float(level_root(scaled, np.asarray(mean), np.asarray(spread), np.asarray(floor)))
 
-    return _polished(strata, counts, root)
+def level_of_many(scaled: Scaled, rows: IndexArray) -> tuple[list[Stratum], Point]:
+    """The same point for very many people, without sorting them, and who is active.
+
+    From everybody on: the sums of too many people are a tangent, and give levels that are not too low. Those above are
+    left out until nobody is.
+    """
+    people = [Stratum.in_any_order(scaled, part, g) for g, part in enumerate(_split(scaled, rows))]
+    while True:
+        point = _polished(people, tuple(one.rows.size for one in people), partial(_root_of, scaled))
+        if not 0.0 < point.at < math.inf:  # not enough people, or enough who ask for nothing
+            people = by_stratum(scaled, rows)
+            return people, point_of(scaled, people)
+        kept = [
+            one.below(found[1] + one.size * point.at / found[0])
+            for one, found in zip(people, point.moments, strict=True)
+        ]
+        if all(one is before for one, before in zip(kept, people, strict=True)):
+            return people, point
+        people = kept
+
+
+def _root_of(scaled: Scaled, mean: float, spread: float, floor: float) -> float:
+    return float(level_root(scaled, np.asarray(mean), np.asarray(spread), np.asarray(floor)))
 
 
 def _silent(mean: float, spread: float, floor: float) -> float:

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Budget, Price
-from hushbid.allocation.levels import LEAST, MOST
 from hushbid.allocation.problem import HUGE, TINY, Problem
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, NobodyToBuyFrom, Unreachable
 from hushbid.estimation import Strata
+
+LEAST, MOST = 1e-140, 1e140
+"""Between these costs are taken as they are for an accuracy or a budget: their squares are ordinary numbers."""
 
 _LEAST_SCALE = 1e-280
 

@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 
 from hushbid.allocation.contrast.bounds import contrast_lower_bound
-from hushbid.allocation.contrast.pieces import Point, Stratum, by_stratum, point_of
+from hushbid.allocation.contrast.pieces import Point, Stratum, by_stratum, level_of_many, point_of
 from hushbid.allocation.contrast.problem import Scaled
 from hushbid.allocation.goals import Accuracy, Budget, Price
 from hushbid.allocation.problem import Allocation, Problem
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import MarketError
 from hushbid.estimation import Strata
 
@@ -100,12 +100,11 @@ def optimum(scaled: Scaled) -> tuple[list[Stratum], Point]:
     while True:
         # solve for those below the cuts
         rows = np.flatnonzero((costs <= cuts[scaled.codes]) & (costs < math.inf))
-        people = by_stratum(scaled, rows)
-        point = point_of(scaled, people)
+        people, point = _best_of(scaled, rows)
         needed = _needed(scaled, point)
         # is T past the cuts too large for any optimum?
         reach = [
-            math.inf if cut == math.inf else one.gain((cut - costs[one.rows[0]]) / scaled.scale) / one.size
+            math.inf if cut == math.inf else one.gain(cut / scaled.scale - one.base) / one.size
             for one, cut in zip(people, cuts.tolist(), strict=True)
         ]
         if min(reach) == math.inf or needed <= min(reach):
@@ -115,6 +114,14 @@ def optimum(scaled: Scaled) -> tuple[list[Stratum], Point]:
             total, mean, _ = one.moments(one.offset.size)
             level = one.base + mean + one.size * needed / total
             cuts[g] = max(cuts[g], math.nextafter(level * scaled.scale * (1.0 + 1e-12), math.inf))
+
+
+def _best_of(scaled: Scaled, rows: IndexArray) -> tuple[list[Stratum], Point]:
+    """The best point of these people, and among whom everybody active is."""
+    if isinstance(scaled.goal, Price):
+        people = by_stratum(scaled, rows)
+        return people, point_of(scaled, people)
+    return level_of_many(scaled, rows)
 
 
 def _needed(scaled: Scaled, point: Point) -> float:
