@@ -102,26 +102,32 @@ def _level(people: _People, number: float, *, accurate: bool) -> float:
             below = int(costs.searchsorted(tau))
             distance = tau - costs[:below]
             level += weight * tau
-            spread += float((mass[:below] * distance * distance).sum())
+            with np.errstate(over="ignore"):  # what overflows is no bound
+                spread += float((mass[:below] * distance * distance).sum())
         if accurate:
-            return level / number**2 - at, expense_at_level(number**2, level, spread)
-        half = 0.5 * number * number
-        return half + spread - at * level, error_at_level(half, level, spread)
+            slope, value = level / number**2 - at, expense_at_level(number**2, level, spread)
+        else:
+            half = 0.5 * number * number
+            slope, value = half + spread - at * level, error_at_level(half, level, spread)
+        return slope, value if value < math.inf else 0.0
 
     return _best(bound, max(float(np.median(key)) for key in nodes))
 
 
 def _best(bound: Callable[[float], tuple[float, float]], start: float) -> float:
     """The largest bound over ``T``: by bisection on the sign of its slope, which changes once."""
-    low, high, best = 0.0, max(start, 1e-300), 0.0
-    for _ in range(2200):  # past the best
-        slope, value = bound(high)
+    low = high = start if start > 0.0 else 1.0
+    slope, best = bound(high)
+    rises = slope > 0.0
+    for step in range(64):  # to the other side of the best, ever faster
+        factor = 4.0 ** min(2**step, 256)
+        low, high = (high, min(high * factor, 1e300)) if rises else (max(low / factor, 1e-300), low)
+        slope, value = bound(high if rises else low)
         best = max(best, value)
-        if slope <= 0.0 or high > 1e300:
+        if (slope > 0.0) != rises:
             break
-        low, high = high, 2.0 * high
-    for _ in range(80):
-        middle = 0.5 * (low + high)
+    for _ in range(200):
+        middle = math.sqrt(low) * math.sqrt(high)
         slope, value = bound(middle)
         best = max(best, value)
         low, high = (middle, high) if slope > 0.0 else (low, middle)

@@ -193,11 +193,6 @@ class Point:
         """The error in normal form."""
         return self.floor + (self.mean / self.at if self.at > 0.0 else 0.0)
 
-    @property
-    def paid(self) -> float:
-        """``W``."""
-        return max(self.mean * self.at - self.spread, 0.0)
-
 
 def point_of(scaled: Scaled, strata: list[Stratum]) -> Point:
     """The point of the frontier of these people that the goal chooses: the global optimum, to rounding."""

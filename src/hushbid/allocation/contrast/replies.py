@@ -27,8 +27,10 @@ from hushbid.errors import MarketError
 from hushbid.estimation import Strata
 
 _CHUNK = 1 << 13
-_ROUNDS = 300
+_ROUNDS = 100
 _PRICE_ROUNDS = 16
+_BLUR = 1e-6
+"""Where ``W`` is a smaller share of ``M·T`` than this, prefix sums do not tell it well enough."""
 
 
 class ContrastReplies:
@@ -80,15 +82,21 @@ class ContrastReplies:
         empty = pairs.lowest() == math.inf
         free = self._free_floor(stratum, pairs, rows, costs)
         at, level, found = self._follow(pairs, _ROUNDS)
-        paid = found.mean * at - found.spread
+        accurate = isinstance(scaled.goal, Accuracy)
+        paid = found.mean * at - found.spread if accurate else np.full(at.size, scaled.half)
         over = np.maximum(level - pairs.to, 0.0)
         lost = empty | ~(at < math.inf)
-        loss = np.where(lost, 0.0, pairs.mass * over * np.sqrt(2.0 / (scaled.unit * paid)))
-        if isinstance(scaled.goal, Accuracy):
+        loss = np.where(lost, 0.0, pairs.mass * over * np.sqrt(2.0 / scaled.unit / paid))
+        if accurate:
             value = np.where(lost, math.inf, np.sqrt(2.0 * paid / scaled.unit))
-            return self._with_free(pairs, stratum, costs, free, lost, value, loss)
+            value, loss, mse = self._with_free(pairs, stratum, costs, free, lost, value, loss)
+            # where too little is left of the difference
+            blurred = ~lost & (value > 0.0) & ~(paid > _BLUR * found.mean * at)
+            self._solve(np.flatnonzero(blurred), rows, costs, loss, mse, value)
+            return value, loss, mse
         mse = np.where(lost, math.inf, scaled.factor * (found.mean / at + found.floor))
         value = budget_potential(scaled, pairs, at, level, found, lost)
+        self._solve(np.flatnonzero(~lost & ~(paid > _BLUR * found.mean * at)), rows, costs, loss, mse)
         return value, loss, mse
 
     # -- from guess to guess -------------------------------------------------------------------------------------------
@@ -121,7 +129,8 @@ class ContrastReplies:
             todo = todo[~(after.same(current) & enough | nobody)]
             if todo.size == 0:
                 break
-        at[todo] = math.nan  # did not settle
+        if isinstance(self._scaled.goal, Price):
+            at[todo] = math.nan  # did not settle; for another goal it goes to and fro between neighbours by rounding
         return at, level, found
 
     def _root(self, found: Found) -> FloatArray:
@@ -139,11 +148,15 @@ class ContrastReplies:
         loss = pairs.mass * np.maximum(level - pairs.to, 0.0) * (2.0 / (at * at * math.sqrt(scaled.unit)))
         mse = scaled.factor * (found.floor + found.mean / at)
         value *= scaled.goal.number * scaled.factor
-        unsure = np.flatnonzero(~sure)
-        if unsure.size:
-            direct = self._direct.at(rows[unsure], costs[unsure])
-            value[unsure], loss[unsure], mse[unsure] = direct.value, direct.loss, direct.mse
+        self._solve(np.flatnonzero(~sure), rows, costs, loss, mse, value)
         return value, loss, mse
+
+    def _solve(self, which: IndexArray, rows: IndexArray, costs: FloatArray, *into: FloatArray) -> None:
+        """Solve some pairs by themselves, for their losses, errors and perhaps values."""
+        if which.size:
+            found = self._direct.at(rows[which], costs[which])
+            for one, direct in zip(into, (found.loss, found.mse, found.value), strict=False):
+                one[which] = direct
 
     def _is_best(self, pairs: Moved, at: FloatArray, found: Found, value: FloatArray) -> BoolArray:
         """Whether the minimum found is the only one that can be as good: see the top."""

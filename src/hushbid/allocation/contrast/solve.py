@@ -30,13 +30,15 @@ def solve_contrast(problem: Problem, strata: Strata) -> Allocation:
     people, point = optimum(scaled)
     goal, n = scaled.goal, scaled.costs.size
     weights, losses = np.zeros(n), np.zeros(n)
-    strength = _strength(scaled, point)  # on losses in normal form, per unit of λ
+    paid = 0.0
     for g, (one, count, moments) in enumerate(zip(people, point.counts, point.moments, strict=True)):
-        share = shares(one, count, moments, point.at)
-        rows = one.rows[:count]
-        weights[rows] = scaled.signs[g] * share
-        losses[rows] = np.where(share > 0.0, math.inf, 0.0) if strength == math.inf else share * strength
+        share, rows = shares(one, count, moments, point.at), one.rows[:count]
+        weights[rows], losses[rows] = scaled.signs[g] * share, share
+        paid += point.at * float((share * (one.base + one.offset[:count])).sum())  # W, with nothing to cancel
     weights *= math.sqrt(scaled.factor / scaled.unit)
+    paid = scaled.half if isinstance(goal, Budget) else paid
+    strength = _strength(scaled, point, paid)
+    losses = np.where(losses > 0.0, math.inf, 0.0) if strength == math.inf else losses * strength
     bought = np.flatnonzero(losses)
     expense = _expense(problem.costs[bought], losses[bought])
     mse = scaled.factor * point.mse
@@ -50,27 +52,25 @@ def solve_contrast(problem: Problem, strata: Strata) -> Allocation:
         objective=objective,
         active=bought.size,
         setting="central",
-        error_weight=goal.number if isinstance(goal, Price) else _worth(scaled, point),
+        error_weight=goal.number if isinstance(goal, Price) else _worth(scaled, point, paid),
         _certify=problem.certifying(partial(contrast_lower_bound, goal=goal, strata=strata)),
     )
 
 
-def _strength(scaled: Scaled, point: Point) -> float:
+def _strength(scaled: Scaled, point: Point, paid: float) -> float:
     """``ηΛ``: what shares that sum to λ are multiplied by to give losses."""
     if isinstance(scaled.goal, Price):
         # T⁴ = 2W, so T·√(2/W) = 2/T
         return 2.0 / point.at / math.sqrt(scaled.unit) if point.at > 0.0 else math.inf
-    if point.at == 0.0:  # nobody is paid, and the noise is what the error leaves
+    if paid == 0.0:  # nobody is paid, and the noise is what the error leaves
         over = scaled.ratio - point.floor
         return math.sqrt(2.0 / (scaled.unit * over)) if over > 0.0 else math.inf
-    return point.at * math.sqrt(2.0 / (scaled.unit * point.paid))
+    return point.at * math.sqrt(2.0 / scaled.unit / paid)
 
 
-def _worth(scaled: Scaled, point: Point) -> float:
+def _worth(scaled: Scaled, point: Point, paid: float) -> float:
     """At what price of the error the same would be bought: ``T²/√(2W)``."""
-    if point.paid == 0.0:
-        return 0.0
-    return point.at**2 / (scaled.factor * math.sqrt(2.0 * scaled.unit * point.paid))
+    return point.at * (point.at / math.sqrt(2.0 * scaled.unit * paid) / scaled.factor) if paid > 0.0 else 0.0
 
 
 def _expense(costs: FloatArray, losses: FloatArray) -> float:
