@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.allocation.capped import CappedReplies, FullCaps, as_caps, capped_lower_bound, solve_capped
 from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
-from hushbid.allocation.contrast import ContrastReplies, contrast_lower_bound, solve_contrast
+from hushbid.allocation.contrast import ContrastReplies, least_contrast, solve_contrast
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
 from hushbid.allocation.level_replies import LevelReplies
 from hushbid.allocation.levels import solve_level
@@ -233,7 +233,7 @@ def least_objective(
     caps = _caps(max_loss, problem, setting)
     if strata is not None:
         _refuse_caps(caps)
-        return contrast_lower_bound(problem.costs, problem.variance, goal.number, goal=goal, strata=strata)
+        return least_contrast(problem, strata)
     if caps is not None and not local:
         return capped_lower_bound(problem, caps)
     kinds: dict[str, Callable[[FloatArray, Any, float], float]] = {

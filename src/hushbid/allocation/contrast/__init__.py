@@ -11,8 +11,8 @@ In reading order:
 - `replies`: the optimum as a function of one person's cost, for many people at once
 """
 
-from hushbid.allocation.contrast.bounds import contrast_lower_bound
+from hushbid.allocation.contrast.bounds import least_contrast
 from hushbid.allocation.contrast.replies import ContrastReplies
 from hushbid.allocation.contrast.solve import solve_contrast
 
-__all__ = ["ContrastReplies", "contrast_lower_bound", "solve_contrast"]
+__all__ = ["ContrastReplies", "least_contrast", "solve_contrast"]

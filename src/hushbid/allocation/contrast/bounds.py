@@ -16,14 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.allocation.contrast.problem import LEAST, MOST
+from hushbid.allocation.contrast.problem import LEAST, MOST, Scaled
 from hushbid.allocation.goals import Goal
 from hushbid.allocation.lower_bounds import bound_over_pieces, error_at_level, expense_at_level
-from hushbid.allocation.problem import HUGE, TINY
+from hushbid.allocation.problem import HUGE, TINY, Problem
 from hushbid.arrays import FloatArray
 from hushbid.estimation import Strata
 
 _ROUNDING = 1e-11
+
+
+def least_contrast(problem: Problem, strata: Strata) -> float:
+    """The bound of a problem that has not been solved; refused where there is nobody to buy from."""
+    Scaled.of(problem, strata)
+    goal = problem.goal
+    return contrast_lower_bound(problem.costs, problem.variance, goal.number, goal=goal, strata=strata)
 
 
 def contrast_lower_bound(
