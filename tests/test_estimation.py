@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hushbid.errors import InputError
-from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
+from hushbid.errors import InputError, NothingDelivered
+from hushbid.estimation import Strata, best_contrast, best_weights, minimax_bounds, mse_of, near_optimal_weights
 
 SETTINGS = ["central", "local"]
 
@@ -199,3 +199,88 @@ def test_other_arguments_are_checked_too() -> None:
 def test_weight_on_somebody_with_zero_loss_costs_infinite_noise() -> None:
     for setting in SETTINGS:
         assert mse_of([0.5, 0.5], [1.0, 0.0], setting=setting, variance=0.25) == math.inf  # type: ignore[arg-type]
+
+
+# -- contrasts ---------------------------------------------------------------------------------------------------------
+
+
+def least_contrast_error(allowed: np.ndarray, variance: np.ndarray, strata: Strata, rng: np.random.Generator) -> float:
+    """The least error that a general solver finds over uses ``v ≤ ε`` that are in the wanted proportions."""
+    sizes, best = np.abs(strata.weights), math.inf
+    members = [strata.codes == g for g in range(strata.count)]
+    for _ in range(4):
+        used = allowed * rng.uniform(0.01, 1.0, allowed.size)
+        strength = min(used[mine].sum() / size for mine, size in zip(members, sizes, strict=True))
+        for mine, size in zip(members, sizes, strict=True):
+            used[mine] *= size * strength / used[mine].sum()
+        found = minimize(
+            lambda x: (2.0 + np.sum(variance * x[:-1] ** 2)) / x[-1] ** 2,
+            np.append(used, strength),
+            method="SLSQP",
+            bounds=[(0.0, most) for most in allowed] + [(1e-6, None)],
+            constraints=[
+                {"type": "eq", "fun": lambda x, mine=mine, size=size: x[:-1][mine].sum() - size * x[-1]}
+                for mine, size in zip(members, sizes, strict=True)
+            ],
+            options={"ftol": 1e-15, "maxiter": 500},
+        )
+        best = min(best, found.fun if found.success else math.inf)
+    return best
+
+
+def test_no_general_solver_finds_a_better_contrast_of_who_is_left() -> None:
+    rng, reached = np.random.default_rng(21), 0
+    for _ in range(12):
+        strata = int(rng.integers(1, 4))
+        n = int(rng.integers(strata, 9))
+        codes = np.concatenate([np.arange(strata), rng.integers(0, strata, n - strata)])
+        contrast = Strata(codes=codes, weights=rng.normal(size=strata))
+        allowed, variance = np.exp(rng.normal(size=n) * 1.5), rng.uniform(0.02, 0.25, n)
+        found = best_contrast(allowed, strata=contrast, variance=variance)
+        assert (found.delivered <= allowed).all()
+        assert found.delivered == pytest.approx(found.strength * np.abs(found.weights), rel=1e-12)
+        assert [found.weights[codes == g].sum() for g in range(strata)] == pytest.approx(contrast.weights, rel=1e-12)
+        best = least_contrast_error(allowed, variance, contrast, rng)
+        assert best >= found.mse * (1.0 - 1e-9)
+        reached += best <= found.mse * (1.0 + 1e-7)
+    assert reached >= 9, "the other solver must come close often enough to be a judge"
+
+
+def test_a_contrast_of_one_stratum_is_the_best_mean() -> None:
+    rng = np.random.default_rng(22)
+    allowed, variance = np.append(np.exp(rng.normal(size=9) * 2.0), math.inf), rng.uniform(0.02, 0.25, 10)
+    mean = best_weights(allowed, setting="central", variance=variance)
+    found = best_contrast(allowed, strata=Strata(codes=np.zeros(10, dtype=int), weights=[1.0]), variance=variance)
+    assert found.weights == pytest.approx(mean.weights, rel=1e-12)
+    assert (found.mse, *found.delivered) == pytest.approx((mean.mse, *mean.delivered), rel=1e-12)
+
+
+def test_who_promises_nothing_in_every_stratum_needs_no_noise() -> None:
+    strata = Strata(codes=[0, 0, 1], weights=[1.0, -1.0])
+    found = best_contrast([math.inf] * 3, strata=strata, variance=0.25)
+    assert found.strength == math.inf
+    assert found.weights.tolist() == [0.5, 0.5, -1.0]
+    assert found.mse == 0.375
+
+
+def test_a_stratum_with_nobody_left_is_refused_by_name() -> None:
+    strata = Strata(codes=[0, 0, 1], weights=[1.0, -1.0], names=("men", "women"))
+    with pytest.raises(NothingDelivered, match="Nobody of stratum 'women' is left"):
+        best_contrast([1.0, 1.0, 0.0], strata=strata, variance=0.25)
+    with pytest.raises(NothingDelivered, match="Nobody of stratum 'men' is left"):
+        best_contrast([2.0], strata=strata.of(np.array([2])), variance=0.25)
+
+
+@pytest.mark.parametrize(
+    ("codes", "weights", "told"),
+    [
+        ([0, 2], [1.0, 1.0], "codes must be from 0 to 1, one per stratum, but row 1 is 2"),
+        ([0, 1], [1.0, 0.0], "weights must be finite, not 0"),
+        ([0, 1], [1.0, math.nan], "weights must be finite, not 0"),
+        ([0.5, 1.0], [1.0, 1.0], "codes must be one whole number per person"),
+        ([0], [], "weights must be one number per stratum"),
+    ],
+)
+def test_strata_that_make_no_sense_are_refused(codes: list[float], weights: list[float], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Strata(codes=codes, weights=weights)  # type: ignore[arg-type]

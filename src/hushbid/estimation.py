@@ -18,6 +18,12 @@ and one pass finds k.
 Thm 1); local, ``w_i ∝ ε_i²`` (Thm 2). **Minimax bounds** are those theorems with explicit constants
 (docs/explanation/estimation.md derives them).
 
+**Contrasts.** With public strata ``g(i)`` of unknown means ``θ_g`` the estimate of ``Σ ℓ_g θ_g`` is
+``Σ ω_i x_i + Laplace(1/η)`` with ``Σ_{i in g} ω_i = ℓ_g``: one noise for all strata. The best one caps what is used in
+each stratum, ``v_i = η|ω_i| = min(ε_i, κ_g/V_i)`` with ``Σ_{i in g} v_i = |ℓ_g| η``; the error falls in ``η`` up to the
+root of ``η Σ |ℓ_g| κ_g = 2 + Σ V v²``, or up to ``min_g Σ_{i in g} ε_i/|ℓ_g|``, the most that all strata can give, if
+that is less. Between people's caps the equation is linear in ``η``.
+
 An infinite ``ε_i`` is allowed: it promises nothing. [F] = Fallah, Makhdoumi, Malekian and Ozdaglar, EC 2022,
 arXiv 2201.03968.
 """
@@ -29,14 +35,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, as_floats, as_losses, as_variance
-from hushbid.errors import InputError
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_losses, as_variance, first_row
+from hushbid.errors import InputError, NothingDelivered
 
 Setting = Literal["central", "local"]
 """Where noise is added: once by a trusted platform, or on each person's device."""
 
 WORST_VARIANCE = 0.25
 """No distribution on a range of width 1 has a larger variance."""
+
+_WIDEST = 1e50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,6 +56,77 @@ class Weights:
 
     delivered: FloatArray
     """The privacy loss each person really incurs, at most the allowed one, and smaller for those above the cap."""
+
+    mse: float
+    """Mean squared error of the estimate, in units of the squared range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Strata:
+    """Public strata, and the combination of their means that is wanted: ``Σ weights[g]·(mean of stratum g)``.
+
+    Shares that sum to 1 give a post-stratified mean, ``(1, -1)`` the difference of two groups. Who is in which stratum
+    must be known: strata that people declare themselves would not be truthful.
+    """
+
+    codes: IndexArray
+    """Everybody's stratum: 0, 1, 2, …"""
+
+    weights: FloatArray
+    """Each stratum's ``ℓ_g``, of any sign, none of them 0."""
+
+    names: tuple[str, ...] = ()
+    """What the strata are called, for messages; by default their numbers."""
+
+    def __post_init__(self) -> None:
+        weights = as_floats(self.weights, "weights")
+        if weights.ndim != 1 or weights.size == 0:
+            raise InputError("weights must be one number per stratum, at least one.", field="weights")
+        sizes = np.abs(weights)
+        if not (np.isfinite(weights) & (sizes > 0.0)).all() or sizes.max() > _WIDEST * sizes.min():
+            told = f"weights must be finite, not 0 and within a factor of {_WIDEST:g}, got {weights.tolist()}."
+            raise InputError(told, field="weights")
+        codes = np.asarray(self.codes)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu":
+            raise InputError("codes must be one whole number per person, her stratum.", field="codes")
+        bad = (codes < 0) | (codes >= weights.size)
+        if bad.any():
+            row = first_row(bad)
+            told = f"codes must be from 0 to {weights.size - 1}, one per stratum, but row {row} is {codes[row]}."
+            raise InputError(told, field="codes", row=row)
+        if self.names and len(self.names) != weights.size:
+            told = f"names must be one per stratum ({weights.size}), got {len(self.names)}."
+            raise InputError(told, field="names")
+        object.__setattr__(self, "codes", codes.astype(np.intp, copy=False))
+        object.__setattr__(self, "weights", weights.copy())
+        object.__setattr__(self, "names", tuple(self.names))
+
+    @property
+    def count(self) -> int:
+        """How many strata there are."""
+        return self.weights.size
+
+    def label(self, stratum: int) -> str:
+        """What a stratum is called in a message."""
+        return repr(self.names[stratum]) if self.names else str(stratum)
+
+    def of(self, rows: IndexArray | BoolArray) -> "Strata":
+        """The same strata with only these people in them."""
+        return Strata(codes=self.codes[rows], weights=self.weights, names=self.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Contrast:
+    """Weights of a linear estimator of a combination of stratum means, and what they deliver."""
+
+    weights: FloatArray
+    """Each person's ``ω``: with the sign of her stratum's weight, and adding up to it over the stratum."""
+
+    delivered: FloatArray
+    """The privacy loss each person really incurs, ``η·|ω|``: at most the allowed one."""
+
+    strength: float
+    """``η``, one over the scale of the noise on a range of width 1; infinite without noise."""
 
     mse: float
     """Mean squared error of the estimate, in units of the squared range."""
@@ -77,6 +156,107 @@ def best_weights(privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLi
         return _central_weights(_capped(allowed, spread), spread)
     weights = _shares(_precisions(allowed, spread))
     return Weights(weights=weights, delivered=allowed, mse=_local_mse(weights, allowed, spread))
+
+
+def best_contrast(privacy_loss: ArrayLike, *, strata: Strata, variance: ArrayLike) -> Contrast:
+    """The central estimator of a combination of stratum means with the least error for the given privacy losses.
+
+    Used when people bought from do not deliver: the others' losses are theirs whatever happens, weights and noise are
+    chosen anew. ``variance`` is positive, one number or one per person, for a range of width 1.
+
+        >>> strata = Strata(codes=[0, 0, 1], weights=[1.0, -1.0])
+        >>> best_contrast([1.0, 3.0, 2.0], strata=strata, variance=0.25).weights
+        array([ 0.5,  0.5, -1. ])
+    """
+    allowed, spread = as_losses(privacy_loss), _spread(variance, np.size(privacy_loss))
+    if strata.codes.shape != allowed.shape:
+        told = f"codes must have one entry per person ({allowed.size}), got shape {strata.codes.shape}."
+        raise InputError(told, field="codes")
+    if not (spread > 0.0).all():
+        raise InputError("variance must be positive for a contrast, got 0.", field="variance")
+    fills = [_Fill.of(allowed, spread, strata, stratum) for stratum in range(strata.count)]
+    strength = _best_strength(fills)
+    share = np.empty(allowed.size)  # v/η, which stays finite without noise
+    for fill in fills:
+        share[fill.rows] = fill.shares(strength, allowed[fill.rows], spread[fill.rows])
+    noise = 0.0 if strength == math.inf else (math.sqrt(2.0) / strength) ** 2
+    delivered = np.where(share > 0.0, math.inf, 0.0) if strength == math.inf else share * strength
+    return Contrast(
+        weights=np.sign(strata.weights)[strata.codes] * share,
+        delivered=np.minimum(delivered, allowed),
+        strength=strength,
+        mse=noise + float(np.sum(spread * np.square(share))),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fill:
+    """How a stratum gives ``|ℓ| η``: who is at her own loss, from the least ``V ε`` on, and who at the common cap."""
+
+    rows: IndexArray
+    size: float
+    """``|ℓ|``."""
+
+    used: FloatArray
+    """``E``: the losses of the first 0, 1, 2, … people, infinite ones left out."""
+
+    squares: FloatArray
+    """``D = Σ V ε²`` of those."""
+
+    precision: FloatArray
+    """``U = Σ 1/V`` of everybody else."""
+
+    turns: FloatArray
+    """The ``η`` at which the next of them comes to her own loss; the last is the most there is."""
+
+    @classmethod
+    def of(cls, allowed: FloatArray, spread: FloatArray, strata: Strata, stratum: int) -> "_Fill":
+        rows = np.flatnonzero(strata.codes == stratum)
+        if not (allowed[rows] > 0.0).any():
+            raise NothingDelivered(f"Nobody of stratum {strata.label(stratum)} is left: its mean cannot be estimated.")
+        order = np.argsort(spread[rows] * allowed[rows], kind="stable")
+        loss, variance = allowed[rows][order], spread[rows][order]
+        finite = np.where(loss < math.inf, loss, 0.0)
+        used = np.append(0.0, np.cumsum(finite))
+        squares = np.append(0.0, np.cumsum(variance * finite * finite))
+        precision = np.append(np.cumsum((1.0 / variance)[::-1])[::-1], 0.0)
+        size = abs(float(strata.weights[stratum]))
+        # λη = E + κU, at κ = Vε of the next
+        turns = (used[:-1] + variance * loss * precision[:-1]) / size
+        return cls(rows, size, used, squares, precision, turns)
+
+    def terms(self, strength: float) -> tuple[float, float, float]:
+        """Of ``slope·η − above``, to be 0 in sum: both, where so many are at their own loss as at this ``η``."""
+        k = min(int(np.searchsorted(self.turns, strength, side="right")), self.turns.size - 1)
+        used, precision = float(self.used[k]), float(self.precision[k])
+        return self.size * used / precision, float(self.squares[k]) + used * used / precision, k
+
+    def shares(self, strength: float, allowed: FloatArray, spread: FloatArray) -> FloatArray:
+        """``v/η`` of everybody in the stratum."""
+        if strength == math.inf:
+            endless = np.where(allowed == math.inf, 1.0 / spread, 0.0)
+            return np.asarray(self.size * endless / endless.sum())
+        k = int(self.terms(strength)[2])
+        cap = max(self.size * strength - float(self.used[k]), 0.0) / float(self.precision[k])
+        share = np.minimum(allowed, cap / spread)
+        return np.asarray(self.size * share / share.sum())
+
+
+def _best_strength(fills: list[_Fill]) -> float:
+    """``η``: the root of a piecewise linear, increasing function, or the most that every stratum can give."""
+    most = min(float(fill.turns[-1]) for fill in fills)
+    turns = np.unique(np.concatenate([fill.turns for fill in fills]))
+    turns = turns[turns <= most]
+    low, high = 0, turns.size  # the last turn with a negative value, by halving
+    while low < high:
+        middle = (low + high) // 2
+        eta = float(turns[middle])
+        slope, above, _ = (sum(part) for part in zip(*(fill.terms(eta) for fill in fills), strict=True))
+        value = slope * eta - above - 2.0 if eta < math.inf else 1.0
+        low, high = (middle + 1, high) if value < 0.0 else (low, middle)
+    start = float(turns[low - 1]) if low else 0.0
+    slope, above, _ = (sum(part) for part in zip(*(fill.terms(start) for fill in fills), strict=True))
+    return min((above + 2.0) / slope, most) if slope > 0.0 else most
 
 
 def near_optimal_weights(privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike) -> Weights:

@@ -7,12 +7,14 @@ In reading order:
 - `levels`: the central frontier of error against money, and the point on it with a given error or expense
 - `central`: the central optimum for a price of the error: one dimension, in pieces with a root in closed form
 - `capped`: the central optimum when nobody may lose more than a cap
+- `contrast`: the central optimum for a combination of stratum means, with one noise for all strata
 - `local`: the local optimum for a price of the error, by how many people are active
 - `local_accuracy`: the cheapest local purchase with a given error, by one number of people and one equation
 - `local_capped`: the local optimum for a price of the error when nobody may lose more than one cap
 - `reply_rules`: the optimum as a function of one person's cost, which payments integrate
 - `level_replies`, `central_replies`: that function for many people at once, without solving again
 - `local_replies`, `local_accuracy_replies`, `local_capped_replies`: the same in the local setting
+- `separate`: strata in the local setting, for a price: one market in each
 - `local_queue`: in which order people are bought from there, with one of them moved
 - `lower_bounds`: what no allocation can beat, found without looking at one: the certificate
 - `sums`: exact sums of costs, and sums in buckets
@@ -31,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from hushbid.allocation.capped import CappedReplies, FullCaps, as_caps, capped_lower_bound, solve_capped
 from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
+from hushbid.allocation.contrast import ContrastReplies, least_contrast, solve_contrast
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
 from hushbid.allocation.level_replies import LevelReplies
 from hushbid.allocation.levels import solve_level
@@ -49,8 +52,10 @@ from hushbid.allocation.lower_bounds import (
 )
 from hushbid.allocation.problem import Allocation, Problem, as_keys, as_problem, tie_keys
 from hushbid.allocation.reply_rules import DirectReplies, Replies, ReplyRule
+from hushbid.allocation.separate import SeparateReplies, joined, rows_of_strata
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError
+from hushbid.estimation import Strata
 
 __all__ = [
     "Accuracy",
@@ -61,6 +66,7 @@ __all__ = [
     "Price",
     "Replies",
     "ReplyRule",
+    "Strata",
     "allocate",
     "goal_from_dict",
     "least_objective",
@@ -79,6 +85,7 @@ def allocate(
     goal: Goal | None = None,
     max_loss: ArrayLike = math.inf,
     tie_key: Sequence[Any] | NDArray[Any] | None = None,
+    strata: Strata | None = None,
 ) -> Allocation:
     """The privacy losses and weights that minimise ``error_weight·MSE + Σ virtual_costs·privacy_loss``, globally.
 
@@ -104,6 +111,9 @@ def allocate(
         One per person. Where the optimum must choose among equal virtual costs, the smaller key is bought from first
         (equal keys, or none: the earlier position). Neither keys nor positions may depend on the reports: that would
         break truthfulness. `tie_keys` makes keys of ids.
+    strata
+        Everybody's stratum, and the combination of stratum means that is wanted instead of one mean: ``weights`` then
+        have its signs and add up to each stratum's weight.
 
     >>> allocation = allocate([1.0, 1.2, 9.0], setting="central", variance=0.25)
     >>> allocation.active, allocation.weights.round(4).tolist()
@@ -117,7 +127,12 @@ def allocate(
         tie_key=tie_key,
         local=_is_local(setting),
     )
+    if strata is not None and setting == "local":
+        return joined(problem, strata, [(rows, part) for rows, part, _ in _separately(problem, strata, max_loss)])
     solve, caps = _solver(problem, setting), _caps(max_loss, problem, setting)
+    if strata is not None:
+        _refuse_caps(caps)
+        return solve_contrast(problem, strata)
     if caps is None:
         return solve(problem)
     if setting == "local" and isinstance(caps, float):
@@ -163,10 +178,11 @@ def replies(
     goal: Goal | None = None,
     max_loss: ArrayLike = math.inf,
     tie_key: Sequence[Any] | NDArray[Any] | None = None,
+    strata: Strata | None = None,
 ) -> ReplyRule:
     """The optimum as a function of one person's virtual cost, the others' fixed: what payments integrate.
 
-    Where her cost equals others', ``tie_key`` decides as in `allocate`.
+    Where her cost equals others', ``tie_key`` decides as in `allocate`; ``strata`` are those of `allocate` too.
 
     >>> rule = replies([1.0, 1.2, 9.0], setting="central")
     >>> rule.at(np.array([0, 0]), np.array([1.0, 1.1])).loss.round(4).tolist()
@@ -176,8 +192,15 @@ def replies(
     problem = as_problem(
         virtual_costs, variance=variance, error_weight=error_weight, goal=goal, tie_key=tie_key, local=local
     )
+    if strata is not None and local:
+        return SeparateReplies(
+            strata, [(rows, part, replies(**how)) for rows, part, how in _separately(problem, strata, max_loss)]
+        )
     spread, solve = problem.variance, _solver(problem, setting)
     caps = _caps(max_loss, problem, setting)
+    if strata is not None:
+        _refuse_caps(caps)
+        return ContrastReplies(problem, strata)
     if local and isinstance(caps, float):
         return LocalCappedReplies(problem, caps, precedence(tie_key))
     if caps is not None:
@@ -200,11 +223,17 @@ def least_objective(
     variance: ArrayLike = 0.25,
     goal: Goal,
     max_loss: ArrayLike = math.inf,
+    strata: Strata | None = None,
 ) -> float:
     """What no allocation's objective can be below, found without solving: `Allocation.lower_bound` by itself."""
     local = _is_local(setting)
     problem = as_problem(virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local)
+    if strata is not None and local:
+        return sum(part.lower_bound for _, part, _ in _separately(problem, strata, max_loss))
     caps = _caps(max_loss, problem, setting)
+    if strata is not None:
+        _refuse_caps(caps)
+        return least_contrast(problem, strata)
     if caps is not None and not local:
         return capped_lower_bound(problem, caps)
     if not isinstance(goal, Price):
@@ -219,6 +248,33 @@ def least_objective(
         if caps is not None:
             kinds = {"price": partial(local_lower_bound, max_loss=float(np.min(caps)))}
     return float(kinds[goal.kind](problem.costs, problem.variance, goal.number))
+
+
+def _separately(
+    problem: Problem, strata: Strata, max_loss: ArrayLike
+) -> list[tuple[IndexArray, Allocation, dict[str, Any]]]:
+    """Local strata: each one's people, its optimum, and how it was asked for."""
+    parts = []
+    for rows, goal in rows_of_strata(problem, strata):
+        how: dict[str, Any] = {
+            "virtual_costs": problem.costs[rows],
+            "setting": "local",
+            "variance": problem.variance,
+            "goal": goal,
+            "max_loss": max_loss,
+            "tie_key": None if problem.tie_key is None else problem.tie_key[rows],
+        }
+        parts.append((rows, allocate(**how), how))
+    return parts
+
+
+def _refuse_caps(caps: float | FloatArray | None) -> None:
+    if caps is not None:
+        raise InputError(
+            "max_loss must be infinite with strata in the central setting: the optimum under caps is not implemented"
+            " there.",
+            field="max_loss",
+        )
 
 
 def precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> IndexArray | None:

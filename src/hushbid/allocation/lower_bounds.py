@@ -78,6 +78,13 @@ def central_lower_bound_of_pieces(
     return _bound_over(pieces, _KAPPA) * (1.0 - _ROUNDING)
 
 
+def bound_over_pieces(
+    left: FloatArray, right: FloatArray, floor: FloatArray, mean: FloatArray, spread: FloatArray
+) -> float:
+    """At most ``floor + (mean − a)²/spread + κ·a^{2/3}`` over all pieces, each from ``left`` to ``right``."""
+    return _bound_over(_Pieces(left, right, floor, mean, spread), _KAPPA) * (1.0 - _ROUNDING)
+
+
 def local_lower_bound(costs: FloatArray, variance: float, error_weight: float, max_loss: float = math.inf) -> float:
     """The dual bound at its best ``P``, found by bisection on its slope; or what noise alone costs, if that is more."""
     noise = _noise_alone(float(costs.min()), error_weight)
