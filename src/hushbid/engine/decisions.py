@@ -101,7 +101,7 @@ class LookupKernel:
         keys = lookup_keys(
             rows.reports[which],
             None if rows.groups is None else rows.groups[which],
-            None if rows.variance is None else rows.variance[which],
+            [None if column is None else column[which] for column in (rows.variance, rows.limit)],
             self.gather.ties(batch, rows, which),
             self.salt,
         )

@@ -30,7 +30,7 @@ def first_level_bracket(population: Population, census: Census, variance: tuple[
     """
     finite = census.histogram.people
     if isinstance(population.aim, Accuracy) and variance[0] == variance[1]:
-        population.refuse_unreachable(finite, variance[0] / finite)
+        population.without_caps().refuse_unreachable(finite, variance[0] / finite)
     levels = census.histogram.levels(1.0, census.lowest)
     if not LEAST <= census.lowest <= census.dearest <= MOST:  # memory says what is allowed
         return Bracket(low=0.0, high=math.inf, below_low=0.0, below_high=finite, one_basin=False, parts=())
