@@ -118,8 +118,10 @@ def test_limits_are_refused_where_they_cannot_be_kept_or_counted(monkeypatch: py
         with pytest.raises(InputError, match=words):
             price(people, local, **{name: "most"})
     tight = table(REPORTS, most=np.full(N, 0.001))
-    with pytest.raises(Unreachable, match="the least that 500 people can reach within their limits, got 0.04"):
+    with pytest.raises(Unreachable, match=r"the least that 500 people can reach within their limits, got 0\.04"):
         price(tight, replace(MARKET, goal=Accuracy(0.04)), limit="most")
     monkeypatch.setattr("hushbid.engine.pricing.MOST", 100)
-    with pytest.raises(MarketError, match="500 people could matter, more than the 100 .* limits on privacy losses make"):
+    with pytest.raises(
+        MarketError, match=r"500 people could matter, more than the 100 .* limits on privacy losses make"
+    ):
         price(people, MARKET, limit="most")
