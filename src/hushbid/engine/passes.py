@@ -51,14 +51,19 @@ class Census:
     variances: ExactSums = field(default_factory=lambda: ExactSums({}))
     """All variances added up."""
 
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    """How many of each group can be priced."""
+
     lowest_limit: float = np.inf
     """The lowest limit or cap of anybody with a finite cost."""
 
     def __add__(self, other: "Census") -> "Census":
         """Both populations together."""
-        problems, reports = dict(self.problems), dict(self.lowest_report)
+        problems, sizes, reports = dict(self.problems), dict(self.sizes), dict(self.lowest_report)
         for code, count in other.problems.items():
             problems[code] = problems.get(code, 0) + count
+        for code, count in other.sizes.items():
+            sizes[code] = sizes.get(code, 0) + count
         for group, report in other.lowest_report.items():
             reports[group] = min(reports.get(group, np.inf), report)
         return Census(
@@ -72,6 +77,7 @@ class Census:
             variance=(min(self.variance[0], other.variance[0]), max(self.variance[1], other.variance[1])),
             widest=max(self.widest, other.widest),
             variances=self.variances + other.variances,
+            sizes=sizes,
             lowest_limit=min(self.lowest_limit, other.lowest_limit),
         )
 
@@ -132,6 +138,7 @@ class CensusKernel:
             variance=(float(variance.min(initial=np.inf)), float(variance.max(initial=0.0))),
             widest=0.0 if rows.variance is None else float(rows.variance.max(initial=0.0)),
             variances=ExactSums({}) if rows.variance is None else ExactSums.of(rows.variance + 0.0),
+            sizes=_sizes(rows),
             lowest_limit=np.inf if rows.limit is None else float(rows.limit[finite].min(initial=np.inf)),
         )
 
@@ -150,6 +157,12 @@ class CensusKernel:
             return ()
         bad = np.flatnonzero(problem)[:_SHOWN].tolist()
         return tuple((start + row, f"row {start + row} is {PROBLEMS[int(problem[row]) - 1]}") for row in bad)
+
+
+def _sizes(rows: Rows) -> dict[int, int]:
+    if rows.groups is None:
+        return {0: rows.reports.size}
+    return dict(enumerate(np.bincount(rows.groups).tolist()))
 
 
 @dataclass(frozen=True, slots=True)

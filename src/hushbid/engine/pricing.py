@@ -24,6 +24,7 @@ from hushbid.engine.people import PROBLEMS, People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, Solved, first_bracket, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.engine.solve_level import first_level_bracket, solve_level
+from hushbid.engine.solve_menu import SharedOut, solve_menu
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
@@ -241,7 +242,7 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
         cut, most = cheapest_few(population, census)
         return _gathered(run, population, census, cut, most)
     if isinstance(population.goal, HardBudget):  # everybody shares in it
-        return _everybody(run, population, census)
+        return _shared_out(run, population, census, gather)
     least_cap = min(population.largest_cap, census.lowest_limit)
     if least_cap < math.inf and census.people <= gather:
         return _everybody(run, population, census)
@@ -277,10 +278,45 @@ def _planned_variances(run: Run, population: Population, census: Census) -> tupl
     return smallest + more, largest + more
 
 
+def _shared_out(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
+    """A hard budget: by sums if people are many, unless limits or variances of their own take them one by one."""
+    if census.people > gather and run.people.variance is None:
+        found = solve_menu(run, population, census)
+        if found is not None:
+            return found.kernel, _summary_of_menu(run, population, census, found)
+    return _everybody(run, population, census)
+
+
+def _summary_of_menu(run: Run, population: Population, census: Census, found: SharedOut) -> Summary:
+    used, variance = found.used, float(population.variance)
+    squared_weights = used.squares / used.total**2
+    worst = population.worst_error(2.0 / used.total**2 + variance * squared_weights) * population.unit
+    own = float(population.own_error) / population.unit
+    mse = worst if population.bias == 0.0 else (2.0 / used.total**2 + own * squared_weights) * population.unit
+    return Summary(
+        setting=population.setting.name,
+        people=census.people,
+        dropped=census.bad,
+        active=found.promised.losses.count,
+        mse=mse,
+        worst_mse=worst,
+        objective=worst,
+        lower_bound=min(found.lower_bound, worst),
+        cap_cost=0.0,
+        largest_privacy_loss=found.promised.largest_loss,
+        total_privacy_loss=float(found.promised.losses.about(0.0)[0]),
+        squared_weights=squared_weights,
+        schedule_error=0.0,
+        incentive_error=2.0 * found.promised.error,
+        method="summed",
+        passes=run.passes,
+    )
+
+
 def _everybody(run: Run, population: Population, census: Census) -> tuple[LookupKernel, Summary]:
     if census.people > MOST:
-        what = "limits on privacy losses make" if run.people.limited else "a cap on privacy losses makes"
-        what = "a hard budget makes" if isinstance(population.goal, HardBudget) else what
+        what = "variances of their own make" if run.people.variance is not None else "a cap on privacy losses makes"
+        what = "limits on privacy losses make" if run.people.limited else what
         raise MarketError(
             f"{census.people} people could matter, more than the {MOST} that can be priced one by one, as {what}"
             " everybody count: state another goal, or invite fewer people."

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, IndexArray, id_texts
+from hushbid.allocation import HardBudget
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import release_summed
@@ -22,7 +23,7 @@ from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prep
 from hushbid.disclosure.relation import Relation
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
-from hushbid.engine.people import floats_of
+from hushbid.engine.people import Rows, floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
 
@@ -61,9 +62,13 @@ def _prepared(priced: Priced, data: str) -> Callable[[str], Release]:
     if priced.market.strategy.sends_messages:
         return _messages_combined(priced, data)
     plan = summed_plan(priced)
-    sums, above = priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums()), None
+    sums, above = (
+        priced._engine.reduce(SumsKernel(_Losses(priced._kernel, plan.largest_loss), data, plan), Sums()),
+        None,
+    )
     if plan.relation is not None:  # who is above an equal share is known once the weights are added up
-        above = priced._engine.reduce(AboveKernel(priced._kernel, data, plan, sums.weight), Above())
+        losses = _Losses(priced._kernel, plan.largest_loss)
+        above = priced._engine.reduce(AboveKernel(losses, data, plan, sums.weight), Above())
     return prepare_summed(plan, sums, above)
 
 
@@ -71,11 +76,15 @@ def summed_plan(priced: Priced) -> SummedPlan:
     """What was promised, in figures about everybody."""
     market, summary, people = priced.market, priced.summary, priced._kernel.people
     spread = float(np.max(np.asarray(market.stated_variance)))
+    largest, total = summary.largest_privacy_loss, summary.total_privacy_loss
+    if isinstance(market.goal, HardBudget):  # a shared menu may promise more than the best estimate uses
+        most, total = priced._kernel.used
+        largest = min(largest, most)
     return SummedPlan(
         bounds=market.bounds,
         active=summary.active,
-        total_loss=summary.total_privacy_loss,
-        largest_loss=summary.largest_privacy_loss,
+        total_loss=total,
+        largest_loss=largest,
         largest_variance=spread if people.variance is None else priced._kernel.idle.largest_outside,
         mse=summary.mse,
         squared_weights=summary.squared_weights,
@@ -111,21 +120,33 @@ def _messages_combined(priced: Priced, data: str) -> Callable[[str], Release]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Losses:
+    """What the estimate uses of people's losses: not more than a part that is the same for all."""
+
+    kernel: Decider
+    most: float
+
+    def used(self, batch: Batch) -> tuple[Rows, FloatArray]:
+        """The good rows of a batch, and what is used of their losses."""
+        rows = self.kernel.people.read(batch)
+        return rows, np.minimum(self.kernel.decide(batch, rows)[0], self.most)
+
+
+@dataclass(frozen=True, slots=True)
 class SumsKernel:
     """From a batch to its sums."""
 
-    kernel: Decider
+    losses: _Losses
     data: str
     plan: SummedPlan
 
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, self.data]))
+        return list(dict.fromkeys([*self.losses.kernel.columns, self.data]))
 
     def __call__(self, batch: Batch, start: int | None) -> Sums:
-        rows = self.kernel.people.read(batch)
-        losses = self.kernel.decide(batch, rows)[0]
+        rows, losses = self.losses.used(batch)
         values = floats_of(batch.column(self.data), self.data)
         return Sums.of(losses, values if rows.good is None else values[rows.good], rows.variance, self.plan)
 
@@ -134,7 +155,7 @@ class SumsKernel:
 class AboveKernel:
     """From a batch to those in it who weigh more than an equal share."""
 
-    kernel: Decider
+    losses: _Losses
     data: str
     plan: SummedPlan
     total: int
@@ -143,11 +164,10 @@ class AboveKernel:
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, self.data]))
+        return list(dict.fromkeys([*self.losses.kernel.columns, self.data]))
 
     def __call__(self, batch: Batch, start: int | None) -> Above:
-        rows = self.kernel.people.read(batch)
-        losses = self.kernel.decide(batch, rows)[0]
+        rows, losses = self.losses.used(batch)
         values = floats_of(batch.column(self.data), self.data)
         return Above.of(losses, values if rows.good is None else values[rows.good], self.plan, self.total)
 
