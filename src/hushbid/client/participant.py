@@ -30,6 +30,7 @@ from hushbid.verification.receipts import verify_receipt
 
 T = TypeVar("T")
 _ROUNDING = 1e-9
+_LEAST_LIMIT = 1e-6  # what a server takes; refused before anything is kept, or it would bind this device alone
 _LARGEST_SHOWN = 100.0  # what a campaign on a server may ask for at most; more would be no privacy at all
 
 
@@ -261,7 +262,7 @@ class _Participant:
     ) -> Conversation[Participation]:
         if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)) or not 0 <= sensitivity < 1e300:
             raise InputError("sensitivity must be a finite number of at least 0.", field="sensitivity")
-        limit, at_most = _limit(limit, "limit"), _limit(at_most)
+        limit, at_most = _limit(limit, "limit", least=_LEAST_LIMIT), _limit(at_most)
         named = [most for most in (limit, at_most) if most is not None]
         view = offer if offer is not None else (yield from self.participation())
         if limit is not None and not view.takes_limits:
@@ -433,11 +434,12 @@ def _require_currency(view: Participation, kept: Terms | None) -> None:
         raise NotAllowed("The campaign names another currency than you named your price in: nothing was sent.")
 
 
-def _limit(at_most: float | None, name: str = "at_most") -> float | None:
+def _limit(at_most: float | None, name: str = "at_most", *, least: float = math.ulp(0.0)) -> float | None:
     if at_most is None:
         return None
-    if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not 0.0 < at_most < math.inf:
-        raise InputError(f"{name} must be a positive number, got {at_most!r}.", field=name)
+    if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not least <= at_most < math.inf:
+        what = "a positive number" if least < _LEAST_LIMIT else f"a finite number from {least:g} up"
+        raise InputError(f"{name} must be {what}, got {at_most!r}.", field=name)
     return float(at_most)
 
 

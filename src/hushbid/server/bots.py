@@ -199,8 +199,10 @@ class Bot:
     def _wrong(self, receipt: Receipt) -> Iterable[str]:
         """Where a receipt differs from what the server acknowledged."""
         body, counts = receipt.body, self.reported and not self.withdrew
-        if counts and (body.report, body.limit) != (self.person.report, self.limit):
-            yield "acknowledged report and limit are not on its receipt"
+        if counts and body.report != self.person.report:
+            yield "acknowledged report is not on its receipt"
+        if counts and body.limit != self.limit:
+            yield "acknowledged limit is not on its receipt"
         if counts and self.limit is not None and (body.promised or 0.0) > self.limit:
             yield "receipt promises a larger privacy loss than it accepted"
         if not counts and body.payment:
