@@ -62,13 +62,9 @@ def _prepared(priced: Priced, data: str) -> Callable[[str], Release]:
     if priced.market.strategy.sends_messages:
         return _messages_combined(priced, data)
     plan = summed_plan(priced)
-    sums, above = (
-        priced._engine.reduce(SumsKernel(_Losses(priced._kernel, plan.largest_loss), data, plan), Sums()),
-        None,
-    )
+    sums, above = priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums()), None
     if plan.relation is not None:  # who is above an equal share is known once the weights are added up
-        losses = _Losses(priced._kernel, plan.largest_loss)
-        above = priced._engine.reduce(AboveKernel(losses, data, plan, sums.weight), Above())
+        above = priced._engine.reduce(AboveKernel(priced._kernel, data, plan, sums.weight), Above())
     return prepare_summed(plan, sums, above)
 
 
@@ -119,34 +115,27 @@ def _messages_combined(priced: Priced, data: str) -> Callable[[str], Release]:
 # -- sums --------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Losses:
-    """What the estimate uses of people's losses: not more than a part that is the same for all."""
-
-    kernel: Decider
-    most: float
-
-    def used(self, batch: Batch) -> tuple[Rows, FloatArray]:
-        """The good rows of a batch, and what is used of their losses."""
-        rows = self.kernel.people.read(batch)
-        return rows, np.minimum(self.kernel.decide(batch, rows)[0], self.most)
+def _used(kernel: Decider, batch: Batch, plan: SummedPlan) -> tuple[Rows, FloatArray]:
+    """The good rows of a batch, and what the estimate uses of their losses: no more of anybody's than of the others."""
+    rows = kernel.people.read(batch)
+    return rows, np.minimum(kernel.decide(batch, rows)[0], plan.largest_loss)
 
 
 @dataclass(frozen=True, slots=True)
 class SumsKernel:
     """From a batch to its sums."""
 
-    losses: _Losses
+    kernel: Decider
     data: str
     plan: SummedPlan
 
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.losses.kernel.columns, self.data]))
+        return list(dict.fromkeys([*self.kernel.columns, self.data]))
 
     def __call__(self, batch: Batch, start: int | None) -> Sums:
-        rows, losses = self.losses.used(batch)
+        rows, losses = _used(self.kernel, batch, self.plan)
         values = floats_of(batch.column(self.data), self.data)
         return Sums.of(losses, values if rows.good is None else values[rows.good], rows.variance, self.plan)
 
@@ -155,7 +144,7 @@ class SumsKernel:
 class AboveKernel:
     """From a batch to those in it who weigh more than an equal share."""
 
-    losses: _Losses
+    kernel: Decider
     data: str
     plan: SummedPlan
     total: int
@@ -164,10 +153,10 @@ class AboveKernel:
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.losses.kernel.columns, self.data]))
+        return list(dict.fromkeys([*self.kernel.columns, self.data]))
 
     def __call__(self, batch: Batch, start: int | None) -> Above:
-        rows, losses = self.losses.used(batch)
+        rows, losses = _used(self.kernel, batch, self.plan)
         values = floats_of(batch.column(self.data), self.data)
         return Above.of(losses, values if rows.good is None else values[rows.good], self.plan, self.total)
 
