@@ -9,6 +9,7 @@ import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.engine import price
+from hushbid.engine.releasing import summed_plan
 from hushbid.errors import DivergentPayment, InputError, MarketError, Unreachable
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Prior, Uniform
@@ -110,24 +111,57 @@ def test_with_variances_by_row_the_relation_is_measured_by_their_mean_over_those
     assert_same(priced.frame.sort_by("id"), priced, memory.acquire(reports[1:]))
 
 
-@pytest.mark.parametrize("goal", [Accuracy(0.2), HardBudget(30), HardBudget(30, 0.001)], ids=str)
 @pytest.mark.parametrize("relation", [0.0, 0.03])
-def test_a_local_accuracy_and_a_hard_budget_are_priced_one_by_one_as_in_memory(goal: Goal, relation: float) -> None:
+def test_a_local_accuracy_is_priced_one_by_one_as_in_memory(relation: float) -> None:
     reports = Uniform(1, 2).sample(3000, rng=RNG)
-    setting: Any = "local" if isinstance(goal, Accuracy) else "central"
-    market = replace(MARKET, goal=goal, setting=setting, max_relation=relation)
-    priced = same(market, reports, method="gathered", gather=10)
-    if isinstance(goal, HardBudget):
-        assert priced.total_payment() <= goal.amount
+    same(replace(MARKET, goal=Accuracy(0.2), setting="local", max_relation=relation), reports, method="gathered")
 
 
-@pytest.mark.parametrize("goal", ["accuracy", "budget"])
+@pytest.mark.parametrize("goal", [HardBudget(30), HardBudget(30, 0.001)], ids=str)
+@pytest.mark.parametrize("relation", [0.0, 0.03])
+@pytest.mark.parametrize(
+    "prior", [Uniform(1, 2), Exponential(2), Empirical([0.5, 1, 1, 3])], ids=lambda one: one.family
+)
+def test_a_hard_budget_is_shared_out_by_sums_as_in_memory(goal: HardBudget, relation: float, prior: Prior) -> None:
+    reports = np.append(prior.sample(800, rng=RNG), 9.0)
+    market = replace(MARKET, prior=prior, goal=goal, max_relation=relation, bounds=(-1, 2))
+    priced = same(market, reports, gather=10, window=50)
+    assert priced.total_payment() <= goal.amount
+
+
+def test_a_hard_budget_is_shared_out_by_sums_among_groups_and_below_limits_that_bind_nobody() -> None:
+    priors: dict[str, Prior] = {"young": Uniform(1, 2), "old": Uniform(0.5, 4), "nobody": Uniform(1, 3)}
+    labels = RNG.choice(["young", "old"], size=900)
+    reports = np.where(labels == "young", RNG.uniform(1, 2, 900), RNG.uniform(0.5, 4, 900))
+    market = replace(MARKET, prior=Grouped(priors, []), goal=HardBudget(20))
+    memory = replace(market, prior=Grouped(priors, labels))
+    priced = same(market, reports, memory=memory, who=labels, group="who", gather=10)
+    limited = price(table(reports, who=labels, most=np.full(900, 3.0)), market, group="who", limit="most", gather=10)
+    assert limited.summary == priced.summary
+
+
+@pytest.mark.parametrize("dear", [0, 540])
+def test_of_losses_beyond_what_the_best_estimate_uses_only_that_is_used(dear: int) -> None:
+    reports = np.append(np.linspace(0.001, 0.4, 60), np.full(dear, 0.9))  # few share what was meant for many
+    market = replace(MARKET, prior=Uniform(0, 1), goal=HardBudget(40))
+    outcome = market.acquire(reports)
+    used = outcome.population.used(outcome.privacy_loss)
+    for gather in (10, 1000):
+        priced = same(market, reports, gather=gather, method="summed" if gather == 10 else "gathered")
+        plan = summed_plan(priced)
+        assert plan.total_loss == pytest.approx(used.sum(), rel=1e-12)
+        assert plan.largest_loss == pytest.approx(used.max(), rel=1e-12)
+        assert plan.planned_error().sampling_variance == pytest.approx(0.25 * (outcome.weights**2).sum(), rel=1e-9)
+    assert (used.max() < outcome.privacy_loss.max()) == (dear > 0)
+
+
+@pytest.mark.parametrize("goal", ["accuracy", "budget", "hard budget"])
 @pytest.mark.parametrize("name", ["arrow", "folder", "polars", "duckdb"])
 def test_a_level_is_the_same_to_the_last_bit_on_every_engine(
     goal: str, name: str, request: pytest.FixtureRequest, tmp_path: Any
 ) -> None:
     kind: Kind = make_kind(name, request, tmp_path)
-    market = replace(MARKET, goal=GOALS[goal], max_relation=0.01)
+    market = replace(MARKET, goal=GOALS.get(goal, HardBudget(20)), max_relation=0.01)
     people = table(Uniform(1, 2).sample(8000, rng=np.random.default_rng(61)))
     here, there = price(people, market, **SUMMED), price(kind.make(people), market, **SUMMED)
     assert here.summary.method == "summed"
@@ -184,7 +218,7 @@ def test_variances_of_a_part_of_the_roster_are_refused_where_a_relation_is_allow
 @pytest.mark.parametrize(
     ("market", "words"),
     [
-        (replace(MARKET, goal=HardBudget(5)), "a hard budget makes everybody count"),
+        (replace(MARKET, goal=HardBudget(5), max_privacy_loss=0.001), "a cap on privacy losses makes everybody count"),
         (replace(MARKET, goal=Budget(5), max_privacy_loss=0.1), "a cap on privacy losses makes everybody count"),
     ],
     ids=["hard budget", "cap"],

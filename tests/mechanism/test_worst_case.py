@@ -139,3 +139,33 @@ def test_under_one_cap_an_accuracy_costs_most_when_as_few_are_left_as_can_reach_
         made.acquire([2.0, 2.0, 2.0, 9.0, 9.0, 9.0])
     paid = made.acquire([2.0, 2.0, 2.0, 2.0, 9.0, 9.0]).total_payment
     assert paid <= bound == pytest.approx(2.0 * 3.0 * math.sqrt(2 / (0.25 - 0.25 / 4)), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [Price, Accuracy, Budget])
+def test_no_limits_whatsoever_make_a_campaign_cost_more_than_the_bound_that_allows_for_them(kind):
+    prior, rng, tight = Uniform(1, 2), np.random.default_rng(5), 0
+    for _ in range(2 if kind is Budget else 6):
+        n, variance, cap = (
+            int(rng.integers(2, 4 if kind is Budget else 6)),
+            float(rng.uniform(0.01, 0.25)),
+            10 ** rng.uniform(-0.5, 0.5),
+        )
+        made = Market(
+            prior=prior,
+            goal=a_goal(kind, rng, variance, np.full(n, cap)),
+            variance=variance,
+            user_weight=0.0,
+            max_privacy_loss=cap,
+            tolerance=1e-3,
+        )
+        bound = worst_payment(made.for_people(n), above_support=True, limits=True)
+        assert bound <= n * cap * 2.0 * (1 + 1e-9)
+        for _ in range(3 if kind is Budget else 8):
+            limits = cap * rng.random(n) ** rng.choice([0.05, 0.3, 3.0])
+            try:
+                found = made.acquire(reports_of(prior, n, rng, missing=True), limits=limits)
+            except Unreachable:
+                continue
+            assert found.total_payment <= bound * (1 + 1e-9)
+            tight += found.total_payment > 0.2 * bound
+    assert tight > 0

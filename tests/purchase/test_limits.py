@@ -3,13 +3,18 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from hushbid.cli import main
 from hushbid.errors import ReportError
+from hushbid.mechanism.market import outcome_key
 from hushbid.priors import Uniform
+from hushbid.purchase import buy
 from hushbid.purchase.people import People, Reading, read_people
+from hushbid.verification.verifying import verify
 
 
 def read(folder: Path, limits: list[str], **reading: str) -> People:
@@ -53,3 +58,38 @@ def test_nobody_loses_more_than_she_accepts(tmp_path: Path) -> None:
     assert 0.0 < losses[0] <= 0.2
     assert 0.0 < losses[3] <= 0.1
     assert losses[1] > 0.2
+
+
+CAMPAIGN = """\
+name = "Sleep"
+[market]
+setting = "central"
+prior = "uniform:1,2"
+bounds = [0, 12]
+budget = 20
+[reports]
+file = "people.parquet"
+limit = "most"
+[data]
+file = "people.parquet"
+"""
+
+
+def test_a_campaign_keeps_limits_on_every_engine_and_its_record_holds_them(tmp_path: Path) -> None:
+    limits = [0.02, None] * 100
+    people = {"id": range(200), "sensitivity": np.linspace(1, 2, 200), "value": np.full(200, 7.0), "most": limits}
+    hashes = []
+    for engine in ("memory", "auto", "polars", "duckdb"):
+        folder = tmp_path / engine
+        folder.mkdir()
+        pq.write_table(pa.table(people), folder / "people.parquet")
+        (folder / "sleep.toml").write_text(CAMPAIGN)
+        bought = buy(folder / "sleep.toml", reading=Reading(engine=engine), audit=False)
+        assert bought.record is not None
+        outcome = bought.record.outcome
+        assert outcome.limits is not None
+        assert outcome.limits.tolist() == [limit or np.inf for limit in limits]
+        assert (outcome.privacy_loss == 0.02).any()
+        assert verify(bought.record).ok
+        hashes.append(outcome_key(outcome))
+    assert len(set(hashes)) == 1

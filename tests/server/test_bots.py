@@ -51,6 +51,8 @@ def test_every_strategy_plays_a_campaign_to_its_end(strategy: str, setting: str)
     ("fault", "sentence"),
     [
         ("change a report", "report is not on its receipt"),
+        ("forget limits", "limit is not on its receipt"),
+        ("forget limits", "promises a larger privacy loss than it accepted"),
         ("lose a delivery", "acknowledged delivery is not on its receipt"),
         ("pay drop-outs", "pays for a delivery that it did not make"),
         ("accept late reports", "was not refused"),

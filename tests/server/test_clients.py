@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,30 @@ def conducted(analyst: AnalystClient, n: int = 4, **changes: Any) -> tuple[str, 
     )
     assert found.state == "released"
     return found.id, seen
+
+
+@on_one_store
+def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_report_without_one(analyst: AnalystClient) -> None:
+    campaign = analyst.draft(SMALL).id
+    links = analyst.invite(campaign, count=3)
+    analyst.open(campaign)
+    report_all(links)
+    with ParticipantClient.from_link(links[0].link, keeper=KEPT) as she:
+        assert she.report(1.2, limit=0.5).limit == 0.5
+        assert she.report(1.2).limit is None
+        told = she.report(1.2, limit=0.25)
+        assert (told.takes_limits, told.limit) == (True, 0.25)
+        assert "0.25" not in repr(told)
+        for wrong in (0, -1.0, float("nan"), float("inf"), 1e-300, True, "0.5"):
+            with pytest.raises(InputError, match="limit must be a finite number from 1e-06 up"):
+                she.report(1.2, limit=wrong)  # type: ignore[arg-type]
+        analyst.close_reporting(campaign)
+        assert analyst.wait(campaign).state == "delivering"
+        offer = she.participation()
+        assert offer.promised is not None
+        assert 0.0 < offer.promised <= 0.25
+        with pytest.raises(NotAllowed, match=r"a privacy loss above 0\.25"):
+            she.deliver_value(3.0, offer=replace(offer, promised=0.26))
 
 
 # -- bots ------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from hushbid.verification.receipts import verify_receipt
 
 T = TypeVar("T")
 _ROUNDING = 1e-9
+_LEAST_LIMIT = 1e-6  # what a server takes; refused before anything is kept, or it would bind this device alone
 _LARGEST_SHOWN = 100.0  # what a campaign on a server may ask for at most; more would be no privacy at all
 
 
@@ -66,15 +67,24 @@ class ParticipantClient:
         return self._transport.run(self._talk.menu())
 
     def report(
-        self, sensitivity: float, *, at_most: float | None = None, offer: Participation | None = None
+        self,
+        sensitivity: float,
+        *,
+        limit: float | None = None,
+        at_most: float | None = None,
+        offer: Participation | None = None,
     ) -> Participation:
         """Say what one unit of privacy loss costs her; may be said anew until reporting closes.
 
-        Before it is sent, the price, the range, the setting and the largest privacy loss that the campaign shows are
-        kept here, and no delivery goes beyond them. ``at_most`` names a smaller loss, for programs that show nobody
-        what the campaign says. ``offer`` is what `participation` said before.
+        ``limit`` is the largest loss that she accepts, which the campaign is told and keeps to, if it takes limits
+        (`Participation.takes_limits`); the last report counts, with its limit or without one.
+
+        Before it is sent, the price, the range, the setting and the largest privacy loss that the campaign shows, or
+        her limit, are kept here, and no delivery goes beyond them. ``at_most`` names a smaller loss that only this
+        device knows, for programs that show nobody what the campaign says. Once a smaller loss was named, only naming
+        another agrees to more. ``offer`` is what `participation` said before.
         """
-        return self._transport.run(self._talk.report(sensitivity, at_most, offer))
+        return self._transport.run(self._talk.report(sensitivity, limit, at_most, offer))
 
     def decline(self) -> Participation:
         """Take no part."""
@@ -164,10 +174,15 @@ class AsyncParticipantClient:
         return await self._run(self._talk.menu())
 
     async def report(
-        self, sensitivity: float, *, at_most: float | None = None, offer: Participation | None = None
+        self,
+        sensitivity: float,
+        *,
+        limit: float | None = None,
+        at_most: float | None = None,
+        offer: Participation | None = None,
     ) -> Participation:
-        """Say what one unit of privacy loss costs her, and keep what she was shown."""
-        return await self._run(self._talk.report(sensitivity, at_most, offer))
+        """Say what one unit of privacy loss costs her and perhaps what she accepts at most; keep what she was shown."""
+        return await self._run(self._talk.report(sensitivity, limit, at_most, offer))
 
     async def decline(self) -> Participation:
         """Take no part."""
@@ -243,19 +258,23 @@ class _Participant:
         return self._object(get("/participation/menu"))
 
     def report(
-        self, sensitivity: float, at_most: float | None, offer: Participation | None
+        self, sensitivity: float, limit: float | None, at_most: float | None, offer: Participation | None
     ) -> Conversation[Participation]:
         if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)) or not 0 <= sensitivity < 1e300:
             raise InputError("sensitivity must be a finite number of at least 0.", field="sensitivity")
-        at_most = _limit(at_most)
+        limit, at_most = _limit(limit, "limit", least=_LEAST_LIMIT), _limit(at_most)
+        named = [most for most in (limit, at_most) if most is not None]
         view = offer if offer is not None else (yield from self.participation())
+        if limit is not None and not view.takes_limits:
+            raise NotAllowed("This campaign takes no limits: nothing was sent.")
         if view.campaign_state == "reporting":  # otherwise the server refuses, and she has agreed to nothing
             place = yield from self._place(view)
             kept = yield Work(lambda: self._keeper.terms(place))
             # agreed to, durably, before the server hears anything
-            terms = _terms(view, kept, float(sensitivity), at_most)
+            terms = _terms(view, kept, float(sensitivity), min(named, default=None))
             yield Work(lambda: self._keeper.agree(place, terms))
-        told = yield from self._ask(put("/participation/report", {"sensitivity": float(sensitivity)}))
+        content = {"sensitivity": float(sensitivity), **({} if limit is None else {"limit": limit})}
+        told = yield from self._ask(put("/participation/report", content))
         return Participation.from_dict(told)
 
     def decline(self) -> Conversation[Participation]:
@@ -415,11 +434,12 @@ def _require_currency(view: Participation, kept: Terms | None) -> None:
         raise NotAllowed("The campaign names another currency than you named your price in: nothing was sent.")
 
 
-def _limit(at_most: float | None) -> float | None:
+def _limit(at_most: float | None, name: str = "at_most", *, least: float = math.ulp(0.0)) -> float | None:
     if at_most is None:
         return None
-    if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not 0.0 < at_most < math.inf:
-        raise InputError(f"at_most must be a positive number, got {at_most!r}.", field="at_most")
+    if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not least <= at_most < math.inf:
+        what = "a positive number" if least < _LEAST_LIMIT else f"a finite number from {least:g} up"
+        raise InputError(f"{name} must be {what}, got {at_most!r}.", field=name)
     return float(at_most)
 
 

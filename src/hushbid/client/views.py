@@ -165,6 +165,12 @@ class Participation:
     report: float | None = field(repr=False)
     """The sensitivity she reported last."""
 
+    takes_limits: bool
+    """Whether a report may name the largest privacy loss that she accepts."""
+
+    limit: float | None = field(repr=False)
+    """The one that her last report named; None if it named none."""
+
     promised: float | None
     """The privacy loss she is promised at most; None before it is decided."""
 
@@ -205,6 +211,8 @@ class Participation:
             bounds=_bounds(found.get("bounds")),
             max_privacy_loss=_number(found, "max_privacy_loss"),
             report=_number(found, "report"),
+            takes_limits=found.get("takes_limits") is True,
+            limit=_number(found, "limit"),
             promised=_number(found, "promised"),
             payment=_whole(found, "payment"),
             due=_whole(found, "due") or 0,

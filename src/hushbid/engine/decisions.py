@@ -85,6 +85,13 @@ class LookupKernel:
         rows = self.people.read(batch)
         return columns_of(rows, *self.decide(batch, rows))
 
+    @property
+    def used(self) -> tuple[float, float]:
+        """What the best estimate uses of anybody's loss at most, and of all together."""
+        some = self.weight > 0.0
+        total = float((self.loss[some] / self.weight[some]).min())  # where all of it is used, and no weight is less
+        return float(self.weight.max()) * total, total
+
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
         payment = self.idle.payments(rows)
@@ -101,7 +108,7 @@ class LookupKernel:
         keys = lookup_keys(
             rows.reports[which],
             None if rows.groups is None else rows.groups[which],
-            None if rows.variance is None else rows.variance[which],
+            [None if column is None else column[which] for column in (rows.variance, rows.limit)],
             self.gather.ties(batch, rows, which),
             self.salt,
         )
@@ -161,6 +168,11 @@ class FormulaKernel:
         rows = self.people.read(batch)
         return columns_of(rows, *self.decide(batch, rows))
 
+    @property
+    def used(self) -> tuple[float, float]:
+        """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
+        return np.inf, self.loss_per_weight
+
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
         payment = self.idle.payments(rows)
@@ -182,7 +194,44 @@ class FormulaKernel:
         return loss, weight, payment
 
 
-Decider = LookupKernel | FormulaKernel
+class Decider(Protocol):
+    """A kernel of the writing pass: here, or `hushbid.engine.solve_menu.MenuKernel`."""
+
+    @property
+    def people(self) -> People:
+        """Which columns say what."""
+        ...
+
+    @property
+    def idle(self) -> Idle:
+        """What people are paid who are not bought from."""
+        ...
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        ...
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        ...
+
+    @property
+    def largest_payment(self) -> float:
+        """About the largest payment, whoever pays."""
+        ...
+
+    @property
+    def used(self) -> tuple[float, float]:
+        """What the best estimate uses of anybody's loss at most, and of all together."""
+        ...
+
+    def __call__(self, batch: Batch) -> list[Any]: ...
+
+    def decide(self, batch: Batch, rows: Rows) -> Decided:
+        """The decisions for the good rows of a batch."""
+        ...
 
 
 def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:

@@ -1,5 +1,6 @@
 """Everybody of a priced table on the driver: who they are, what they reported and delivered, for a record of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ class Rows:
 
     labels: list[str] | None
     reports: FloatArray
+    limits: FloatArray | None
     data: list[Any] | FloatArray | None
     """Numbers with NaN, or messages with None, where nothing was delivered."""
 
@@ -64,6 +66,7 @@ class TakingKernel:
             ids=batch.column(self.people.id).to_pylist(),
             labels=None if self.group is None else [str(one).strip() for one in batch.column(self.group).to_pylist()],
             reports=rows.reports,
+            limits=rows.limit,
             data=None if self.data is None else self._data(batch, self.data),
         )
         return Taken((part,))
@@ -86,6 +89,9 @@ class Everybody:
 
     reports: FloatArray
     """What everybody reported."""
+
+    limits: FloatArray | None
+    """What everybody accepts at most, infinite where she named no limit; None if no column was named."""
 
     data: list[Any] | FloatArray | None
     """Everybody's datum or message, if a column of them was named."""
@@ -118,6 +124,7 @@ def everybody(priced: Priced, *, group: str | None = None, data: str | None = No
         ),
         labels=None if group is None else _listed([one for part in parts for one in part.labels or ()], order),
         reports=reports if order is None else reports[order],
+        limits=_numbers([part.limits for part in parts], order) if people.limited else None,
         data=None if data is None else _data(parts, order),
     )
 
@@ -126,8 +133,12 @@ def _listed(values: list[Any], order: IndexArray | None) -> list[Any]:
     return values if order is None else [values[row] for row in order.tolist()]
 
 
+def _numbers(columns: Sequence[Any], order: IndexArray | None) -> FloatArray:
+    numbers: FloatArray = np.concatenate([np.asarray(column) for column in columns])
+    return numbers if order is None else numbers[order]
+
+
 def _data(parts: list[Rows], order: IndexArray | None) -> list[Any] | FloatArray:
     if all(isinstance(part.data, np.ndarray) for part in parts):
-        numbers: FloatArray = np.concatenate([np.asarray(part.data) for part in parts])
-        return numbers if order is None else numbers[order]
+        return _numbers([part.data for part in parts], order)
     return _listed([one for part in parts for one in (() if part.data is None else part.data)], order)

@@ -14,7 +14,7 @@ from hushbid.engine.people import PROBLEMS, People, Rows
 
 _SHOWN = 5
 _MANY = 1 << 18
-_GATHERED = ("costs", "reports", "groups", "variance", "ties")
+_GATHERED = ("costs", "reports", "groups", "variance", "limit", "ties")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,19 @@ class Census:
     variances: ExactSums = field(default_factory=lambda: ExactSums({}))
     """All variances added up."""
 
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    """How many of each group can be priced."""
+
+    lowest_limit: float = np.inf
+    """The lowest limit or cap of anybody with a finite cost."""
+
     def __add__(self, other: "Census") -> "Census":
         """Both populations together."""
-        problems, reports = dict(self.problems), dict(self.lowest_report)
+        problems, sizes, reports = dict(self.problems), dict(self.sizes), dict(self.lowest_report)
         for code, count in other.problems.items():
             problems[code] = problems.get(code, 0) + count
+        for code, count in other.sizes.items():
+            sizes[code] = sizes.get(code, 0) + count
         for group, report in other.lowest_report.items():
             reports[group] = min(reports.get(group, np.inf), report)
         return Census(
@@ -69,6 +77,8 @@ class Census:
             variance=(min(self.variance[0], other.variance[0]), max(self.variance[1], other.variance[1])),
             widest=max(self.widest, other.widest),
             variances=self.variances + other.variances,
+            sizes=sizes,
+            lowest_limit=min(self.lowest_limit, other.lowest_limit),
         )
 
     @property
@@ -128,6 +138,8 @@ class CensusKernel:
             variance=(float(variance.min(initial=np.inf)), float(variance.max(initial=0.0))),
             widest=0.0 if rows.variance is None else float(rows.variance.max(initial=0.0)),
             variances=ExactSums({}) if rows.variance is None else ExactSums.of(rows.variance + 0.0),
+            sizes=_sizes(rows),
+            lowest_limit=np.inf if rows.limit is None else float(rows.limit[finite].min(initial=np.inf)),
         )
 
     def _lowest_reports(self, rows: Rows) -> dict[int, float]:
@@ -145,6 +157,12 @@ class CensusKernel:
             return ()
         bad = np.flatnonzero(problem)[:_SHOWN].tolist()
         return tuple((start + row, f"row {start + row} is {PROBLEMS[int(problem[row]) - 1]}") for row in bad)
+
+
+def _sizes(rows: Rows) -> dict[int, int]:
+    if rows.groups is None:
+        return {0: rows.reports.size}
+    return dict(enumerate(np.bincount(rows.groups).tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +337,7 @@ class Gathered:
     reports: FloatArray
     groups: IntArray
     variance: FloatArray
+    limit: FloatArray
     ties: HashArray
 
     @classmethod
@@ -331,6 +350,7 @@ class Gathered:
             reports=none,
             groups=np.zeros(0, np.int64),
             variance=none,
+            limit=none,
             ties=np.zeros(0, dtype=np.uint64),
         )
 
@@ -344,7 +364,7 @@ class Gathered:
 
     def settled(self) -> "Gathered":
         """In an order that does not depend on how they arrived, and not too many."""
-        order = np.lexsort((self.variance, self.groups, self.reports, self.ties, self.costs))[: self.most]
+        order = np.lexsort((self.limit, self.variance, self.groups, self.reports, self.ties, self.costs))[: self.most]
         return Gathered(most=self.most, **{name: getattr(self, name)[order] for name in _GATHERED})
 
 
@@ -373,6 +393,7 @@ class GatherKernel:
             reports=rows.reports[which],
             groups=np.zeros(which.size, np.int64) if rows.groups is None else rows.groups[which],
             variance=np.zeros(which.size) if rows.variance is None else rows.variance[which],
+            limit=np.full(which.size, np.inf) if rows.limit is None else rows.limit[which],
             ties=np.zeros(which.size, np.uint64) if ties is None else ties,
         )
 

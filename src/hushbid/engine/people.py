@@ -1,6 +1,6 @@
 """Who is in a table: from a batch of rows to reports, virtual costs and what is wrong with them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import BoolArray, FloatArray, HashArray, IntArray, id_texts
+from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.engine.adapter import Batch, Engine, Reducer, Sum, pyarrow
 from hushbid.errors import InputError
 from hushbid.priors import Prior
@@ -19,7 +20,9 @@ PROBLEMS = (
     "below the prior's support",
     "in no known group",
     "without a variance",
+    "with a limit or a cap that is not positive",
 )
+_ODD = (0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,6 +33,9 @@ class Rows:
     costs: FloatArray
     groups: IntArray | None
     variance: FloatArray | None
+    limit: FloatArray | None
+    """The most that each may lose: her own limit, or the cap set for her if that is lower; infinite for neither."""
+
     problem: NDArray[np.int8] | None
     """For every row of the batch, 0 or one more than the place in `PROBLEMS`; None if all are fine."""
 
@@ -47,6 +53,12 @@ class People:
     id: str | None
     group: str | None
     variance: str | None
+    limit: str | None = None
+    """The column of what people accept at most, nothing where somebody names no limit."""
+
+    cap: str | None = None
+    """The column of what may be asked of each at most, nothing where there is no cap."""
+
     priors: Mapping[str, Prior]
     """By group; a single one, under any name, if there are no groups."""
 
@@ -56,12 +68,17 @@ class People:
     @property
     def columns(self) -> list[str]:
         """What `read` reads, each column once; not the ids, which may be long."""
-        return _once(self.report, self.group, self.variance)
+        return _once(self.report, self.group, self.variance, self.limit, self.cap)
 
     @property
     def columns_and_id(self) -> list[str]:
         """What `read` reads, each column once, and ids if there are any."""
-        return _once(self.report, self.group, self.variance, self.id)
+        return _once(*self.columns, self.id)
+
+    @property
+    def limited(self) -> bool:
+        """Whether a column says how much each may lose."""
+        return self.limit is not None or self.cap is not None
 
     @property
     def prior_list(self) -> list[Prior]:
@@ -73,16 +90,19 @@ class People:
         reports = floats_of(batch.column(self.report), self.report)
         groups = None if self.group is None else self._codes(batch.column(self.group))
         variance = None if self.variance is None else floats_of(batch.column(self.variance), self.variance)
-        problem = self._problems(reports, groups, variance)
+        limit = self._limits(batch)
+        problem = self._problems(reports, groups, variance, limit)
         if problem is not None:
             good = problem == 0
             reports = reports[good]
-            groups, variance = (None if column is None else column[good] for column in (groups, variance))
+            groups = None if groups is None else groups[good]
+            variance, limit = (None if column is None else column[good] for column in (variance, limit))
         return Rows(
             reports=reports,
             costs=self._costs(reports, groups),
             groups=groups,
             variance=variance,
+            limit=limit,
             problem=problem,
         )
 
@@ -120,8 +140,16 @@ class People:
         places: IntArray = encoded.indices.cast("int64").fill_null(len(labels)).to_numpy(zero_copy_only=False)
         return codes[places]
 
+    def _limits(self, batch: Batch) -> FloatArray | None:
+        """The lower of everybody's limit and cap; infinite where neither is stated."""
+        found = [floats_of(batch.column(name), name) for name in (self.limit, self.cap) if name is not None]
+        if not found:
+            return None
+        lowest: FloatArray = np.min([np.where(np.isnan(one), np.inf, one) for one in found], axis=0)
+        return lowest
+
     def _problems(
-        self, reports: FloatArray, groups: IntArray | None, variance: FloatArray | None
+        self, reports: FloatArray, groups: IntArray | None, variance: FloatArray | None, limit: FloatArray | None
     ) -> NDArray[np.int8] | None:
         """What is wrong with each row: the first that applies."""
         lows = np.array([prior.smallest_report for prior in self.prior_list])
@@ -131,11 +159,15 @@ class People:
             fine = fine and bool((groups >= 0).all())
         if variance is not None:
             fine = fine and bool(((variance >= 0.0) & (variance < np.inf)).all())
+        if limit is not None:
+            fine = fine and bool((limit >= SMALLEST_LOSS).all())
         # the usual case costs no further array
         if fine:
             return None
         # later lines overwrite earlier ones: the first of the list is said
         problem = np.zeros(reports.size, dtype=np.int8)
+        if limit is not None:
+            problem[limit < SMALLEST_LOSS] = 6
         if variance is not None:
             problem[~((variance >= 0.0) & (variance < np.inf))] = 5
         problem[reports < low] = 3
@@ -151,17 +183,25 @@ def _once(*names: str | None) -> list[str]:
 
 
 def lookup_keys(
-    reports: FloatArray, groups: IntArray | None, variance: FloatArray | None, ties: HashArray | None, salt: int
+    reports: FloatArray,
+    groups: IntArray | None,
+    numbers: Sequence[FloatArray | None],
+    ties: HashArray | None,
+    salt: int,
 ) -> HashArray:
-    """A number for each person by which her decision is found again; ``salt`` gives others where two are equal."""
-    odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+    """A number for each person by which her decision is found again; ``salt`` gives others where two are equal.
+
+    ``numbers`` are what people may differ in beside the report: variances and limits.
+    """
+    odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, *_ODD], dtype=np.uint64)
     odd += np.uint64(2 * salt)
     # odd factors permute 64-bit numbers: one column alone never collides; + 0.0 makes -0.0 and 0.0 one
     keys: HashArray = np.ascontiguousarray(reports + 0.0).view(np.uint64) * odd[0]
     if groups is not None:
         keys ^= (groups.astype(np.uint64) + np.uint64(1)) * odd[1]
-    if variance is not None:
-        keys ^= np.ascontiguousarray(variance + 0.0).view(np.uint64) * odd[2]
+    for factor, column in zip(odd[2:], numbers, strict=True):
+        if column is not None:
+            keys ^= np.ascontiguousarray(column + 0.0).view(np.uint64) * factor
     return keys if ties is None else keys ^ ties
 
 

@@ -24,11 +24,13 @@ from hushbid.engine.people import PROBLEMS, People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, Solved, first_bracket, solve
 from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
 from hushbid.engine.solve_level import first_level_bracket, solve_level
+from hushbid.engine.solve_menu import SharedOut, solve_menu
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
 from hushbid.mechanism.population import groups_of
 from hushbid.mechanism.setting import LOCAL
+from hushbid.mechanism.terms import ONE_LOCAL_CAP
 from hushbid.priors import Prior
 from hushbid.priors.pilot import Pilot
 from hushbid.tables import refusal, refused_kind
@@ -138,6 +140,8 @@ def price(
     id: str | None = "id",
     group: str | None = None,
     variance: str | None = None,
+    limit: str | None = None,
+    cap: str | None = None,
     engine: str = "auto",
     connection: Any = None,
     on_bad_rows: Literal["fail", "drop"] = "fail",
@@ -159,6 +163,9 @@ def price(
         As in memory. For different priors by group, its prior is ``Grouped(priors, [])`` and ``group`` names the
         column of labels; for different variances (central), ``variance`` names a column, in data units. User weights
         are one number.
+    limit, cap
+        The columns of the largest losses that people accept, stated beside their reports (central, without user
+        weights), and of the largest that may be asked of each, which you set (central); nothing where there is none.
     report, id
         The columns of reported sensitivities and of ids. Ids are needed only where identity decides between equals.
     engine
@@ -168,7 +175,7 @@ def price(
         The DuckDB connection that a relation belongs to, if it is not the default one.
     on_bad_rows
         What to do if a report is missing, not a number, negative or below the support (or a label or variance is
-        missing): fail before anything is priced, or leave such rows out, also of the result.
+        missing, or a limit not positive): fail before anything is priced, or leave such rows out, also of the result.
     check_ids
         With ``"exact"``, fail if an id is missing or repeated.
     tie_seed
@@ -187,9 +194,11 @@ def price(
     >>> [round(t, 3) for t in priced.frame["payment"].to_pylist()], priced.summary.active
     ([2.204, 1.469, 0.252], 2)
     """
-    _check_options(market, on_bad_rows, check_ids, variance)
+    _check_options(market, on_bad_rows, check_ids, variance=variance, limit=limit, cap=cap)
     opened = open_engine(population, engine, connection=connection)
-    people = _people(market, opened, report=report, id=id, group=group, variance=variance, tie_seed=tie_seed)
+    people = _people(
+        market, opened, report=report, id=id, group=group, variance=variance, limit=limit, cap=cap, tie_seed=tie_seed
+    )
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
     _refuse(run, census, on_bad_rows)
@@ -233,6 +242,9 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
         cut, most = cheapest_few(population, census)
         return _gathered(run, population, census, cut, most)
     if isinstance(population.goal, HardBudget):  # everybody shares in it
+        return _shared_out(run, population, census, gather)
+    least_cap = min(population.largest_cap, census.lowest_limit)
+    if least_cap < math.inf and census.people <= gather:
         return _everybody(run, population, census)
     smallest, largest = _planned_variances(run, population, census)
     if not smallest > 0.0:  # central, somebody without variance: one by one
@@ -247,10 +259,10 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
         usable = found.one_basin and found.high < math.inf
     if usable and run.people.variance is None and found.below_high > gather:
         solved = solver(run, population, census, found)
-        if solved is not None and (population.largest_cap == math.inf or solved.most_lost < population.largest_cap):
+        if solved is not None and (least_cap == math.inf or solved.most_lost < least_cap):
             refuse_unreleasable(solved.largest_loss)
             return solved.kernel, _summary(run, population, census, solved)
-    if population.largest_cap < math.inf:  # where it binds, it makes room for the dearest
+    if least_cap < math.inf:  # where a limit binds, it makes room for the dearest
         return _everybody(run, population, census)
     return _one_by_one(run, population, census, found.high)
 
@@ -266,11 +278,47 @@ def _planned_variances(run: Run, population: Population, census: Census) -> tupl
     return smallest + more, largest + more
 
 
+def _shared_out(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
+    """A hard budget: by sums if people are many, unless limits or variances of their own take them one by one."""
+    if census.people > gather and run.people.variance is None:
+        found = solve_menu(run, population, census)
+        if found is not None:
+            return found.kernel, _summary_of_menu(run, population, census, found)
+    return _everybody(run, population, census)
+
+
+def _summary_of_menu(run: Run, population: Population, census: Census, found: SharedOut) -> Summary:
+    used, variance = found.used, float(population.variance)
+    squared_weights = used.squares / used.total**2
+    worst = population.worst_error(2.0 / used.total**2 + variance * squared_weights) * population.unit
+    own = float(population.own_error) / population.unit
+    mse = worst if population.bias == 0.0 else (2.0 / used.total**2 + own * squared_weights) * population.unit
+    return Summary(
+        setting=population.setting.name,
+        people=census.people,
+        dropped=census.bad,
+        active=found.promised.losses.count,
+        mse=mse,
+        worst_mse=worst,
+        objective=worst,
+        lower_bound=min(found.lower_bound, worst),
+        cap_cost=0.0,
+        largest_privacy_loss=found.promised.largest_loss,
+        total_privacy_loss=float(found.promised.losses.about(0.0)[0]),
+        squared_weights=squared_weights,
+        schedule_error=0.0,
+        incentive_error=2.0 * found.promised.error,
+        method="summed",
+        passes=run.passes,
+    )
+
+
 def _everybody(run: Run, population: Population, census: Census) -> tuple[LookupKernel, Summary]:
     if census.people > MOST:
-        what = "a hard budget" if isinstance(population.goal, HardBudget) else "a cap on privacy losses"
+        what = "variances of their own make" if run.people.variance is not None else "a cap on privacy losses makes"
+        what = "limits on privacy losses make" if run.people.limited else what
         raise MarketError(
-            f"{census.people} people could matter, more than the {MOST} that can be priced one by one, as {what} makes"
+            f"{census.people} people could matter, more than the {MOST} that can be priced one by one, as {what}"
             " everybody count: state another goal, or invite fewer people."
         )
     return _gathered(run, population, census, math.inf, census.people)
@@ -342,7 +390,9 @@ def _summary_of_nobody(population: Population, census: Census) -> Summary:
     )
 
 
-def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: str | None) -> None:
+def _check_options(
+    market: Market, on_bad_rows: str, check_ids: str, *, variance: str | None, limit: str | None, cap: str | None
+) -> None:
     for name, value, allowed in (
         ("on_bad_rows", on_bad_rows, ("fail", "drop")),
         ("check_ids", check_ids, ("exact", "off")),
@@ -351,10 +401,14 @@ def _check_options(market: Market, on_bad_rows: str, check_ids: str, variance: s
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
     for name in ("variance", "user_weight", "max_privacy_loss"):
         if isinstance(getattr(market, name), np.ndarray):
-            told = f"{name} of the market must be one number here; variances may come from a column."
+            told = f"{name} of the market must be one number here; variances and caps may come from columns."
             raise InputError(told, field=name)
     if variance is not None and market.strategy.one_variance:
         raise InputError(ONE_LOCAL_VARIANCE, field="variance")
+    if cap is not None and market.strategy.sends_messages:
+        raise InputError(ONE_LOCAL_CAP, field="cap")
+    if limit is not None:
+        market.require_limits()
 
 
 def _people(
@@ -365,12 +419,15 @@ def _people(
     id: str | None,
     group: str | None,
     variance: str | None,
+    limit: str | None,
+    cap: str | None,
     tie_seed: bytes,
 ) -> People:
     names = engine.names
     if id is not None and id not in names and id == "id":
         id = None  # the usual name, and no such column: there are no ids
-    missing = [name for name in (report, id, group, variance) if name is not None and name not in names]
+    wanted = (report, id, group, variance, limit, cap)
+    missing = [name for name in wanted if name is not None and name not in names]
     if missing:
         told = f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}."
         raise InputError(told, field=missing[0])
@@ -388,7 +445,9 @@ def _people(
     priors = {one.name: one.prior for one in groups_of(market.prior, None)}
     if len(tie_seed) > 64:
         raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.", field="tie_seed")
-    return People(report=report, id=id, group=group, variance=variance, priors=priors, tie_seed=tie_seed)
+    return People(
+        report=report, id=id, group=group, variance=variance, limit=limit, cap=cap, priors=priors, tie_seed=tie_seed
+    )
 
 
 def _refuse(run: Run, census: Census, on_bad_rows: str) -> None:

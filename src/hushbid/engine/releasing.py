@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, IndexArray, id_texts
+from hushbid.allocation import HardBudget
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import release_summed
@@ -22,7 +23,7 @@ from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prep
 from hushbid.disclosure.relation import Relation
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
-from hushbid.engine.people import floats_of
+from hushbid.engine.people import Rows, floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
 
@@ -71,11 +72,15 @@ def summed_plan(priced: Priced) -> SummedPlan:
     """What was promised, in figures about everybody."""
     market, summary, people = priced.market, priced.summary, priced._kernel.people
     spread = float(np.max(np.asarray(market.stated_variance)))
+    largest, total = summary.largest_privacy_loss, summary.total_privacy_loss
+    if isinstance(market.goal, HardBudget):  # a shared menu may promise more than the best estimate uses
+        most, total = priced._kernel.used
+        largest = min(largest, most)
     return SummedPlan(
         bounds=market.bounds,
         active=summary.active,
-        total_loss=summary.total_privacy_loss,
-        largest_loss=summary.largest_privacy_loss,
+        total_loss=total,
+        largest_loss=largest,
         largest_variance=spread if people.variance is None else priced._kernel.idle.largest_outside,
         mse=summary.mse,
         squared_weights=summary.squared_weights,
@@ -110,6 +115,12 @@ def _messages_combined(priced: Priced, data: str) -> Callable[[str], Release]:
 # -- sums --------------------------------------------------------------------------------------------------------------
 
 
+def _used(kernel: Decider, batch: Batch, plan: SummedPlan) -> tuple[Rows, FloatArray]:
+    """The good rows of a batch, and what the estimate uses of their losses: no more of anybody's than of the others."""
+    rows = kernel.people.read(batch)
+    return rows, np.minimum(kernel.decide(batch, rows)[0], plan.largest_loss)
+
+
 @dataclass(frozen=True, slots=True)
 class SumsKernel:
     """From a batch to its sums."""
@@ -124,8 +135,7 @@ class SumsKernel:
         return list(dict.fromkeys([*self.kernel.columns, self.data]))
 
     def __call__(self, batch: Batch, start: int | None) -> Sums:
-        rows = self.kernel.people.read(batch)
-        losses = self.kernel.decide(batch, rows)[0]
+        rows, losses = _used(self.kernel, batch, self.plan)
         values = floats_of(batch.column(self.data), self.data)
         return Sums.of(losses, values if rows.good is None else values[rows.good], rows.variance, self.plan)
 
@@ -146,8 +156,7 @@ class AboveKernel:
         return list(dict.fromkeys([*self.kernel.columns, self.data]))
 
     def __call__(self, batch: Batch, start: int | None) -> Above:
-        rows = self.kernel.people.read(batch)
-        losses = self.kernel.decide(batch, rows)[0]
+        rows, losses = _used(self.kernel, batch, self.plan)
         values = floats_of(batch.column(self.data), self.data)
         return Above.of(losses, values if rows.good is None else values[rows.good], self.plan, self.total)
 

@@ -73,13 +73,13 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: float,
 
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
     """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
-    alike = (people.reports, people.groups, people.variance, people.ties)
-    groups, variance = run.people.group is not None, run.people.variance is not None
+    alike = (people.reports, people.groups, people.variance, people.limit, people.ties)
+    groups, variance, limits = run.people.group is not None, run.people.variance is not None, run.people.limited
     for salt in range(64):
         keys = lookup_keys(
             people.reports,
             people.groups if groups else None,
-            people.variance if variance else None,
+            [people.variance if variance else None, people.limit if limits else None],
             people.ties if by_identity else None,
             salt,
         )
@@ -163,9 +163,8 @@ def _population_of(run: Run, population: Population, people: Gathered) -> Popula
             replace(group, rows=rows) for group, rows in zip(population.groups, places, strict=True) if rows.size
         ),
     )
-    if run.people.variance is None:
-        return few
-    return replace(few, own_error=people.variance)
+    few = few.with_limits(people.limit if run.people.limited else None)
+    return few if run.people.variance is None else replace(few, own_error=people.variance)
 
 
 def _weighing(population: Population, absent: int) -> Goal:

@@ -30,7 +30,7 @@ def first_level_bracket(population: Population, census: Census, variance: tuple[
     """
     finite = census.histogram.people
     if isinstance(population.aim, Accuracy) and variance[0] == variance[1]:
-        population.refuse_unreachable(finite, variance[0] / finite)
+        population.without_caps().refuse_unreachable(finite, variance[0] / finite)
     if not 0.0 < census.lowest <= MOST:  # sums do not tell who asks for nothing
         return Bracket(low=0.0, high=math.inf, below_low=0.0, below_high=finite, one_basin=False, parts=())
     with np.errstate(over="ignore", invalid="ignore"):  # squares above the most are not looked at
@@ -40,6 +40,12 @@ def first_level_bracket(population: Population, census: Census, variance: tuple[
 
 def solve_level(run: Run, population: Population, census: Census, found: Bracket) -> Solved | None:
     """The purchase by sums; None if the people who decide are too many for the driver."""
+    summed = level_from_sums(run, population, census, found)
+    return None if summed is None else _priced(run, population, census, summed)
+
+
+def level_from_sums(run: Run, population: Population, census: Census, found: Bracket) -> SummedLevel | None:
+    """The level by sums; None if the people who decide are too many for the driver."""
     variance = float(population.variance)
     below, start = ExactSums({}), 0.0
     # pass 2, if too many people are left for the driver
@@ -67,7 +73,7 @@ def solve_level(run: Run, population: Population, census: Census, found: Bracket
         variance=variance,
         goal=population.aim,
     )
-    return _priced(run, population, census, summed) if summed.is_settled else None
+    return summed if summed.is_settled else None
 
 
 def _priced(run: Run, population: Population, census: Census, summed: SummedLevel) -> Solved:

@@ -101,7 +101,7 @@ class SharedMenu:
         """The menu for these people and their hard budget."""
         goal = population.goal
         assert isinstance(goal, HardBudget)
-        _refuse_too_small(goal, population.people)
+        refuse_too_small(goal, population.people)
         precision = 1.0 / np.broadcast_to(np.asarray(population.variance, dtype=float), (population.people,))
         sums = tuple((group.prior, math.fsum(precision[group.rows])) for group in population.groups)
         return cls(
@@ -160,10 +160,13 @@ class SharedMenu:
 
     def shares(self, listed: Listed) -> FloatArray:
         """``s_i`` of everybody, from the others' entries only (and in the last digits, which are on the safe side)."""
-        total = math.fsum(listed.payment)
+        count = int(np.count_nonzero(listed.payment))
+        return self.shares_from(listed, total=math.fsum(listed.payment), count=count)
+
+    def shares_from(self, listed: Listed, *, total: float, count: int) -> FloatArray:
+        """``s_i`` of some people, where the menu would pay ``count`` people ``total`` in all."""
         paid = listed.payment > 0.0
         # the budget less a coin for everybody who is paid, and for herself if she were
-        count = int(np.count_nonzero(paid))
         amount = np.where(paid, self._spendable(count), self._spendable(count + 1))
         # her own entry is replaced by the largest: added as a difference, so that nothing falls below the total
         together = total + (listed.most - listed.payment)
@@ -217,15 +220,15 @@ class SharedMenu:
         return math.nextafter(float(left), 0.0) if left > 0 else 0.0
 
     def _confirm(self, payment: FloatArray) -> None:
-        """The promise, before anything is promised: all payments, each rounded up, in whole coins."""
-        if self.goal.coin == 0.0:
-            kept = math.fsum(payment) <= self.goal.amount
-        else:
-            kept = whole_coins(payment, self.goal.coin) * _exact(self.goal.coin) <= _exact(self.goal.amount)
-        if not kept:
-            raise MarketError(
-                "The payments would exceed the hard budget; nothing is promised. This is an error of ours."
-            )
+        coins = whole_coins(payment, self.goal.coin) if self.goal.coin else 0
+        spent_within(self.goal, coins=coins, total=Fraction(math.fsum(payment)))
+
+
+def spent_within(goal: HardBudget, *, coins: int, total: Fraction) -> None:
+    """The promise, before anything is promised: all payments, each rounded up, in whole coins if there are any."""
+    spent = coins * _exact(goal.coin) if goal.coin else total
+    if spent > (_exact(goal.amount) if goal.coin else Fraction(goal.amount)):
+        raise MarketError("The payments would exceed the hard budget; nothing is promised. This is an error of ours.")
 
 
 def whole_coins(payment: FloatArray, coin: float) -> int:
@@ -248,7 +251,8 @@ def _exact(amount: float) -> Fraction:
     return Fraction(repr(amount))
 
 
-def _refuse_too_small(goal: HardBudget, people: int) -> None:
+def refuse_too_small(goal: HardBudget, people: int) -> None:
+    """Refuse a budget that rounding payments up to coins could exceed."""
     if _exact(goal.amount) <= people * _exact(goal.coin):
         raise InputError(
             f"a hard budget must be more than one coin of {goal.coin:g} for each of {people} people, as payments are"

@@ -157,12 +157,16 @@ class Terms:
         if self.strategy.sends_messages and not isinstance(self.goal, Price):
             raise InputError(NO_LOCAL_CAP, field=name)
 
-    def _limits(self, limits: object, n: int) -> FloatArray:
-        """What people accept at most, checked."""
+    def require_limits(self) -> None:
+        """Refuse limits that people state themselves, where they cannot be taken."""
         if self.strategy.sends_messages:
             raise InputError(NO_LOCAL_LIMITS, field="limits")
         if np.any(np.asarray(self.user_weight) > 0):
             raise InputError("user_weight must be 0 where people state limits.", field="user_weight")
+
+    def _limits(self, limits: object, n: int) -> FloatArray:
+        """What people accept at most, checked."""
+        self.require_limits()
         found = as_limits(limits, "limits")
         if found.shape != (n,):
             raise InputError(f"limits must have one entry per person ({n}), got {found.size}.", field="limits")

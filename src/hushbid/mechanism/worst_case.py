@@ -17,6 +17,10 @@ with everybody at the top.
 Under caps all of them hold, ``H`` being that of the capped purchase, with one exception: locally all losses together
 have another bound, ``⅔H`` over the smallest virtual cost. And nobody is paid more than the top of her support times
 her cap, whatever the goal.
+
+Limits that people state lower losses, but may raise ``H`` without end. Then the third bound is left, which needs only
+that losses cannot be improved by scaling all of them down, a budget's bounds, and under an accuracy the one of
+`_within_any_limits`.
 """
 
 import math
@@ -31,18 +35,23 @@ from hushbid.payments import rents
 _LEVELS = np.concatenate([np.linspace(0.0, 0.9, 19), 1.0 - 10.0 ** -np.arange(2.0, 13.0), [1.0]])
 
 
-def worst_payment(population: Population, *, above_support: bool = False) -> float:
+def worst_payment(population: Population, *, above_support: bool = False, limits: bool = False) -> float:
     """No reports of these people, in the support, make the total payment larger; infinite if there is no such number.
 
-    With ``above_support`` the bound also covers people who report above the support and are not bought from.
+    With ``above_support`` the bound also covers people who report above the support and are not bought from, and with
+    ``limits`` any limits that people state besides.
     """
     if isinstance(population.goal, HardBudget):
         return population.goal.amount
     if isinstance(population.goal, Budget):
         return min(_with_all_losses(population), _dearest_unit(population) * population.goal.amount)
     if isinstance(population.goal, Accuracy):
+        if limits:
+            return min(_within_any_limits(population), _with_all_caps(population))
         most = min(_dearest_unit(population), population.people)
         return min(most * _largest_expense(population, anybody_missing=above_support), _with_all_caps(population))
+    if limits:
+        return _with_all_losses(population)
     highest = _largest_objective(population, _costs(population, 1.0), one_is_enough=above_support)
     # three bounds, each best somewhere
     for_data = min(
@@ -89,6 +98,21 @@ def _with_all_losses(population: Population, highest: float = math.inf) -> float
 def _with_all_caps(population: Population) -> float:
     """Everybody's cap, paid for at the top of her support."""
     return float(population.caps() @ population.per_person(lambda prior: prior.support[1]))
+
+
+def _within_any_limits(population: Population) -> float:
+    """What an accuracy costs at most whatever limits people state, nobody's being above the cap ``e``.
+
+    The error ``(2 + Σ V ε²)/S²`` is the one asked for, ``r²``, and ``Σ V ε² ≤ V·e·S`` with the largest variance: so
+    ``r² S² ≤ 2 + V e S``, which bounds ``S``, and each unit costs at most the top of the support.
+    """
+    cap, target = population.largest_cap, population.aim.number**2
+    free = any(float(group.prior.virtual_cost(group.prior.support[0])) == 0.0 for group in population.groups)
+    if cap == math.inf or free:  # who is free gives all she may, and the error may be smaller than asked for
+        return math.inf
+    linear = float(np.max(population.variance)) * cap
+    top = max(group.prior.support[1] for group in population.groups)
+    return top * (linear + math.sqrt(linear**2 + 8.0 * target)) / (2.0 * target)
 
 
 def _all_losses(population: Population, highest: float) -> float:

@@ -59,8 +59,6 @@ class OnEngine:
 def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
     """Price everybody where the table is, and look for people of the pilot."""
     market = wanted.market([] if wanted.prior.is_grouped else None, None)
-    if wanted.limit is not None:
-        raise InputError("A column of limits needs engine='memory': engines do not read it.", field="limit")
     if reading.on_bad_rows == "drop" and market.max_relation > 0.0 and market.population is None:
         raise InputError(
             "population must be stated where an engine leaves rows out and max_relation is not 0: whom the mean is"
@@ -74,6 +72,7 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
             report=wanted.sensitivity,
             id=wanted.id,
             group=wanted.group if wanted.prior.is_grouped else None,
+            limit=wanted.limit,
             engine=reading.engine,
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
@@ -116,6 +115,7 @@ def taken_here(priced: Priced, wanted: Wanted, data: str | None = None) -> Here:
         id_column=found.ids,
         reports=found.reports,
         groups=found.labels,
+        limits=found.limits,
         dropped=priced.summary.dropped,
         id_name=wanted.id,
     )

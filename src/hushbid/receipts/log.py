@@ -18,7 +18,7 @@ These fields of a body mean the same everywhere, any others may occur; `hushbid.
     root, tree_size      the receipts' tree (`hushbid.receipts.receipt`); one event of a log names it
     record               the hash of the campaign's record at that moment; the last one counts
     participant          whom the event is about, by her pseudonym
-    report_commitment    what `report_commitment` gives for her report; her last one counts
+    report_commitment    what `report_commitment` gives for her report and limit; her last one counts
 """
 
 import hmac
@@ -176,9 +176,13 @@ def commitment(content: Mapping[str, Any], salt: bytes) -> str:
     return hmac.new(salt, canonical(content), "sha256").hexdigest()
 
 
-def report_commitment(participant: str, report: float, salt: bytes) -> str:
-    """What the log says of a report: fixes it without showing it. The salt is the one on her receipt."""
-    return commitment({"participant": participant, "report": number_text(report)}, salt)
+def report_commitment(participant: str, report: float, salt: bytes, *, limit: float | None = None) -> str:
+    """What the log says of a report and of the limit beside it, if there is one: fixes them without showing them.
+
+    The salt is the one on her receipt.
+    """
+    limited = {} if limit is None else {"limit": number_text(limit)}
+    return commitment({"participant": participant, "report": number_text(report), **limited}, salt)
 
 
 def _read(text: bytes) -> Iterator[Event]:

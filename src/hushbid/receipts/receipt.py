@@ -78,6 +78,9 @@ class Body:
     salt: Annotated[bytes, hexadecimal(SALT_BYTES)]
     """32 random bytes, hers alone."""
 
+    limit: float | None = None
+    """The largest privacy loss that she said she accepts, beside the report that counted; None if she said none."""
+
     renewed: tuple[Annotated[str, TIME], ...] = ()
     """When the analyst made a new link for her, while the campaign was not over."""
 
@@ -100,12 +103,14 @@ class Body:
             raise RecordError("currency must be three capital letters such as EUR.", field="currency")
         if any(number is not None and number < 0 for number in (self.report, self.promised, self.delivered)):
             raise RecordError("report, promised and delivered must not be negative.")
+        if self.limit is not None and not (self.limit > 0.0 and self.report is not None):
+            raise RecordError("limit must be positive, and stand beside a report.", field="limit")
         for name in TIMES:
             if list(getattr(self, name)) != sorted(getattr(self, name)):
                 raise RecordError(f"{name} must list times in order.", field=name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The body as plain values; lists of times only where they are not empty."""
+        """The body as plain values; a limit and lists of times only where there are any."""
         return _BODY.write(self)
 
     @classmethod

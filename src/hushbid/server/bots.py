@@ -38,6 +38,8 @@ MIXTURE = {
 }
 STRATEGIES = (*MIXTURE, "mixed")
 _FACTORS = {"overstate": 1.5, "understate": 2.0 / 3.0}
+_LIMITED, _LIMIT = 4, 0.2
+"""One bot in so many accepts no larger loss than that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -52,6 +54,9 @@ class Person:
 
     report: float
     """What she will say it costs her."""
+
+    limit: float | None
+    """The largest loss that she accepts, if she has such a limit; told where the campaign takes limits."""
 
     value: float
     """Her datum."""
@@ -78,7 +83,14 @@ def people(
         told = min(max(sensitivity * _FACTORS.get(strategy, 1.0), least), most)  # within the support, or it is refused
         value = low + (high - low) * float(rng.beta(5.0, 4.0))
         found.append(
-            Person(strategy=str(strategy), sensitivity=sensitivity, report=told, value=value, early=place % 2 == 0)
+            Person(
+                strategy=str(strategy),
+                sensitivity=sensitivity,
+                report=told,
+                limit=_LIMIT if place % _LIMITED == 0 else None,
+                value=value,
+                early=place % 2 == 0,
+            )
         )
     return found
 
@@ -124,6 +136,7 @@ class Bot:
         self.reported = False
         self.delivered = False
         self.withdrew = False
+        self.limit: float | None = None
         self.offer: Participation | None = None
         self.receipt: Receipt | None = None
         self._client = client
@@ -136,7 +149,9 @@ class Bot:
             await self._tally.submit("decline", self._client.decline())
         elif not (person.strategy == "late" and person.early):
             shown = await self._client.participation()
-            await self._tally.submit("report", self._client.report(person.report, offer=shown))
+            self.limit = person.limit if shown.takes_limits else None
+            said = self._client.report(person.report, limit=self.limit, offer=shown)
+            await self._tally.submit("report", said)
             self.reported = True
             if person.strategy == "withdraw" and person.early:
                 await self._withdraw()
@@ -186,6 +201,10 @@ class Bot:
         body, counts = receipt.body, self.reported and not self.withdrew
         if counts and body.report != self.person.report:
             yield "acknowledged report is not on its receipt"
+        if counts and body.limit != self.limit:
+            yield "acknowledged limit is not on its receipt"
+        if counts and self.limit is not None and (body.promised or 0.0) > self.limit:
+            yield "receipt promises a larger privacy loss than it accepted"
         if not counts and body.payment:
             yield "receipt pays for nothing"
         if not self.reported and (body.report is not None or body.promised):

@@ -181,18 +181,23 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
     def integrated(rows: IndexArray) -> Integrals:
         return integrate(rule, prior, rows, reports[rows], cap=facts.clip, floor=EXACT * largest)
 
+    def widened(rows: IndexArray) -> Integrals:
+        # quadrature tells its error from its own values, and beside a kink may say too little
+        finely = integrated(rows)
+        return Integrals(finely.rent, 2.0 * finely.error + _INTEGRATED * finely.rent)
+
     def enclosed(rows: IndexArray) -> Integrals:
         found = enclosing.of(rows, reports[rows])
         # where the enclosure stays wide, quadrature
         wide = np.flatnonzero(~(found.error <= 1e-3 * np.abs(found.rent) + 10.0 * _FINEST * largest))
         if wide.size:
-            finely = integrated(rows[wide])
-            found.rent[wide], found.error[wide] = finely.rent, 2.0 * finely.error + _INTEGRATED * finely.rent
+            finely = widened(rows[wide])
+            found.rent[wide], found.error[wide] = finely.rent, finely.error
         return found
 
     if is_step_function(prior):
         return integrated, float(len(prior.flat_parts))
-    return (enclosed, float(_PER_PERSON)) if potential else (integrated, float(_PER_INTEGRAL))
+    return (enclosed, float(_PER_PERSON)) if potential else (widened, float(_PER_INTEGRAL))
 
 
 def _on_steps(facts: Facts, prior: Prior, rows: IndexArray, allowed: FloatArray, computed: Computed) -> Screened:

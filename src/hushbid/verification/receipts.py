@@ -5,6 +5,7 @@ to a server is something that came by another way: a fingerprint, a root, a hash
 not be made is named as skipped, with what would be needed for it.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -144,7 +145,7 @@ def _report_problems(body: Body, log: Sequence[Event]) -> list[str]:
     ]
     if body.report is None:
         return []  # withdrawn or never made; what the log holds of it stays unopened
-    if not told or told[-1] != report_commitment(body.participant, body.report, body.salt):
+    if not told or told[-1] != report_commitment(body.participant, body.report, body.salt, limit=body.limit):
         return ["The last report in the log is not the one on the receipt"]
     return []
 
@@ -172,6 +173,11 @@ def _in_record(body: Body, record: Record | None) -> Check:
     problems = []
     if body.report != record.outcome.reports[row]:
         problems.append("The record has another report")
+    limits = record.outcome.limits
+    if (math.inf if body.limit is None else body.limit) != (math.inf if limits is None else limits[row]):
+        problems.append("The record has another limit")
+    if body.limit is not None and not (body.promised or 0.0) <= body.limit:
+        problems.append("The privacy loss that was promised exceeds the limit that was stated")
     if body.promised != record.outcome.privacy_loss[row]:
         problems.append("The record promises another privacy loss")
     if record.release is not None and body.delivered != record.release.privacy_loss[row]:

@@ -12,6 +12,7 @@ from tests.server.support import PASSWORD
 
 VALUES = {"xanthippe@example.org": 3.14159, "bartholomew@example.org": 7.77123, "quentin@example.org": 9.87531}
 REPORTS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937, "quentin@example.org": 1.41593}
+LIMITS = {"xanthippe@example.org": 0.031415, "bartholomew@example.org": None, "quentin@example.org": 0.271828}
 LINE = re.compile(r"(GET|PUT|POST|DELETE) (/api/v1[a-z0-9/{}.-]*|-) [1-5]\d\d \d+\.\d ms")
 
 
@@ -31,9 +32,11 @@ def conduct(live: Live, setting: str) -> list[str]:
         analyst.open(campaign)
         for name, person in people.items():
             person.menu()
-            person.report(REPORTS[name])
+            person.report(REPORTS[name], limit=LIMITS[name] if setting == "central" else None)
             with pytest.raises(HushbidError):
                 person.report(0.123456)
+            with pytest.raises(HushbidError):
+                person.report(REPORTS[name], limit=0.0000000123)
         analyst.close_reporting(campaign)
         analyst.wait(campaign)
         for name, person in people.items():
@@ -54,7 +57,8 @@ def conduct(live: Live, setting: str) -> list[str]:
         analyst.payments_csv(campaign)
         analyst.mark_paid(campaign)
         analyst.record(campaign)
-    return [*secrets, *map(str, (*VALUES.values(), *REPORTS.values())), "0.123456", "5.4321"]
+    told = (*VALUES.values(), *REPORTS.values(), *LIMITS.values())
+    return [*secrets, *(str(one) for one in told if one is not None), "0.123456", "5.4321", "1.23e-08"]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,9 @@ def test_settings_survive_json(changes: dict[str, Any]) -> None:
 def test_equals_are_bought_from_in_the_order_of_a_hash_of_their_pseudonyms() -> None:
     chosen = settings(prior=Empirical([1, 2]), setting="local", variance=4.0, minimum_people=5)
     campaign: Any = SimpleNamespace(settings=chosen, id="c")
-    reporters: list[Any] = [SimpleNamespace(id=f"p{k}", group_name=None, report=1.5) for k in range(12)]
+    reporters: list[Any] = [
+        SimpleNamespace(id=f"p{k}", group_name=None, report=1.5, loss_limit=None) for k in range(12)
+    ]
     record = decision._record(campaign, reporters, invited=15, fees=0)
     assert record.outcome.tie_order is not None
     assert record.outcome.tie_order.tolist() == tie_keys(record.ids or ()).argsort().argsort().tolist()

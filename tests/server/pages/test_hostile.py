@@ -104,6 +104,11 @@ def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
                 answer = harmless(her.send(path, "/p/choice?agreed=yes", price=text, agreed="yes"))
                 assert answer.status_code == 422
                 assert "field-problem" in answer.text
+                limited = {"price": "1.5", "limit": text, "agreed": "yes"}
+                answer = harmless(her.send(path, "/p/choice?agreed=yes", **limited))
+                assert answer.status_code == 422
+                assert 'id="limit-problem"' in answer.text
+                assert 'id="price-problem"' not in answer.text
             refused = harmless(her.send("/p/report", "/p/choice?agreed=yes", price="1.5", agreed=text))
             assert refused.status_code == 422
             assert either.service.participation(play.token(row)).report is None

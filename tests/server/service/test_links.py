@@ -351,7 +351,8 @@ def as_it_was_before(installation: Installation, tokens: dict[str, str]) -> None
                 for row in found:
                     if table.name == "participants":
                         row = {**row, "token": hashed(tokens[row["id"]])}
-                        del row["delivery_nonce"], row["renewed"], row["own_links"], row["own_links_used"]
+                        for later in ("delivery_nonce", "renewed", "own_links", "own_links_used", "loss_limit"):
+                            del row[later]
                     if table.name == "releases":
                         shown = plain_values(row["public"])
                         del shown["half_width"], shown["staff"]

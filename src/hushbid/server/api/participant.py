@@ -32,11 +32,12 @@ _OBJECT = {"application/json": {"schema": {"type": "object"}}}
     "/report", response_model=ParticipationView, responses=_CHANGE, summary="Report", openapi_extra=body_of(Report)
 )
 async def report(request: Request) -> Response:
-    """Say what one unit of privacy loss costs; may be said anew until reporting closes, and the last one counts."""
+    """Say what one unit of privacy loss costs, and perhaps the largest loss that is accepted; may be said anew until
+    reporting closes, and the last one counts: one without a limit takes an earlier limit back."""
     secret = await secret_of(request)
     app = app_of(request)
     given = await received(request, Report)
-    promise = app.service.report.soon(secret, given.sensitivity)
+    promise = app.service.report.soon(secret, given.sensitivity, limit=given.limit)
     return answer(await _known(asyncio.wrap_future(promise)))
 
 

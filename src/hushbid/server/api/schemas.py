@@ -150,6 +150,10 @@ class Report(Form):
     sensitivity: Number
     """What one unit of privacy loss costs her, in units of the currency."""
 
+    limit: Number | None = None
+    """The largest privacy loss that she accepts, from 1e-06 up; left out, or null, if she states none. Naming it
+    truthfully is best, as with the price. Refused where the campaign takes no limits."""
+
 
 class Delivery(Form):
     """A participant's datum: as it is in the central setting, with noise already added in the local one."""

@@ -62,6 +62,9 @@ class Participant:
     state: ParticipantState
     salt: bytes
     report: float | None
+    loss_limit: float | None
+    """The largest loss that she accepts, if she stated one beside her report."""
+
     reported_at: datetime | None
     """When she last reported; stays when a withdrawn report is erased."""
 

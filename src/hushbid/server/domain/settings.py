@@ -28,7 +28,7 @@ _LONGEST = {"title": LONGEST_TITLE, "question": 2_000, "description": 20_000, "u
 _MOST_GROUPS = 50
 _MOST_MONEY = 10**15
 _MOST_DAYS = 3650
-_LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
+LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
 _LEAST_PRICE, _MOST_PRICE = 1e-9, 1e12
 _NEARLY_ALL = 0.999
 _NARROWEST = 1e-6
@@ -97,6 +97,10 @@ class CampaignSettings:
     setting: Literal["central", "local"] = "central"
     """Where noise is added: once by this server, or on each person's device."""
 
+    limits: Flag | None = None
+    """Whether people may state beside their price the largest loss that they accept; left out, they may in the central
+    setting. In the local setting they cannot."""
+
     variance: Number | None = None
     """Of the data around their mean; left out, it is the largest that the bounds allow."""
 
@@ -148,6 +152,8 @@ class CampaignSettings:
         if self.variance is not None:
             object.__setattr__(self, "variance", _double(self.variance, "variance"))
         check_currency(self.currency, self.decimals)
+        if self.limits is None:
+            object.__setattr__(self, "limits", self.setting == "central")
         self._check_market()
         self._check_numbers()
         for name in ("report_by", "deliver_by"):
@@ -195,9 +201,10 @@ class CampaignSettings:
         return self._market(prior, people=len(groups), fees=due).with_roster(invited or len(groups))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain JSON values; goals that are not stated are left out, and so is no relation."""
+        """The settings as plain JSON values; goals that are not stated are left out, and so are no relation and no
+        limits: campaigns from before there were any look as they did."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in (*GOALS, "max_relation"):
+        for name in (*GOALS, "max_relation", "limits"):
             if not values[name]:
                 del values[name]
         if isinstance(self.prior, Mapping):
@@ -211,7 +218,7 @@ class CampaignSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "CampaignSettings":
-        """The inverse of `to_dict`; a prior may also be a text such as ``uniform:1,2``.
+        """The inverse of `to_dict`, so that people state no limits unless it says so; a prior may also be a text.
 
         >>> from hushbid.priors import Uniform
         >>> settings = CampaignSettings(title="Sleep", question="How many hours did you sleep?", prior=Uniform(1, 2),
@@ -226,7 +233,7 @@ class CampaignSettings:
         missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in values]
         if missing:
             raise InputError(f"settings must have {', '.join(missing)}.", field="settings")
-        found = dict(values)
+        found = {"limits": False, **values}
         found["prior"] = _prior_of(found["prior"])
         for name in ("report_by", "deliver_by"):
             if isinstance(found.get(name), str):
@@ -267,9 +274,11 @@ class CampaignSettings:
         market.error_weight(1)
         if self.variance is not None and varies_too_much(self.variance, market.bounds):
             raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")
-        if not _LEAST_LOSS <= self.max_privacy_loss <= _MOST_LOSS:
+        if self.limits is True:
+            market.require_limits()
+        if not LEAST_LOSS <= self.max_privacy_loss <= _MOST_LOSS:
             raise InputError(
-                f"max_privacy_loss must be from {_LEAST_LOSS:g} to {_MOST_LOSS:g}, got {self.max_privacy_loss}.",
+                f"max_privacy_loss must be from {LEAST_LOSS:g} to {_MOST_LOSS:g}, got {self.max_privacy_loss}.",
                 field="max_privacy_loss",
             )
 
@@ -279,7 +288,7 @@ class CampaignSettings:
             _whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
         _whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
         _whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
-        for name in ("fee_after_withdrawal", "automatic", "public_estimate"):
+        for name in ("fee_after_withdrawal", "automatic", "public_estimate", "limits"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)
 

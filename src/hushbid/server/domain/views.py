@@ -306,6 +306,12 @@ class ParticipationView(View):
     report: float | None
     """Her last report."""
 
+    takes_limits: bool
+    """Whether a report may name the largest privacy loss that she accepts."""
+
+    limit: float | None
+    """The one that her last report named; None if it named none."""
+
     promised: float | None
     """The privacy loss she will not exceed; None before the decision."""
 

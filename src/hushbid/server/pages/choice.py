@@ -15,6 +15,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from hushbid.server.domain.settings import LEAST_LOSS
 from hushbid.server.domain.views import MenuView, ParticipationView
 
 _STEPS = (2.0, 1.0, 0.5, 0.2, 0.1)
@@ -65,6 +66,23 @@ def report_of(price: Decimal, step: float) -> float:
     3.0
     """
     return float(price / Decimal(step))
+
+
+def limit_of(sure: Decimal) -> float | None:
+    """The privacy loss after which somebody is at most so many per cent sure; None if there is no such loss.
+
+    >>> round(limit_of(Decimal(75)), 6), limit_of(Decimal(50)), limit_of(Decimal(100))
+    (1.098612, None, None)
+    """
+    if not 50 < sure < 100:
+        return None
+    limit = math.log(float(sure / (100 - sure)))
+    return limit if limit >= LEAST_LOSS else None
+
+
+def sureness_typed(limit: float) -> float:
+    """A limit as it was typed, in per cent: `limit_of` gives it back."""
+    return round(100.0 / (1.0 + math.exp(-limit)), 9)
 
 
 def consequence(menu: MenuView, report: float, step: float, *, largest: float | None) -> Consequence:

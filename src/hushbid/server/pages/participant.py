@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from hushbid.server.pages import choice, pictures
 from hushbid.server.pages.entry import entry_page
 from hushbid.server.pages.estimates import shown_estimate
 from hushbid.server.pages.numbers import Unreadable, sureness
-from hushbid.server.pages.visit import OpenLinkFirst, Visit, anybody, base_address, participant
+from hushbid.server.pages.visit import Form, OpenLinkFirst, Visit, anybody, base_address, participant
 from hushbid.server.service import Service
 
 T = TypeVar("T")
@@ -117,6 +117,14 @@ class _Answer:
     agreed: bool
     report: float | None = None
     problem: str | None = None
+    typed_limit: str = ""
+    limit: float | None = None
+    limit_problem: str | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether all of it means something."""
+        return self.report is not None and self.problem is None and self.limit_problem is None
 
 
 @router.get("/p/choice")
@@ -130,7 +138,9 @@ async def choose(request: Request) -> Response:
     if not agreed:
         return await _standing(visit, notice="consent.tick", status=422)
     typed = "" if view.report is None else visit.write.typed(round(view.report * choice.step_of(view), 10))
-    return await _choice_page(visit, view, _Answer(typed=typed, agreed=True, report=view.report))
+    limit = "" if view.limit is None else visit.write.typed(choice.sureness_typed(view.limit))
+    given = _Answer(typed=typed, agreed=True, report=view.report, typed_limit=limit, limit=view.limit)
+    return await _choice_page(visit, view, given)
 
 
 @router.post("/p/choice")
@@ -141,8 +151,8 @@ async def show_choice(request: Request) -> Response:
     view = await _ask(visit, lambda service: service.participation(visit.token))
     if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
         return await _standing(visit, notice="refused.moved_on", status=409)
-    given = _answer(visit, view, form.text("price"), agreed=form.ticked("agreed"))
-    return await _choice_page(visit, view, given, status=422 if given.problem else 200)
+    given = _answer(visit, view, form)
+    return await _choice_page(visit, view, given, status=200 if given.is_readable else 422)
 
 
 @router.post("/p/report")
@@ -151,27 +161,41 @@ async def report(request: Request) -> Response:
     visit = await participant(request)
     form = await visit.form()
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    given = _answer(visit, view, form.text("price"), agreed=form.ticked("agreed"))
+    given = _answer(visit, view, form)
     if not given.agreed:
         return await _standing(visit, notice="consent.tick", status=422)
-    sensitivity = given.report
-    if given.problem is not None or sensitivity is None:
+    if not given.is_readable:
         if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
             return await _standing(visit, notice="refused.moved_on", status=409)
         return await _choice_page(visit, view, given, status=422)
     try:
-        await asyncio.wrap_future(visit.app.service.report.soon(visit.token, sensitivity))
+        await asyncio.wrap_future(visit.app.service.report.soon(visit.token, given.report, limit=given.limit))
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
     return visit.go("/p")
 
 
-def _answer(visit: Visit, view: ParticipationView, typed: str, *, agreed: bool) -> _Answer:
+def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
+    """What she typed; a limit that cannot be read does not keep the price from being shown."""
+    given = _priced(visit, view, form.text("price")[:100], agreed=form.ticked("agreed"))
+    typed = form.text("limit")[:100] if view.takes_limits else ""
+    if not typed.strip():
+        return given
+    try:
+        limit = choice.limit_of(visit.write.read(typed))
+    except Unreadable as problem:
+        return replace(given, typed_limit=typed, limit_problem=visit.texts(problem.text))
+    if limit is None:
+        return replace(given, typed_limit=typed, limit_problem=visit.texts("choice.limit_out_of_range"))
+    return replace(given, typed_limit=typed, limit=limit)
+
+
+def _priced(visit: Visit, view: ParticipationView, typed: str, *, agreed: bool) -> _Answer:
     step = choice.step_of(view)
     try:
-        price = visit.write.read(typed[:100])
+        price = visit.write.read(typed)
     except Unreadable as problem:
-        return _Answer(typed=typed[:100], agreed=agreed, problem=visit.texts(problem.text))
+        return _Answer(typed=typed, agreed=agreed, problem=visit.texts(problem.text))
     least = Decimal(repr(view.smallest_report)) * Decimal(repr(step))
     report = choice.report_of(price, step)
     if price < least or report < view.smallest_report or report > 1e12:

@@ -41,11 +41,12 @@ EMPTY: dict[str, str] = {
     "automatic": "",
     "retention_days": "0",
     "public_estimate": "",
+    "limits": "yes",
     "people": "100",
 }
 """The form's fields, and what stands in them first."""
 
-_TICKS = ("fee_after_withdrawal", "automatic", "public_estimate")
+_TICKS = ("fee_after_withdrawal", "automatic", "public_estimate", "limits")
 _MINUTES = "%Y-%m-%dT%H:%M"
 
 
@@ -149,6 +150,7 @@ def _checked(found: Filled, values: dict[str, Any], prior: str, typed: Mapping[s
     """Let the settings check themselves; a refusal of theirs names the field it is about."""
     bounds = [values.pop("low"), values.pop("high")]
     ticks = {name: typed.get(name) == "yes" for name in _TICKS}
+    ticks["limits"] &= values["setting"] != "local"  # where nobody can state one
     try:
         found.settings = CampaignSettings.from_dict({**values, **ticks, "bounds": bounds, "prior": _prior_form(prior)})
     except HushbidError as problem:

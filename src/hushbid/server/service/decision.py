@@ -6,6 +6,7 @@ a backup, can never lead to two different promises. If the reports in the databa
 from, the database is older than the decision, and the campaign is cancelled.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from hushbid.allocation import tie_keys
 from hushbid.arrays import FloatArray
 from hushbid.disclosure.once_files import drawn_once
-from hushbid.errors import CampaignError, Conflict
+from hushbid.errors import CampaignError, Conflict, DivergentPayment, Unreachable
 from hushbid.record import Record
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
@@ -29,6 +30,8 @@ from hushbid.server.store.schema import new_id
 
 _AT_ONCE = 1000
 _STEPS = ("reading reports", "deciding", "storing decisions", "telling everybody")
+EVERYBODY_DEARER = "Everybody asked for more than anybody was expected to."
+OUT_OF_REACH = "The accuracy asked for cannot be reached with those who reported, within what they accept."
 RESTORED = "The database was restored from a backup made before the campaign's decision, which stands elsewhere."
 
 
@@ -108,12 +111,12 @@ def run(desk: Desk, job: JobView) -> None:
     fees = campaign.settings.participation_fee * len(reporters)
     fees += sum(rules.fee_owed(campaign, one) for one in withdrawn)
     try:
-        record = _decided(desk, campaign, reporters, identities, invited=invited, fees=fees)
+        record, reason = _decided(desk, campaign, reporters, identities, invited=invited, fees=fees)
     except _Forgotten:  # a database restored from a backup: no second decision may be made
         desk.write("cancel", lambda tx: ending.cancelled(tx, campaign, RESTORED, job=job.id))
         return
     if record is None or record.outcome.active == 0:
-        _finish_nothing(desk, job, campaign, record, len(reporters))
+        _finish_nothing(desk, job, campaign, record, len(reporters), reason or EVERYBODY_DEARER)
         return
     # the key for deliveries, before anybody is asked for one
     if not _is_over(desk, campaign.id):
@@ -136,15 +139,21 @@ def _decided(
     *,
     invited: int,
     fees: int,
-) -> Record | None:
-    """The decision that stands for this campaign, made now if there was none; None if too few people reported."""
+) -> tuple[Record | None, str | None]:
+    """The decision that stands for this campaign, made now if there was none; without a record, why there is none."""
     if _is_over(desk, campaign.id) and not release_stands(desk.installation.home, campaign.id):
         raise _Forgotten
     ids = [one.id for one in reporters]
 
     def decide() -> dict[str, Any]:
-        enough = len(reporters) >= _fewest(desk, campaign)
-        record = _record(campaign, reporters, invited=invited, fees=fees) if enough else None
+        record, reason, least = None, None, _fewest(desk, campaign)
+        try:
+            if len(reporters) < least:
+                reason = f"Only {len(reporters)} of the at least {least} people needed reported."
+            else:
+                record = _record(campaign, reporters, invited=invited, fees=fees)
+        except (Unreachable, DivergentPayment):  # limits, or people who stayed away, have made it impossible
+            reason = OUT_OF_REACH
         desk.installation.crash("allocation.decided")
         people = {} if record is None else _promises(reporters, identities, record)
         return {
@@ -153,6 +162,7 @@ def _decided(
             "ids": ids,
             "people": people,
             "record": None if record is None else record.to_dict(),
+            "reason": reason,
         }
 
     # outside the database, once
@@ -164,12 +174,14 @@ def _decided(
     # decided for other people or reports than these: a restored database
     if stands["ids"] != ids:
         raise _Forgotten
-    if stands["record"] is None:
-        return None
+    if stands["record"] is None:  # decisions from before name no reason: there was one only
+        return None, stands.get("reason") or f"Only {len(reporters)} people reported, which is too few."
     record = Record.from_dict(stands["record"])
-    if not np.array_equal(record.outcome.reports, _reports(reporters)):
+    outcome = record.outcome
+    stated = np.full(len(reporters), math.inf) if outcome.limits is None else outcome.limits
+    if not (np.array_equal(outcome.reports, _reports(reporters)) and np.array_equal(stated, _limits(reporters))):
         raise _Forgotten
-    return record
+    return record, None
 
 
 def _is_over(desk: Desk, campaign_id: str) -> bool:
@@ -187,7 +199,12 @@ def _record(campaign: Campaign, reporters: list[Participant], *, invited: int, f
     settings = campaign.settings
     groups = [one.group_name for one in reporters]
     market, ids = settings.market_for(groups, invited=invited, fees=fees), [one.id for one in reporters]
-    outcome = market.acquire(_reports(reporters), tie_key=tie_keys(ids) if market.identity_decides else None)
+    limits = _limits(reporters)
+    outcome = market.acquire(
+        _reports(reporters),
+        limits=limits if np.isfinite(limits).any() else None,  # nobody's limit, and no column of them
+        tie_key=tie_keys(ids) if market.identity_decides else None,
+    )
     record = Record.of(
         outcome,
         ids=ids,
@@ -205,6 +222,10 @@ def _record(campaign: Campaign, reporters: list[Participant], *, invited: int, f
 
 def _reports(reporters: list[Participant]) -> FloatArray:
     return np.array([one.report for one in reporters], dtype=np.float64)
+
+
+def _limits(reporters: list[Participant]) -> FloatArray:
+    return np.array([math.inf if one.loss_limit is None else one.loss_limit for one in reporters], dtype=np.float64)
 
 
 def _promises(reporters: list[Participant], identities: dict[str, str], record: Record) -> dict[str, float]:
@@ -251,14 +272,10 @@ def _finish(
     ending.finish_job(tx, job.id)
 
 
-def _finish_nothing(desk: Desk, job: JobView, campaign: Campaign, record: Record | None, reported: int) -> None:
+def _finish_nothing(
+    desk: Desk, job: JobView, campaign: Campaign, record: Record | None, reported: int, reason: str
+) -> None:
     """Nothing is bought: the campaign is over."""
-    least = _fewest(desk, campaign)
-    reason = (
-        f"Only {reported} of the at least {least} people needed reported."
-        if record is None
-        else "Everybody asked for more than anybody was expected to."
-    )
 
     def finish(tx: Transaction) -> None:
         # with a record everybody's decision is zero; without, nothing was decided

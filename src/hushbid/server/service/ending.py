@@ -162,6 +162,7 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         participant=participant.id,
         state=participant.state.value,
         report=participant.report,
+        limit=participant.loss_limit,
         promised=participant.promised,
         delivered=participant.delivered_loss,
         payment=rules.payment_owed(participant),

@@ -55,7 +55,7 @@ def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Ef
         bought.append(decided.active / len(groups))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
-    worst = worst_payment(population, above_support=True)
+    worst = worst_payment(population, above_support=True, limits=settings.limits is True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
     error, worst_error = (float(one) for one in np.mean(np.array(errors), axis=0))
     ceiling = settings.spending_ceiling

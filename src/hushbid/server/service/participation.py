@@ -32,6 +32,7 @@ from hushbid.receipts.receipt import Receipt, issue, new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.access import Link
 from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.settings import LEAST_LOSS
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import MenuView, ParticipationView, PersonalLedger
 from hushbid.server.installation import Installation, mark_withdrawn
@@ -47,21 +48,25 @@ _DOUBLE = struct.Struct("<d")
 _NONCE = re.compile(r"[0-9a-f]{32}", flags=re.ASCII)
 
 
-def report(tx: Transaction, secret: str, sensitivity: object) -> ParticipationView:
-    """Store a report; the last one counts, and the same one again changes nothing."""
+def report(tx: Transaction, secret: str, sensitivity: object, *, limit: object = None) -> ParticipationView:
+    """Store a report, with the largest loss she accepts if she says; the last one counts, with its limit or without.
+
+    The same one again changes nothing.
+    """
     campaign, participant = acting(tx, secret)
     rules.require_reports_taken(campaign, tx.now)
     rules.require_may_answer(participant)
     value = _checked(campaign, participant, sensitivity)
-    if participant.state is ParticipantState.REPORTED and participant.report == value:
+    most = _checked_limit(campaign, limit)
+    if participant.state is ParticipantState.REPORTED and (participant.report, participant.loss_limit) == (value, most):
         return participation_view(campaign, participant)
     kind = "reported" if participant.report is None else "report-changed"
-    changed = replace(participant, state=ParticipantState.REPORTED, report=value, reported_at=tx.now)
+    changed = replace(participant, state=ParticipantState.REPORTED, report=value, loss_limit=most, reported_at=tx.now)
     participants.reported(tx, changed)
     # the log holds a commitment only: the salt stays with her
     body = {
         "participant": participant.id,
-        "report_commitment": report_commitment(participant.id, value, participant.salt),
+        "report_commitment": report_commitment(participant.id, value, participant.salt, limit=most),
     }
     events.append(tx, campaign.id, kind, body)
     return participation_view(campaign, changed)
@@ -105,8 +110,9 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
     state, connection = ParticipantState.WITHDRAWN, tx.connection
     if campaign.state is CampaignState.REPORTING:
         # without the salt nobody can open the commitment that the log holds
-        changed = replace(participant, state=state, report=None, salt=new_salt())
-        participants.change(connection, participant.id, state=state.value, report=None, salt=changed.salt)
+        changed = replace(participant, state=state, report=None, loss_limit=None, salt=new_salt())
+        erased = {"report": None, "loss_limit": None, "salt": changed.salt}
+        participants.change(connection, participant.id, state=state.value, **erased)
     else:
         gone: dict[str, Any] = {"delivery": None, "delivery_nonce": None, "delivered_at": None}
         changed = replace(participant, state=state, **gone)
@@ -136,6 +142,24 @@ def _checked(campaign: Campaign, participant: Participant, sensitivity: object) 
         value = math.inf
     if not lowest <= value < math.inf:
         raise ReportError(f"sensitivity must be a finite number from {lowest:g} up.", field="sensitivity")
+    return value
+
+
+def _checked_limit(campaign: Campaign, limit: object) -> float | None:
+    """The largest loss that she accepts; an error names what is allowed, never what she said."""
+    if limit is None:
+        return None
+    if not campaign.settings.limits:
+        raise ReportError("limit must be left out: in this campaign nobody can state one.", field="limit")
+    problem = f"limit must be a finite number from {LEAST_LOSS:g} up, or be left out."
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+        raise ReportError(problem, field="limit")
+    try:
+        value = float(limit)
+    except OverflowError:
+        value = math.inf
+    if not LEAST_LOSS <= value < math.inf:
+        raise ReportError(problem, field="limit")
     return value
 
 
@@ -327,6 +351,7 @@ def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
         "number": participant.number,
         "state": participant.state.value,
         "report": participant.report,
+        "limit": participant.loss_limit,
         "reported_at": None if participant.reported_at is None else stamp(participant.reported_at),
         "delivered_at": None if participant.delivered_at is None else stamp(participant.delivered_at),
         "value_is_stored_sealed": participant.delivery is not None,

@@ -196,6 +196,8 @@ def participation_view(
         state=participant.state,
         group=participant.group_name,
         report=participant.report,
+        takes_limits=settings.limits is True,
+        limit=participant.loss_limit,
         promised=participant.promised if decided else None,  # stored some at a time before it stands
         payment=participant.payment if decided else None,
         delivered_at=participant.delivered_at,

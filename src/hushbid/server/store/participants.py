@@ -40,7 +40,12 @@ _HELD = select(participants, links.c.secret, links.c.reads_only, links.c.ended_a
 _BY_SECRET = _HELD.where(links.c.secret == bindparam("secret"))
 _BY_SECRETS = _HELD.where(links.c.secret.in_(bindparam("secrets", expanding=True)))
 _ONE = update(participants).where(_C.id == bindparam("who"))
-_REPORTED = _ONE.values(state=ParticipantState.REPORTED.value, report=bindparam("said"), reported_at=bindparam("when"))
+_REPORTED = _ONE.values(
+    state=ParticipantState.REPORTED.value,
+    report=bindparam("said"),
+    loss_limit=bindparam("most"),
+    reported_at=bindparam("when"),
+)
 _DELIVERED = _ONE.values(
     state=ParticipantState.DELIVERED.value,
     delivery=bindparam("sealed"),
@@ -125,8 +130,8 @@ def recall(connection: Connection, memory: Memory, secrets: Iterable[str]) -> No
 
 
 def reported(tx: Transaction, participant: Participant) -> None:
-    """Store somebody's report."""
-    _change_later(tx, participant, _REPORTED, {"said": participant.report})
+    """Store somebody's report and limit."""
+    _change_later(tx, participant, _REPORTED, {"said": participant.report, "most": participant.loss_limit})
 
 
 def delivered(tx: Transaction, participant: Participant, secret: str) -> None:

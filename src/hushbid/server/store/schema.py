@@ -221,6 +221,7 @@ participants = Table(
     Column("state", State(ParticipantState), nullable=False),
     Column("salt", LargeBinary, nullable=False),
     Column("report", Float(53)),
+    Column("loss_limit", Float(53)),
     Column("reported_at", Moment),
     Column("promised", Float(53)),
     Column("payment", BigInteger),

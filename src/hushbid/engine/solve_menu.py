@@ -1,0 +1,344 @@
+"""A hard budget at any size: everybody's share of one menu, from exact sums.
+
+The menu of :mod:`hushbid.mechanism.shared_menu` is fixed before anybody reports, so what it would pay each person is a
+function of her own report. Her share of it takes two numbers more, ``Σ t₀`` and how many are paid: one pass of exact
+sums. A second one adds up what everybody is promised, confirms the budget in whole coins and finds whether the best
+estimate uses all of every loss. If not, it uses ``min(ε, κ)`` with
+
+    V·Σ_{ε<κ} ε·(κ − ε) = 2,
+
+whose left side rises with ``κ``: buckets of losses say where it lies, and a last pass brings the sums below and every
+loss between. The estimate's error, and a bound on that of any purchase as dear, follow.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hushbid.allocation import Budget, HardBudget
+from hushbid.allocation.sums import ExactSums
+from hushbid.arrays import FloatArray
+from hushbid.disclosure.promises import refuse_unreleasable
+from hushbid.engine.adapter import Batch, Fields
+from hushbid.engine.decisions import PRICED, Decided, Idle, columns_of
+from hushbid.engine.histogram import COARSE, Histogram
+from hushbid.engine.passes import Census, Window
+from hushbid.engine.people import People, Rows, Run
+from hushbid.engine.solve_central import MOST_IN_WINDOW
+from hushbid.engine.solve_level import first_level_bracket, level_from_sums
+from hushbid.errors import MarketError
+from hushbid.mechanism import Population
+from hushbid.mechanism.menu_level import menu_level
+from hushbid.mechanism.shared_menu import Listed, SharedMenu, refuse_too_small, spent_within, whole_coins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """The menu, for people who come in batches."""
+
+    people: People
+    population: Population
+    level: float
+    strength: float
+
+    @classmethod
+    def of(cls, run: Run, population: Population, census: Census) -> "Menu":
+        """The menu for everybody whom the first pass counted."""
+        goal = population.goal
+        assert isinstance(goal, HardBudget)
+        refuse_too_small(goal, census.people)
+        precision = 1.0 / float(population.variance)
+        sums = tuple(
+            (group.prior, float(Fraction(precision) * census.sizes[code]))
+            for code, group in enumerate(population.groups)
+            if census.sizes.get(code)
+        )
+        level = menu_level(sums, goal.amount)
+        return cls(people=run.people, population=population, level=level, strength=2.0 / goal.amount * precision)
+
+    def listed(self, rows: Rows) -> tuple[SharedMenu, Listed]:
+        """What the menu offers the good rows of a batch."""
+        size, population = rows.reports.size, self.population
+        codes = np.zeros(size, dtype=np.int64) if rows.groups is None else rows.groups
+        groups = (replace(group, rows=np.flatnonzero(codes == code)) for code, group in enumerate(population.groups))
+        goal = population.goal
+        assert isinstance(goal, HardBudget)
+        menu = SharedMenu(
+            population=replace(population, people=size, groups=tuple(one for one in groups if one.rows.size)),
+            goal=goal,
+            level=self.level,
+            strength=np.full(size, self.strength),
+        )
+        return menu, menu.listed(rows.reports, rows.costs)
+
+
+# -- pass 2: what the menu would pay -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MenuSumsKernel:
+    """The sum of what the menu would pay, and how many it pays."""
+
+    menu: Menu
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.menu.people.columns
+
+    def __call__(self, batch: Batch, start: int | None) -> ExactSums:
+        _, listed = self.menu.listed(self.menu.people.read(batch))
+        return ExactSums.of(listed.payment[listed.payment > 0.0])
+
+
+# -- pass 3: what everybody is promised --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promised:
+    """What shares of the menu come to."""
+
+    losses: ExactSums = field(default_factory=lambda: ExactSums({}))
+    """All positive losses, and their squares."""
+
+    virtual: ExactSums = field(default_factory=lambda: ExactSums({}))
+    """Virtual cost times loss, of everybody."""
+
+    payments: ExactSums = field(default_factory=lambda: ExactSums({}))
+    coins: int = 0
+    """In how many coins all payments, each rounded up, can be made."""
+
+    histogram: Histogram = field(default_factory=lambda: Histogram.empty(COARSE))
+    """The positive losses."""
+
+    largest_loss: float = 0.0
+    largest_payment: float = 0.0
+    error: float = 0.0
+    """How far a payment may be from exact, whatever anybody reports."""
+
+    clipped: int = 0
+    """How many would lose more than a limit or a cap allows."""
+
+    def __add__(self, other: "Promised") -> "Promised":
+        """Both populations together."""
+        added = ("losses", "virtual", "payments", "coins", "histogram", "clipped")
+        most = ("largest_loss", "largest_payment", "error")
+        return Promised(
+            **{name: getattr(self, name) + getattr(other, name) for name in added},
+            **{name: max(getattr(self, name), getattr(other, name)) for name in most},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Everybody's share of the menu, once it is known what all are paid together."""
+
+    menu: Menu
+    total: float
+    paid: int
+
+    def of(self, rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Losses, payments, and how far a payment may be off, of the good rows of a batch."""
+        menu, listed = self.menu.listed(rows)
+        share = menu.shares_from(listed, total=self.total, count=self.paid)
+        return share * listed.loss, share * listed.payment, share * listed.error
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedKernel:
+    """Losses and payments, added up."""
+
+    shares: Shares
+    coin: float
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.shares.menu.people.columns
+
+    def __call__(self, batch: Batch, start: int | None) -> Promised:
+        rows = self.shares.menu.people.read(batch)
+        loss, payment, error = self.shares.of(rows)
+        limit = self.shares.menu.population.largest_cap if rows.limit is None else rows.limit
+        some = loss > 0.0
+        bought = loss[some]
+        return Promised(
+            losses=ExactSums.of(bought),
+            virtual=ExactSums.of(rows.costs[some] * bought),
+            payments=ExactSums.of(payment[payment > 0.0]),
+            coins=whole_coins(payment, self.coin) if self.coin else 0,
+            histogram=Histogram.of(bought, COARSE),
+            largest_loss=float(loss.max(initial=0.0)),
+            largest_payment=float(payment.max(initial=0.0)),
+            error=float(error.max(initial=0.0)),
+            clipped=int(np.count_nonzero(loss > limit)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LossWindowKernel:
+    """The sums of losses below a window, and every loss inside."""
+
+    shares: Shares
+    low: float
+    high: float
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.shares.menu.people.columns
+
+    def __call__(self, batch: Batch, start: int | None) -> Window:
+        loss, _, _ = self.shares.of(self.shares.menu.people.read(batch))
+        inside, people = np.unique(loss[(loss >= self.low) & (loss <= self.high)], return_counts=True)
+        below = loss[(loss > 0.0) & (loss < self.low)]
+        return Window(below=ExactSums.of(below), costs=inside, people=people.astype(np.int64))
+
+
+# -- the writing pass --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MenuKernel:
+    """From a row to her share of the menu."""
+
+    shares: Shares
+    idle: Idle
+    most_used: float
+    """``κ``: the best estimate uses no more of anybody's loss."""
+
+    total_used: float
+    """What it uses of all losses together."""
+
+    largest_payment: float
+
+    @property
+    def people(self) -> People:
+        """Which columns say what."""
+        return self.shares.menu.people
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        return PRICED
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        rows = self.people.read(batch)
+        return columns_of(rows, *self.decide(batch, rows))
+
+    @property
+    def used(self) -> tuple[float, float]:
+        """What the best estimate uses of anybody's loss at most, and of all together."""
+        return self.most_used, self.total_used
+
+    def decide(self, batch: Batch, rows: Rows) -> Decided:
+        """The decisions for the good rows of a batch."""
+        loss, payment, _ = self.shares.of(rows)
+        return loss, np.minimum(loss, self.most_used) / self.total_used, payment
+
+
+# -- solving -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What the best estimate uses of everybody's loss."""
+
+    most: float
+    """``κ``."""
+
+    total: float
+    """``S``."""
+
+    squares: float
+    """The sum of the squares of what is used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedOut:
+    """A hard budget, shared out."""
+
+    kernel: MenuKernel
+    promised: Promised
+    used: Used
+    lower_bound: float
+    """In squared data units: no purchase as dear has a smaller error, at worst."""
+
+
+def solve_menu(run: Run, population: Population, census: Census) -> SharedOut | None:
+    """Everybody's share; None if limits clip somebody's, or nothing is bought."""
+    menu, goal = Menu.of(run, population, census), population.goal
+    assert isinstance(goal, HardBudget)
+    sums = run.reduce("adding up the menu", MenuSumsKernel(menu), ExactSums({}))
+    shares = Shares(menu=menu, total=float(sums.about(0.0)[0]), paid=sums.count)
+    promised = run.reduce("sharing the budget", PromisedKernel(shares, goal.coin), Promised())
+    if promised.clipped or promised.losses.count == 0:
+        return None
+    refuse_unreleasable(promised.largest_loss)
+    spent_within(goal, coins=promised.coins, total=promised.payments.about(0.0)[0])
+    used = _used(run, shares, promised, float(population.variance))
+    kernel = MenuKernel(
+        shares=shares,
+        idle=Idle(user_weight=0.0, mse=0.0, outside=0.0, largest_outside=float(population.own_error)),
+        most_used=used.most,
+        total_used=used.total,
+        largest_payment=promised.largest_payment,
+    )
+    bound = _lower_bound(run, population, census, float(promised.virtual.about(0.0)[0]))
+    return SharedOut(kernel=kernel, promised=promised, used=used, lower_bound=bound)
+
+
+def _used(run: Run, shares: Shares, promised: Promised, variance: float) -> Used:
+    """What the best estimate uses: all of every loss, or no more than ``κ``."""
+    total, squares = promised.losses.about(0.0)
+    needed = Fraction(2) / Fraction(variance)
+    if promised.largest_loss <= float((needed + squares) / total):
+        return Used(most=promised.largest_loss, total=float(total), squares=float(squares))
+    low, high = _kappa_between(promised.histogram, float(needed))
+    if promised.histogram.most_different(low, high) > MOST_IN_WINDOW:
+        raise MarketError("Too many people have nearly equal losses to tell how much of them the best estimate uses.")
+    window = run.reduce("finding what the estimate uses", LossWindowKernel(shares, low, high), Window.nobody())
+    return _kappa(window.settled(), needed, promised.losses.count)
+
+
+def _kappa_between(losses: Histogram, needed: float) -> tuple[float, float]:
+    """Edges of buckets around ``κ``, one bucket wider than buckets can tell."""
+    edges = np.append(losses._edges(0), losses._edges(1)[-1])
+    middle = 0.5 * (losses._edges(0) + losses._edges(1))
+    mass = np.concatenate([[0.0], np.cumsum(losses.count * middle)])
+    square = np.concatenate([[0.0], np.cumsum(losses.count * middle**2)])
+    place = int(np.searchsorted(edges * mass - square, needed))
+    return float(edges[max(place - 2, 0)]), float(edges[min(place + 1, edges.size - 1)])
+
+
+def _kappa(window: Window, needed: Fraction, people: int) -> Used:
+    """``κ`` from the sums of all losses below each of those in the window."""
+    total, squares = window.below.about(0.0)
+    count = window.below.count
+    for loss, often in zip(window.costs.tolist(), window.people.tolist(), strict=True):
+        if total > 0 and (needed + squares) / total <= Fraction(loss):
+            break
+        count, one = count + often, Fraction(loss)
+        total, squares = total + often * one, squares + often * one * one
+    most = (needed + squares) / total
+    above = people - count
+    return Used(most=float(most), total=float(total + above * most), squares=float(squares + above * most * most))
+
+
+def _lower_bound(run: Run, population: Population, census: Census, expense: float) -> float:
+    """What the error of no purchase can be below that costs so much, rents included."""
+    budget = replace(population, goal=Budget(expense), cap=math.inf)
+    variance = float(population.variance)
+    found = first_level_bracket(budget, census, (variance, variance))
+    level = level_from_sums(run, budget, census, found) if found.one_basin and found.high < math.inf else None
+    # where sums cannot tell the level: nobody's noise, and everybody's datum
+    bound = level.lower_bound() if level is not None else variance / census.histogram.people
+    return budget.certified(bound)
