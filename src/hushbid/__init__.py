@@ -73,6 +73,9 @@ if TYPE_CHECKING:
     from hushbid.priors import from_scipy as from_scipy
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
+    from hushbid.questions import Choice as Choice
+    from hushbid.questions import Number as Number
+    from hushbid.questions import YesNo as YesNo
     from hushbid.record import Record as Record
     from hushbid.verification import verify as verify
 
@@ -99,6 +102,7 @@ _NAMES = {
         "parse_prior",
         "prior_from_dict",
     ),
+    "hushbid.questions": ("Choice", "Number", "YesNo"),
     "hushbid.record": ("Record",),
     "hushbid.verification": ("verify",),
 }

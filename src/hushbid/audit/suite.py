@@ -73,7 +73,7 @@ def _smaller(population: Population, rows: IndexArray) -> Population:
     part, goal = population.take(rows), population.goal
     share = rows.size / population.people
     if isinstance(goal, Accuracy):
-        goal = Accuracy(goal.standard_error / math.sqrt(share))
+        goal = Accuracy(goal.number / math.sqrt(share))
     elif isinstance(goal, (Budget, HardBudget)):
         goal = replace(goal, amount=goal.amount * share)
     return replace(part, goal=goal, roster=max(rows.size, round(population.roster * share)))

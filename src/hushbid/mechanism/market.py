@@ -8,7 +8,7 @@ mechanisms that everybody is willing to join, the best one gives, for each repor
 minimise ``A·MSE + Σ ψ_i ε_i``, ``A = α + Σ β_i``, and pays as in :mod:`hushbid.payments` ([F] Prop. 2).
 
 Units: bounds and variance in data units, weights in money per squared data unit, sensitivities in money per unit of
-privacy loss.
+privacy loss. With ``questions`` everybody answers several; errors are then relative (`hushbid.mechanism.survey`).
 """
 
 import hashlib
@@ -34,6 +34,7 @@ from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
+from hushbid.mechanism.survey import QuestionError, goal_for_questions, question_errors
 from hushbid.mechanism.terms import Terms, as_prior
 from hushbid.mechanism.version_1 import (
     decision_in_version_1,
@@ -141,7 +142,12 @@ class Market(Terms):
             most=self.population,
             progress=progress,
         )
-        return Plan(market=self, **{name: getattr(found, name) for name in Planned.__slots__})
+        values = {name: getattr(found, name) for name in Planned.__slots__}
+        values["frontier"] = tuple(
+            replace(point, goal=goal_for_questions(self.survey, self.stated_goal, point.goal))
+            for point in found.frontier
+        )
+        return Plan(market=self, **values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -197,6 +203,15 @@ class Outcome(Decision):
         """What the decision comes to for everybody together, with its certificate."""
         return Figures.of(self.population, self, lower_bound=self.lower_bound, cap_cost=self.cap_cost)
 
+    def question_errors(self) -> tuple[QuestionError, ...]:
+        """How far the estimate of each question may be off, in its own unit; empty without questions."""
+        market = self.market
+        if market.survey is None or market.layout is None:
+            return ()
+        return question_errors(
+            market.survey, market.layout, self.population, self.privacy_loss, self.weights, market.max_relation
+        )
+
     def schedule(self, user: int | None = None) -> Schedule:
         """One curve c ↦ (privacy loss, payment): that prices everybody, or the one that person ``user`` faces."""
         return common_schedule(self.population, self) if user is None else own_schedule(self.population, self, user)
@@ -207,13 +222,16 @@ class Outcome(Decision):
         if self.active == 0:
             where = "low enough" if isinstance(self.market.goal, HardBudget) else "within the prior's support"
             return f"Nothing was bought: none of {n} people reported {where}. Nobody is paid."
-        low, high = self.market.bounds
         lines = [
-            f"{self.market.setting.capitalize()} setting, data between {low:g} and {high:g}: bought from {self.active}"
-            f" of {n} people, at most {at_most(float(self.privacy_loss.max()), 3):g} of privacy loss each.",
+            f"{self.market.setting.capitalize()} setting, {self._asked()}: bought from {self.active} of {n} people, at"
+            f" most {at_most(float(self.privacy_loss.max()), 3):g} of privacy loss each.",
             f"Expected error of the estimate: {self._errors()} (root mean square). Total payment:"
             f" {self.total_payment:.6g}.",
         ]
+        if self.market.survey is not None:
+            each = "; ".join(one.words for one in self.question_errors())
+            lines[1] = f"Expected errors of the estimates (root mean square): {each}."
+            lines.append(f"Total payment: {self.total_payment:.6g}.")
         if not isinstance(self.market.goal, Price):
             lines.append(f"The goal is {self.market.stated_goal.words}.")
         paying = int((self.payments < 0.0).sum())
@@ -232,6 +250,14 @@ class Outcome(Decision):
             lines.append(f"{people(exposed)} reported no cost and would lose all privacy: set max_privacy_loss.")
         lines.append(f"No misreport can gain more than {at_most(self.incentive_error):g}.")
         return "\n".join(lines)
+
+    def _asked(self) -> str:
+        """What the data are."""
+        low, high = self.market.bounds
+        if self.market.survey is None:
+            return f"data between {low:g} and {high:g}"
+        count = len(self.market.survey)
+        return "1 question" if count == 1 else f"{count} questions"
 
     def _errors(self) -> str:
         """The error, or both where price and datum may be related."""

@@ -1,0 +1,149 @@
+"""A survey as the market for one number that it comes to, and how large the error of each question is.
+
+Everybody's one loss pays for all of her answers (`hushbid.questions`), and everybody has one weight in all estimates.
+With ``S`` the losses that are used together, question j on a range of width ``R_j`` and with variance ``V_j`` has the
+error
+
+    MSE_j = R_j²·noise_g/S² + V_j·Σw²,    at worst  MSE_j + γ²·V_j·(N·Σw² − 1),
+
+``noise_g`` being that of the group it is in (locally ``Σ w_i²·noise_g/ε_i²`` in place of ``noise_g/S²``). So the errors
+relative to ranges, weighed by importance, are those of one number on a range of width `Layout.width`: a price, a budget
+and a hard budget choose by these. With a standard error for each question, errors are relative to what was stated: the
+one number's is 1, and no question's is larger.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hushbid.allocation import Accuracy, Goal, Price
+from hushbid.arrays import FloatArray
+from hushbid.errors import InputError
+from hushbid.questions import Choice, Layout, Number, Question, as_questions, layout_of
+
+if TYPE_CHECKING:
+    from hushbid.mechanism.population import Population
+
+NO_LOCAL_CHOICE = (
+    "questions must be numbers or yes/no questions in the local setting: noise for one of several answers is added to"
+    " the sum only; choose the central setting."
+)
+NO_SURVEY_WEIGHT = (
+    "user_weight must be 0 with questions: what staying out is worth to people who have their own answers is not known."
+)
+
+
+@lru_cache(maxsize=64)  # asked for again and again, and never changing
+def layout(questions: tuple[Question, ...], goal: Goal) -> Layout:
+    """How the questions share everybody's loss: best for what the goal states."""
+    return layout_of(questions, goal.targets if isinstance(goal, Accuracy) else None)
+
+
+def goal_for_one_number(questions: tuple[Question, ...] | None, goal: Goal) -> Goal:
+    """The goal of the market for one number that the questions come to; without questions it is the goal itself."""
+    if questions is None:
+        return goal
+    if isinstance(goal, Price):
+        return Price(goal.buyer_weight * layout(questions, goal).importance)
+    return Accuracy(1.0) if isinstance(goal, Accuracy) else goal
+
+
+def goal_for_questions(questions: tuple[Question, ...] | None, stated: Goal, goal: Goal) -> Goal:
+    """The inverse of `goal_for_one_number`, for a goal of the kind that was stated."""
+    if questions is None:
+        return goal
+    if isinstance(goal, Price):
+        return Price(goal.buyer_weight / layout(questions, stated).importance)
+    return stated.times(goal.number) if isinstance(goal, Accuracy) and isinstance(stated, Accuracy) else goal
+
+
+def checked_questions(
+    questions: Sequence[Question], *, stated: Mapping[str, bool], cares: bool, local: bool
+) -> tuple[Question, ...]:
+    """The questions; refused beside what is ``stated`` for a single number, and what they cannot be joined with."""
+    found = as_questions(questions)
+    for name in (name for name, given in stated.items() if given):
+        raise InputError(f"{name} must not be stated beside questions, each of which has its own.", field=name)
+    if cares:
+        raise InputError(NO_SURVEY_WEIGHT, field="user_weight")
+    if local and any(isinstance(one, Choice) for one in found):
+        raise InputError(NO_LOCAL_CHOICE, field="questions")
+    return found
+
+
+def check_targets(questions: tuple[Question, ...] | None, goal: Goal) -> None:
+    """As many standard errors as questions."""
+    if not isinstance(goal, Accuracy):
+        return
+    stated, wanted = len(goal.targets), 1 if questions is None else len(questions)
+    if stated != wanted:
+        each = "one number" if questions is None else f"one number for each question ({wanted})"
+        raise InputError(f"standard_error must be {each}, got {stated}.", field="standard_error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionError:
+    """How far the estimate of one question may be off; of a choice, the share that varies most."""
+
+    question: Question
+    """The question."""
+
+    mse: float
+    """Mean squared error if price and answer are unrelated, in squared units of the answers."""
+
+    worst_mse: float
+    """Mean squared error at worst, if they are related as closely as the market allows for."""
+
+    @property
+    def standard_error(self) -> float:
+        """The root of the mean squared error."""
+        return math.sqrt(self.mse)
+
+    @property
+    def worst_standard_error(self) -> float:
+        """The root of the mean squared error at worst."""
+        return math.sqrt(self.worst_mse)
+
+    @property
+    def words(self) -> str:
+        """In words: both errors, where they differ."""
+        unit = f" {self.question.unit}" if isinstance(self.question, Number) and self.question.unit else ""
+        of_each = ", of every share" if isinstance(self.question, Choice) else ""
+        worst = f" if unrelated, {self.worst_standard_error:.3g}{unit} at worst" if self.worst_mse > self.mse else ""
+        return f"{self.question.name}: {self.standard_error:.3g}{unit}{worst}{of_each}"
+
+
+def question_errors(
+    questions: tuple[Question, ...],
+    shared: Layout,
+    population: "Population",
+    losses: FloatArray,
+    weights: FloatArray,
+    relation: float,
+) -> tuple[QuestionError, ...]:
+    """The error of each question from everybody's losses and weights, at a largest relation."""
+    squares = math.fsum(weights**2)
+    if not squares > 0.0:  # nothing was bought
+        return tuple(QuestionError(question=one, mse=math.inf, worst_mse=math.inf) for one in questions)
+    noise = _noise(population, losses, weights)
+    uneven = max(population.roster * squares - 1.0, 0.0)
+    found = []
+    for row, one in enumerate(questions):
+        mse = shared.group_of(row).noise * noise + one.largest_variance * squares
+        bias = relation**2 * one.largest_variance * uneven
+        unit = one.width**2
+        found.append(QuestionError(question=one, mse=mse * unit, worst_mse=(mse + bias) * unit))
+    return tuple(found)
+
+
+def _noise(population: "Population", losses: FloatArray, weights: FloatArray) -> float:
+    """``1/S²``, or locally ``Σ w²/ε²``."""
+    if population.setting.sends_messages:
+        bought = losses > 0.0
+        return math.fsum(np.square(weights[bought] / losses[bought]))
+    total = math.fsum(population.used(losses)) if np.isfinite(losses).all() else math.inf
+    return 1.0 / total**2
