@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hushbid import payments as payments
     from hushbid import priors as priors
     from hushbid import purchase as purchase
+    from hushbid import questions as questions
     from hushbid import receipts as receipts
     from hushbid import record as record
     from hushbid import report as report
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors"),
-    *("purchase", "receipts", "record", "report", "verification"),
+    *("purchase", "questions", "receipts", "record", "report", "verification"),
 )
 _NAMES = {
     "hushbid.allocation": ("Accuracy", "Allocation", "Budget", "HardBudget", "Price", "allocate"),

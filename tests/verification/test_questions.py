@@ -1,0 +1,104 @@
+"""A survey's record is verified from its questions, by formulas of their own, and planted faults are found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hushbid import Accuracy, Budget, Choice, HardBudget, Market, Number, Record, Uniform, YesNo, verify
+from hushbid.mechanism import survey
+from hushbid.questions import Layout, layout_of
+from hushbid.verification.check_questions import noise_of
+
+QUESTIONS = (
+    Number(name="sleep", bounds=(0, 12), variance=2.0),
+    YesNo(name="smoker", importance=50.0),
+    Choice(name="party", answers=("a", "b", "c")),
+    Number(name="age", bounds=(18, 100), importance=0.01),
+)
+GOALS: dict[str, dict[str, Any]] = {
+    "price": {"buyer_weight": 100.0},
+    "budget": {"goal": Budget(20)},
+    "hard budget": {"goal": HardBudget(20)},
+    "accuracy": {"goal": Accuracy([1.5, 0.2, 0.2, 14])},
+}
+REPORTS = np.random.default_rng(8).uniform(1, 2, 60)
+
+
+def recorded(**terms: Any) -> Record:
+    return Record.of(Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(REPORTS))
+
+
+@pytest.mark.parametrize("terms", GOALS.values(), ids=GOALS)
+def test_an_honest_survey_passes(terms: dict[str, Any]) -> None:
+    found = verify(recorded(**terms), people=2)
+    assert found.ok, found
+    assert {"questions", "grouping"} <= {check.name for check in found.checks if check.status == "ok"}
+
+
+def test_a_market_without_questions_has_no_such_checks() -> None:
+    found = verify(Record.of(Market(prior=Uniform(1, 2), goal=Budget(20)).acquire(REPORTS)), people=2)
+    assert not {"questions", "grouping"} & {check.name for check in found.checks}
+
+
+def smaller_width(layout: Layout) -> Layout:
+    return replace(layout, width=layout.width * (1 - 1e-6))
+
+
+def other_variance(layout: Layout) -> Layout:
+    return replace(layout, variance=layout.variance * (1 + 1e-6))
+
+
+def more_than_the_whole(layout: Layout) -> Layout:
+    first, *others = layout.groups
+    return replace(layout, groups=(replace(first, parts=first.parts + 1), *others))
+
+
+def other_parts(layout: Layout) -> Layout:
+    first, second, *others = layout.groups
+    moved = replace(first, parts=first.parts + 10**6), replace(second, parts=second.parts - 10**6)
+    return replace(layout, groups=(*moved, *others))
+
+
+def one_box(layout: Layout) -> Layout:
+    """All numbers and yes/no questions in one box, as if they were of the same importance."""
+    alike = layout_of([replace(one, importance=1.0) for one in QUESTIONS])
+    noise = [one.importance * alike.group_of(row).noise / 2 for row, one in enumerate(QUESTIONS)]
+    return replace(layout, groups=alike.groups, width=(sum(noise) / layout.importance) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        (smaller_width, "questions"),
+        (other_variance, "questions"),
+        (more_than_the_whole, "questions"),
+        (other_parts, "questions"),
+        (one_box, "grouping"),
+    ],
+)
+def test_a_survey_bought_as_another_number_is_found(
+    fault: Callable[[Layout], Layout], check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(survey, "layout_of", lambda questions, targets: fault(layout_of(questions, targets)))
+    survey.layout.cache_clear()
+    try:
+        found = verify(recorded(goal=Budget(20)), people=1)
+    finally:
+        survey.layout.cache_clear()
+    assert check in {one.name for one in found.checks if one.status == "failed"}
+
+
+def test_the_noise_of_a_choice_is_that_of_a_simulation() -> None:
+    """Cells that add up to 0 with density falling as their positive sum, drawn by rejection from even differences."""
+    rng = np.random.default_rng(5)
+    # by definition: Gamma(d) times a point of the unit ball {sum of positives at most 1} among vectors that sum to 0
+    points = rng.uniform(-1, 1, (400_000, 2))
+    last = -points.sum(axis=1, keepdims=True)
+    whole = np.hstack([points, last])
+    inside = whole[np.maximum(whole, 0).sum(axis=1) <= 1.0]
+    drawn = inside * rng.gamma(3.0, size=(len(inside), 1))
+    assert float((drawn**2).mean()) == pytest.approx(float(noise_of(3, choice=True)), rel=0.02)
+    assert noise_of(2, choice=True) == noise_of(1, choice=False) == 2
