@@ -102,3 +102,10 @@ def test_the_noise_of_a_choice_is_that_of_a_simulation() -> None:
     drawn = inside * rng.gamma(3.0, size=(len(inside), 1))
     assert float((drawn**2).mean()) == pytest.approx(float(noise_of(3, choice=True)), rel=0.02)
     assert noise_of(2, choice=True) == noise_of(1, choice=False) == 2
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_an_honest_budget_is_not_suspected_for_the_kinks_of_its_rents(seed: int) -> None:
+    reports = np.random.default_rng(seed).uniform(1, 2, 60)
+    market = Market(prior=Uniform(1, 2), bounds=(0, 10), variance=2, goal=Budget(20))
+    assert verify(Record.of(market.acquire(reports)), people=2).ok

@@ -184,18 +184,22 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
     def integrated(rows: IndexArray) -> Integrals:
         return integrate(rule, prior, rows, reports[rows], cap=facts.clip, floor=EXACT * largest)
 
+    def finely(rows: IndexArray) -> Integrals:
+        found = integrated(rows)  # its own estimate of the error may be too small at a kink
+        return Integrals(found.rent, 2.0 * found.error + _INTEGRATED * found.rent)
+
     def enclosed(rows: IndexArray) -> Integrals:
         found = enclosing.of(rows, reports[rows])
         # where the enclosure stays wide, quadrature
         wide = np.flatnonzero(~(found.error <= 1e-3 * np.abs(found.rent) + 10.0 * _FINEST * largest))
         if wide.size:
-            finely = integrated(rows[wide])
-            found.rent[wide], found.error[wide] = finely.rent, 2.0 * finely.error + _INTEGRATED * finely.rent
+            again = finely(rows[wide])
+            found.rent[wide], found.error[wide] = again.rent, again.error
         return found
 
     if is_step_function(prior):
         return integrated, float(len(prior.flat_parts))
-    return (enclosed, float(_PER_PERSON)) if potential else (integrated, float(_PER_INTEGRAL))
+    return (enclosed, float(_PER_PERSON)) if potential else (finely, float(_PER_INTEGRAL))
 
 
 def _on_steps(facts: Facts, prior: Prior, rows: IndexArray, allowed: FloatArray, computed: Computed) -> Screened:
