@@ -287,21 +287,21 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
     In it is the part that may be shown to anybody; there the estimate has the digits that its planned error deserves.
     """
     ends = release.interval(level)
-    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
+    estimate, low, high = estimate_figures(release.one_estimate, (ends[1] - ends[0]) / 2.0)
     planned = release.planned_error.half_width(_PUBLIC_LEVEL)
     return {
         "estimate": estimate,
         "interval": {"level": level, "low": low, "high": high},
         "standard_error": at_most(release.standard_error, 3),
         "dropped_out": release.absent,
-        "public": {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]},
+        "public": {**release.public(), "estimate": estimate_figures(release.one_estimate, planned)[0]},
     }
 
 
 def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
     """The estimate and its interval in a sentence, and who is missing in another."""
     low, high = release.interval(level)
-    value, lower, upper = interval(release.estimate, (high - low) / 2.0)
+    value, lower, upper = interval(release.one_estimate, (high - low) / 2.0)
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )

@@ -296,18 +296,18 @@ def _estimate(facts: Facts, release: Release) -> Check:
     The sum of Laplace terms of scales b exceeds ``100·√Σb²`` with probability below ``3·exp(−50)`` (Chernoff).
     """
     low, high = facts.market.bounds
-    problems = []
-    if not math.isfinite(release.estimate):
+    problems, estimate = [], release.one_estimate
+    if not math.isfinite(estimate):
         problems.append("The estimate is not a finite number")
     else:
         # the grid's numbers are rounded doubles: the nearest, or a neighbour
-        step = round(Fraction(release.estimate - low) / Fraction(high - low) * 2**_ESTIMATE_BITS)
+        step = round(Fraction(estimate - low) / Fraction(high - low) * 2**_ESTIMATE_BITS)
         near = [low + (high - low) * ((step + k) / (1 << _ESTIMATE_BITS)) for k in (-1, 0, 1)]
-        if release.estimate not in near:
+        if estimate not in near:
             problems.append("The estimate does not lie on the public grid")
         error = release.error
         reach = 100.0 * math.sqrt(error.largest_noise**2 + error.other_noise_squared) + error.rounding
-        if not low - reach <= release.estimate <= high + reach:
+        if not low - reach <= estimate <= high + reach:
             problems.append("The estimate lies further outside the range than the noise can carry it")
     return judged(
         "estimate",
