@@ -58,19 +58,12 @@ def test_a_survey_buys_and_pays_as_the_market_for_the_one_number_it_comes_to(ter
 
 
 @pytest.mark.parametrize(
-    ("setting", "asked", "stated"),
-    [
-        ("central", Price(200), Price(200 / 144)),
-        ("central", Accuracy(1.4), Accuracy(1.4)),
-        ("central", Budget(9), Budget(9)),
-        ("local", Price(200), Price(200 / 144)),
-        ("local", Accuracy(1.4), Accuracy(1.4)),
-    ],
+    ("asked", "stated"), [(Price(200), Price(200 / 144)), (Accuracy(1.4), Accuracy(1.4)), (Budget(9), Budget(9))]
 )
-def test_one_number_asked_as_a_survey_is_the_market_with_its_bounds(setting: Any, asked: Any, stated: Any) -> None:
+def test_one_number_asked_as_a_survey_is_the_market_with_its_bounds(asked: Any, stated: Any) -> None:
     questions = (Number(name="sleep", bounds=(0, 12), variance=2.0),)
-    one = Market(prior=Uniform(1, 2), setting=setting, bounds=(0, 12), variance=2.0, goal=stated).acquire(REPORTS)
-    found = survey(questions, setting=setting, goal=asked).acquire(REPORTS)
+    one = Market(prior=Uniform(1, 2), bounds=(0, 12), variance=2.0, goal=stated).acquire(REPORTS)
+    found = survey(questions, goal=asked).acquire(REPORTS)
     np.testing.assert_allclose(found.privacy_loss, one.privacy_loss, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.payments, one.payments, rtol=1e-12, atol=1e-12)
     (error,) = found.question_errors()
@@ -148,7 +141,7 @@ def test_outcomes_and_records_of_surveys_are_read_back_strictly() -> None:
         ({"bounds": (0, 5)}, "bounds", "bounds must not be stated beside questions, each of which has its own."),
         ({"variance": 0.1}, "variance", "variance must not be stated beside questions, each of which has its own."),
         ({"user_weight": 1.0}, "user_weight", "user_weight must be 0 with questions"),
-        ({"setting": "local"}, "questions", "questions must be numbers or yes/no questions in the local setting"),
+        ({"setting": "local"}, "questions", "questions can be asked in the central setting only"),
         ({"questions": ()}, "questions", "questions must be 1 to 200, got 0."),
         ({"questions": ["age"]}, "questions", "questions must be Number, YesNo or Choice objects."),
         ({"buyer_weight": None, "goal": Accuracy(0.1)}, "standard_error", "each question (3), got 1."),

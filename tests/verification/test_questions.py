@@ -1,5 +1,6 @@
 """A survey's record is verified from its questions, by formulas of their own, and planted faults are found."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,10 @@ import numpy as np
 import pytest
 
 from hushbid import Accuracy, Budget, Choice, HardBudget, Market, Number, Record, Uniform, YesNo, verify
+from hushbid.disclosure import release_made_up
+from hushbid.documents import content_hash
 from hushbid.mechanism import survey
+from hushbid.mechanism.market import plan_of
 from hushbid.questions import Layout, layout_of
 from hushbid.verification.check_questions import noise_of
 
@@ -24,7 +28,7 @@ GOALS: dict[str, dict[str, Any]] = {
     "hard budget": {"goal": HardBudget(20)},
     "accuracy": {"goal": Accuracy([1.5, 0.2, 0.2, 14])},
 }
-REPORTS = np.random.default_rng(8).uniform(1, 2, 60)
+REPORTS = np.random.default_rng(8).uniform(1, 2, 24)
 
 
 def recorded(**terms: Any) -> Record:
@@ -36,6 +40,51 @@ def test_an_honest_survey_passes(terms: dict[str, Any]) -> None:
     found = verify(recorded(**terms), people=2)
     assert found.ok, found
     assert {"questions", "grouping"} <= {check.name for check in found.checks if check.status == "ok"}
+
+
+def answered(**terms: Any) -> Record:
+    """A survey with its answers, of which one person left one open."""
+    outcome = Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(REPORTS)
+    rng, n = np.random.default_rng(3), REPORTS.size
+    rows = [[7.0, bool(rng.random() < 0.3), "abc"[int(rng.integers(3))], float(rng.uniform(18, 90))] for _ in range(n)]
+    rows[int(np.flatnonzero(outcome.privacy_loss)[0])][2] = None
+    answer = release_made_up(plan_of(outcome), rows)
+    return Record.of(outcome, answer.release)
+
+
+@pytest.mark.parametrize("name", ["hard budget", "accuracy"])
+def test_honest_answers_pass(name: str) -> None:
+    terms = GOALS[name] | {"max_relation": 0.1}
+    if name == "accuracy":
+        terms |= {"goal": Accuracy([2.5, 0.3, 0.3, 25])}
+    found = verify(Record.from_dict(answered(**terms).to_dict()), people=1)
+    assert found.ok, found
+    checked = {check.name for check in found.checks if check.status == "ok"}
+    assert {"answers", "one loss for all questions", "error of 'party'", "planned error of 'age'"} <= checked
+
+
+def altered(record: Record, change: Callable[[dict[str, Any]], object]) -> Record:
+    content = copy.deepcopy(dict(record.to_dict()))
+    del content["hash"]
+    change(content["release"]["answers"])
+    return Record.from_dict({**content, "hash": content_hash(content)})
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (lambda answers: answers[0]["error"].update(largest_noise=1e-3), "error of 'sleep'"),
+        (lambda answers: answers[1]["planned_error"].update(sampling_variance=1e-3), "planned error of 'smoker'"),
+        (lambda answers: answers[2]["error"].update(cells=2), "error of 'party'"),
+        (lambda answers: answers[2]["values"].__setitem__(0, 0.5), "answers"),
+        (lambda answers: answers[3]["values"].__setitem__(0, 0.1 + 1e-9), "answers"),
+        (lambda answers: answers.reverse(), "answers"),
+        (lambda answers: answers[0]["question"].update(variance=1.5), "answers"),
+    ],
+)
+def test_a_changed_answer_or_error_is_found(change: Callable[[Any], object], check: str) -> None:
+    found = verify(altered(answered(buyer_weight=100.0), change), people=1)
+    assert check in found.failed
 
 
 def test_a_market_without_questions_has_no_such_checks() -> None:
@@ -106,6 +155,6 @@ def test_the_noise_of_a_choice_is_that_of_a_simulation() -> None:
 
 @pytest.mark.parametrize("seed", [3, 7])
 def test_an_honest_budget_is_not_suspected_for_the_kinks_of_its_rents(seed: int) -> None:
-    reports = np.random.default_rng(seed).uniform(1, 2, 60)
+    reports = np.random.default_rng(seed).uniform(1, 2, 24)
     market = Market(prior=Uniform(1, 2), bounds=(0, 10), variance=2, goal=Budget(20))
     assert verify(Record.of(market.acquire(reports)), people=2).ok

@@ -26,6 +26,7 @@ from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRul
 from hushbid.arrays import BoolArray, FloatArray, as_floats
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
+from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.figures import Figures, cap_cost
@@ -77,6 +78,9 @@ class Market(Terms):
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         stated_limits = None if limits is None else self._limits(limits, stated.size)
         found = decide(self.for_people(stated.size).with_limits(stated_limits), stated, costs, tie_key)
+        if self.layout is not None and found.active:
+            bought = found.privacy_loss[found.privacy_loss > 0.0]
+            refuse_unreleasable(self.strategy.hardest_to_release(bought), self.layout)
         fields = {name: getattr(found, name) for name in Decision.__slots__}
         return Outcome(market=self, **fields | {"limits": stated_limits})
 
@@ -326,9 +330,11 @@ def release(
     claims: str | Path | None = None,
     accept_infinite_loss: bool = False,
 ) -> Release:
-    """Release the estimate an outcome paid for: once, with exactly the promised privacy.
+    """Release the estimate an outcome paid for, or a survey's answers: once, with exactly the promised privacy.
 
-    ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent.
+    ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent. Of a
+    survey it is columns by the questions' names, or one row per person with an answer to each question in their order;
+    who left one open did not deliver.
     ``question`` says what is asked, and ``ids``, one per person, of whom, none missing or repeated; without ids people
     are known by their data.
     The same question to the same people has one answer, whatever else changes; ``wave=2`` asks them again, later.
@@ -349,7 +355,10 @@ def release(
 
 
 def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> FloatArray:
-    """Estimates from so many independent draws of the same noise, on made-up data only: two of them are not private."""
+    """Estimates from so many independent draws of the same noise, on made-up data only: two of them are not private.
+
+    Of a survey each is a row: the values of all questions, in their order, one for each answer of a choice.
+    """
     return simulate_plan(plan_of(outcome), data, repetitions)
 
 
@@ -362,15 +371,17 @@ def plan_of(
     """
     if outcome.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
-    losses, variance = outcome.privacy_loss, outcome.population.own_errors()
+    market, losses, variance = outcome.market, outcome.privacy_loss, outcome.population.own_errors()
     # a shared menu may promise more than the best estimate uses
-    used = outcome.population.used(losses) if isinstance(outcome.market.goal, HardBudget) else losses
+    used = outcome.population.used(losses) if isinstance(market.goal, HardBudget) else losses
+    asked: dict[str, Any] = {"bounds": market.bounds, "variance": variance if rows is None else variance[rows]}
+    if market.survey is not None:
+        asked = {"questions": market.survey, "layout": market.layout}
     return ReleasePlan.of(
         losses if rows is None else losses[rows],
-        setting=outcome.market.setting,
-        bounds=outcome.market.bounds,
+        setting=market.setting,
         delivered=used if rows is None else used[rows],
-        variance=variance if rows is None else variance[rows],
+        **asked,
         key=outcome_key(outcome) if key is None else key,
         from_engine=from_engine,
         relation=outcome.population.relation,

@@ -6,10 +6,9 @@ error
 
     MSE_j = R_j²·noise_g/S² + V_j·Σw²,    at worst  MSE_j + γ²·V_j·(N·Σw² − 1),
 
-``noise_g`` being that of the group it is in (locally ``Σ w_i²·noise_g/ε_i²`` in place of ``noise_g/S²``). So the errors
-relative to ranges, weighed by importance, are those of one number on a range of width `Layout.width`: a price, a budget
-and a hard budget choose by these. With a standard error for each question, errors are relative to what was stated: the
-one number's is 1, and no question's is larger.
+``noise_g`` being that of the group it is in. So the errors relative to ranges, weighed by importance, are those of one
+number on a range of width `Layout.width`: a price, a budget and a hard budget choose by these. With a standard error
+for each question, errors are relative to what was stated: the one number's is 1, and no question's is larger.
 """
 
 import math
@@ -28,9 +27,9 @@ from hushbid.questions import Choice, Layout, Number, Question, as_questions, la
 if TYPE_CHECKING:
     from hushbid.mechanism.population import Population
 
-NO_LOCAL_CHOICE = (
-    "questions must be numbers or yes/no questions in the local setting: noise for one of several answers is added to"
-    " the sum only; choose the central setting."
+NO_LOCAL_SURVEY = (
+    "questions can be asked in the central setting only: the noise for several answers is added to sums, and not yet on"
+    " people's own devices."
 )
 NO_SURVEY_WEIGHT = (
     "user_weight must be 0 with questions: what staying out is worth to people who have their own answers is not known."
@@ -70,8 +69,8 @@ def checked_questions(
         raise InputError(f"{name} must not be stated beside questions, each of which has its own.", field=name)
     if cares:
         raise InputError(NO_SURVEY_WEIGHT, field="user_weight")
-    if local and any(isinstance(one, Choice) for one in found):
-        raise InputError(NO_LOCAL_CHOICE, field="questions")
+    if local:
+        raise InputError(NO_LOCAL_SURVEY, field="questions")
     return found
 
 
@@ -129,7 +128,7 @@ def question_errors(
     squares = math.fsum(weights**2)
     if not squares > 0.0:  # nothing was bought
         return tuple(QuestionError(question=one, mse=math.inf, worst_mse=math.inf) for one in questions)
-    noise = _noise(population, losses, weights)
+    noise = _noise(population, losses)
     uneven = max(population.roster * squares - 1.0, 0.0)
     found = []
     for row, one in enumerate(questions):
@@ -140,10 +139,7 @@ def question_errors(
     return tuple(found)
 
 
-def _noise(population: "Population", losses: FloatArray, weights: FloatArray) -> float:
-    """``1/S²``, or locally ``Σ w²/ε²``."""
-    if population.setting.sends_messages:
-        bought = losses > 0.0
-        return math.fsum(np.square(weights[bought] / losses[bought]))
+def _noise(population: "Population", losses: FloatArray) -> float:
+    """``1/S²``."""
     total = math.fsum(population.used(losses)) if np.isfinite(losses).all() else math.inf
     return 1.0 / total**2
