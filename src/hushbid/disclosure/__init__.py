@@ -5,11 +5,11 @@
     >>> release.privacy_loss
     array([0.5, 1. , 0. ])
 
-The modules, from the bottom: ``noise`` draws (OpenDP), ``tails`` says how far, ``relation`` bounds the bias of an estimate from people whose
-prices tell of their data, ``promises`` says what is promised, ``grid`` keeps the arithmetic exact, ``error`` says how
-far off the estimate may be, ``message`` is what a device sends in the local setting; ``release`` is what comes out,
-``central`` and ``local`` are the two settings, ``survey`` is the central one for several questions, whose ``answers``
-become numbers first; ``preparing`` checks everything and leaves only the drawing,
+The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how far; ``relation`` bounds the bias of an
+estimate from people whose prices tell of their data, ``promises`` says what is promised, ``grid`` keeps the arithmetic
+exact, ``error`` says how far off the estimate may be, ``message`` is what a device sends in the local setting;
+``release`` is what comes out, ``central`` and ``local`` are the two settings, ``survey`` is the central one for several
+questions, whose ``answers`` become numbers first; ``preparing`` checks everything and leaves only the drawing,
 ``preparing_from_sums`` does so where an engine added up. That it is drawn once: ``once_files`` are the files of one
 drawing, ``once_question`` says what is asked of whom, ``once_store`` is where an account keeps what was ever drawn for
 it, and ``once`` answers.

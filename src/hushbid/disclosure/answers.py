@@ -22,8 +22,8 @@ _FORMS = "columns by question, or one row per person with one answer per questio
 def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray) -> FloatArray:
     """Everybody's answers, people × questions; only ``needed`` rows have to be answers to these questions.
 
-    ``data`` are columns by the questions' names (a frame, or a mapping), or rows: each a list of answers in the questions' order, a mapping by
-    the questions' names, or None. None, NaN and an empty text are answers left open.
+    ``data`` are columns by the questions' names (a frame, or a mapping), or rows: each a list of answers in the
+    questions' order, a mapping by the questions' names, or None. None, NaN and an empty text are answers left open.
     """
     table = np.full((needed.size, len(questions)), math.nan)
     asked = np.flatnonzero(needed).tolist()

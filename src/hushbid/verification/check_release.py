@@ -270,8 +270,8 @@ def _error_numbers(facts: Facts, weights: FloatArray, noise: FloatArray, roundin
         "rounding": rounding,
         "squared_bias": bias,
         "largest_bias": min(math.sqrt(bias), width * above),
-        "cells": 1,
-        "choice": False,
+        "cells": 1.0,  # Laplace noise
+        "choice": 0.0,
     }
 
 
