@@ -55,8 +55,8 @@ def _question_of(values: Any, path: str) -> Question:
         question = question_from_dict(values)
     except InputError as problem:
         raise RecordError(f"{path}: {problem}", field=path) from None
-    if json.dumps(question.to_dict()) != json.dumps(values):
-        raise RecordError(f"{path} must be written as a question is, all its fields in their order.", field=path)
+    if json.dumps(question.to_dict(), sort_keys=True) != json.dumps(values, sort_keys=True):
+        raise RecordError(f"{path} must be written as a question is, with all its fields.", field=path)
     return question
 
 
