@@ -35,7 +35,7 @@ from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
-from hushbid.mechanism.survey import QuestionError, goal_for_questions, question_errors
+from hushbid.mechanism.survey import QuestionError, goal_for_questions, mean_figures, noise_of, question_errors
 from hushbid.mechanism.terms import Terms, as_prior
 from hushbid.mechanism.version_1 import (
     decision_in_version_1,
@@ -43,6 +43,7 @@ from hushbid.mechanism.version_1 import (
     market_in_version_1,
     market_of_version_1,
 )
+from hushbid.mechanism.virtual_figures import FEWEST, drawn
 from hushbid.priors import Grouped, Prior
 from hushbid.wording import at_most, people
 
@@ -135,6 +136,7 @@ class Market(Terms):
         for name in ("variance", "user_weight", "prior"):
             if n is None and (isinstance(getattr(self, name), np.ndarray) or (name == "prior" and self.grouped)):
                 raise InputError(f"n must be given for a market with one {name} per person.", field="n")
+        seed = int(rng.integers(2**62)) if self.survey is not None else 0
         found = plan(
             self.for_people,
             n,
@@ -151,7 +153,22 @@ class Market(Terms):
             replace(point, goal=goal_for_questions(self.survey, self.stated_goal, point.goal))
             for point in found.frontier
         )
-        return Plan(market=self, **values)
+        return Plan(market=self, question_errors=self._expected(found.n, seed), **values)
+
+    def _expected(self, n: int, seed: int) -> tuple[QuestionError, ...]:
+        """What errors a survey's questions have on average over campaigns of ``n`` people."""
+        if self.survey is None or self.layout is None:
+            return ()
+        population = self.for_people(n)
+        noise, squares = mean_figures(population, drawn(population, seed, FEWEST))
+        return question_errors(
+            self.survey,
+            self.layout,
+            noise=noise,
+            squares=squares,
+            roster=population.roster,
+            relation=self.max_relation,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -212,8 +229,14 @@ class Outcome(Decision):
         market = self.market
         if market.survey is None or market.layout is None:
             return ()
+        population = self.population
         return question_errors(
-            market.survey, market.layout, self.population, self.privacy_loss, self.weights, market.max_relation
+            market.survey,
+            market.layout,
+            noise=noise_of(population, self.privacy_loss),
+            squares=math.fsum(self.weights**2),
+            roster=population.roster,
+            relation=market.max_relation,
         )
 
     def schedule(self, user: int | None = None) -> Schedule:
@@ -315,6 +338,21 @@ class Plan(Planned):
 
     market: Market
     """The market."""
+
+    question_errors: tuple[QuestionError, ...]
+    """The errors of a survey's questions, on average over campaigns; empty without questions."""
+
+    def summary(self) -> str:
+        """The plan in words and two tables."""
+        text = Planned.summary(self)
+        if not self.question_errors:
+            return text
+        than = "what was stated" if isinstance(self.market.goal, Accuracy) else "their ranges, weighed by importance"
+        head = [
+            f"Standard errors of the questions: {'; '.join(one.words for one in self.question_errors)}.",
+            f"All other errors are those of all questions together, relative to {than}.",
+        ]
+        return "\n".join([*head, text])
 
 
 # -- from an outcome and data to the one estimate ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ for each question, errors are relative to what was stated: the one number's is 1
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from hushbid.questions import Choice, Layout, Number, Question, as_questions, la
 
 if TYPE_CHECKING:
     from hushbid.mechanism.population import Population
+    from hushbid.mechanism.virtual_figures import VirtualFigures
 
 NO_LOCAL_SURVEY = (
     "questions can be asked in the central setting only: the noise for several answers is added to sums, and not yet on"
@@ -117,20 +118,11 @@ class QuestionError:
 
 
 def question_errors(
-    questions: tuple[Question, ...],
-    shared: Layout,
-    population: "Population",
-    losses: FloatArray,
-    weights: FloatArray,
-    relation: float,
+    questions: tuple[Question, ...], shared: Layout, *, noise: float, squares: float, roster: int, relation: float
 ) -> tuple[QuestionError, ...]:
-    """The error of each question from everybody's losses and weights, at a largest relation."""
-    squares = math.fsum(weights**2)
-    if not squares > 0.0:  # nothing was bought
-        return tuple(QuestionError(question=one, mse=math.inf, worst_mse=math.inf) for one in questions)
-    noise = _noise(population, losses)
-    uneven = max(population.roster * squares - 1.0, 0.0)
+    """The error of each question from ``1/S²`` and ``Σw²``, at a largest relation among so many people."""
     found = []
+    uneven = max(roster * squares - 1.0, 0.0)
     for row, one in enumerate(questions):
         mse = shared.group_of(row).noise * noise + one.largest_variance * squares
         bias = relation**2 * one.largest_variance * uneven
@@ -139,7 +131,20 @@ def question_errors(
     return tuple(found)
 
 
-def _noise(population: "Population", losses: FloatArray) -> float:
-    """``1/S²``."""
+def noise_of(population: "Population", losses: FloatArray) -> float:
+    """``1/S²``; infinite if nothing was bought."""
+    if not losses.any():
+        return math.inf
     total = math.fsum(population.used(losses)) if np.isfinite(losses).all() else math.inf
     return 1.0 / total**2
+
+
+def mean_figures(population: "Population", campaigns: "Iterable[VirtualFigures]") -> tuple[float, float]:
+    """``1/S²`` and ``Σw²`` on average over campaigns: what their errors and exposures to a relation come to."""
+    noise, squares = [], []
+    spread = float(np.mean(population.own_error))
+    for one in campaigns:
+        square = (one.exposure / spread + 1.0) / population.roster
+        squares.append(square)
+        noise.append(max(one.mse - spread * square, 0.0) / (2.0 * population.unit))
+    return float(np.mean(noise)), float(np.mean(squares))

@@ -8,7 +8,7 @@ checked by itself, and what does not go together by the market itself.
 from pathlib import Path
 from typing import Any
 
-from hushbid.allocation.goals import STATED, Accuracy, Goal, Price, goal_named
+from hushbid.allocation.goals import STATED, Goal, Price, goal_named
 from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
@@ -33,7 +33,7 @@ def read_market(
     options: dict[str, Any] = {
         "setting": setting,
         **(_asked(section, survey) if asked else _one_number(section)),
-        "goal": _goal(section, currency, asked, None if survey is None else survey.goal),
+        "goal": _goal(section, currency, asked, survey),
         "user_weight": user_weight,
         "outside_option": section.choice("outside_option", ("own_data", "estimate"), default="own_data"),
         "max_privacy_loss": section.number("max_privacy_loss", default=None, open_low=True),
@@ -85,11 +85,12 @@ def _asked(section: Section, survey: Survey | None) -> dict[str, Any]:
     return {} if survey is None else {"questions": survey.questions}
 
 
-def _goal(section: Section, currency: Currency, asked: bool, each: Accuracy | None) -> Goal:
+def _goal(section: Section, currency: Currency, asked: bool, survey: Survey | None) -> Goal:
     """The one thing that the buyer states: what she may spend, how accurate she must be, or what an error costs.
 
-    In a survey ``each`` is what the questions state.
+    In a survey the questions may state it.
     """
+    each = None if survey is None else survey.goal
     given = [name for name in STATED if section.given(name)]
     if asked and "standard_error" in given:
         section.problems.add(
@@ -104,7 +105,7 @@ def _goal(section: Section, currency: Currency, asked: bool, each: Accuracy | No
                 section.field(name), f"cannot be stated beside the questions' standard errors: state {allowed}."
             )
         return each
-    if not given:
+    if not given and (survey is not None or not asked):  # what is wrong with questions is told already
         section.problems.add(section.name, f"must state what the buyer has: {allowed}.")
     for name in given[1:]:
         section.problems.add(

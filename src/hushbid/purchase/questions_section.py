@@ -57,6 +57,8 @@ def read_survey(top: Section) -> Survey | None:
         top.problems.add("questions", str(problem).removeprefix("questions "))
         return None
     goal = _goal(top, targets)
+    if len(top.problems) > before:
+        return None
     return Survey(questions=questions, columns=tuple(columns), goal=goal)
 
 
