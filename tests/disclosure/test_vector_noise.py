@@ -77,7 +77,7 @@ def test_cubes_and_simplices_are_counted_as_the_mixtures_say() -> None:
 
 @pytest.mark.parametrize(
     ("cells", "choice", "scale", "reach"),
-    [(2, False, 2.0, 3), (3, False, 1.3, 1), (2, True, 1.5, 4), (4, True, 1.3, 2)],
+    [(2, False, 2.0, 3), (3, False, 1.3, 1), (3, True, 1.5, 2), (4, True, 1.3, 2)],
 )
 def test_small_scales_match_the_distribution_and_no_other(cells: int, choice: bool, scale: float, reach: int) -> None:
     draw: Draw = noise.draw_choices if choice else noise.draw_boxes
