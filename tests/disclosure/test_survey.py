@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,15 @@ from hushbid.disclosure import (
     Relation,
     Release,
     ReleasePlan,
+    preparing,
     release_once,
     release_plan,
     simulate_plan,
     survey,
 )
 from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.preparing_from_sums import Above, SummedPlan
+from hushbid.disclosure.survey_from_sums import SummedSurvey, SurveySums, prepare_summed_survey
 from hushbid.errors import AlreadyReleased, DataError, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.questions import PARTS, Choice, Number, Question, YesNo, layout_of
 
@@ -362,3 +366,76 @@ def test_answers_that_come_late_are_not_used(tmp_path: Path) -> None:
     later = release_once(plan, ROWS, question="late", ids="abc", claims=tmp_path)
     assert later.late == (1,)
     assert later.release.answers == first.release.answers
+
+
+# -- from sums ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("related", [False, True])
+def test_sums_in_any_batches_are_those_of_all_people_at_once(related: bool) -> None:
+    rng, n = np.random.default_rng(3), 300
+    losses = np.where(rng.random(n) < 0.2, 0.0, rng.uniform(0.01, 2.0, n))
+    table = np.stack(
+        [rng.uniform(-1, 12, n), rng.integers(2, size=n), rng.integers(3, size=n), rng.uniform(-1, 1, n)], 1
+    )
+    table[rng.random(n) < 0.1] = math.nan
+    layout = layout_of(MIXED)
+    relation = Relation(spread=0.01 * layout.variance, roster=500) if related else None
+    plan = plan_of(losses, from_engine=True, relation=relation)
+    shares = losses / losses.sum()
+    people = SummedPlan(
+        bounds=plan.bounds,
+        active=int(np.count_nonzero(losses)),
+        total_loss=math.fsum(losses),
+        largest_loss=float(losses.max()),
+        largest_variance=layout.variance,
+        mse=preparing.planned_error(plan).mse,
+        squared_weights=float(np.sum(shares**2)),
+        relation=relation,
+    )
+    summed = SummedSurvey(people=people, questions=plan.questions, layout=layout)
+    batches = [(losses[rows], table[rows]) for rows in np.array_split(rng.permutation(n), 4)]
+    sums = sum((SurveySums.of(*one, summed) for one in batches), SurveySums.none(summed))
+    assert sums == SurveySums.of(losses, table, summed)
+    present = (losses > 0) & ~np.isnan(table).any(axis=1)
+    whole = survey.weigh(plan, present)
+    assert sums.weights == tuple(one.total_weight for one in whole.groups)
+    shortened = [
+        list(cells) if group.choice else [cell >> 40 for cell in cells]
+        for group, cells in zip(layout.groups, sums.cells, strict=True)
+    ]
+    assert shortened == whole.totals(table)
+    above = None if relation is None else Above.of(losses, np.where(present, 0.0, math.nan), people, sums.people.weight)
+    found = prepare_summed_survey(summed, sums, above)(f"summed-{related}")
+    expected = release_plan(plan, table)
+    assert found.delivered == expected.delivered
+    assert (found.absent, found.clamped) == (expected.absent, expected.clamped)
+    for one, other in zip(found.answers, expected.answers, strict=True):
+        assert one.question == other.question
+        for mine, theirs in ((one.error, other.error), (one.planned_error, other.planned_error)):
+            assert asdict(mine) == pytest.approx(asdict(theirs), rel=1e-6)
+    assert Release.from_dict(json.loads(json.dumps(found.to_dict()))).answers == found.answers
+    shown = preparing.with_rows(found, plan, present)
+    np.testing.assert_array_equal(shown.privacy_loss, expected.privacy_loss)
+
+
+def test_nothing_is_drawn_from_sums_of_nobody_or_of_losses_that_cannot_be_shared() -> None:
+    def summed(loss: float) -> SummedSurvey:
+        layout = layout_of(MIXED)
+        people = SummedPlan(
+            bounds=(0.0, layout.width),
+            active=3,
+            total_loss=3 * loss,
+            largest_loss=loss,
+            largest_variance=layout.variance,
+            mse=1.0,
+            squared_weights=1 / 3,
+        )
+        return SummedSurvey(people=people, questions=MIXED, layout=layout)
+
+    rows = as_answers(ROWS, MIXED, needed=np.ones(3, dtype=bool))
+    with pytest.raises(NothingDelivered):
+        prepare_summed_survey(summed(1.0), SurveySums.none(summed(1.0)))
+    for loss, told in ((2.0**-53, "too small to share"), (2.0**50, r"at most 2\*\*43")):
+        with pytest.raises(ReleaseError, match=told):
+            prepare_summed_survey(summed(loss), SurveySums.of(np.full(3, loss), rows, summed(loss)))
