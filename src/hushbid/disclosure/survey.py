@@ -152,7 +152,7 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> SurveySum:
         split = [summed.weights for _ in layout.groups]
     else:
         if exponent < LEAST_EXPONENT:
-            raise ReleaseError("The privacy losses of a survey must be infinite, or add up to at most 2**43.")
+            raise too_large_to_share()
         split = [part_of(summed.weights, group.parts) for group in layout.groups]
         # whichever is more, what is stated or what the groups cost together
         check = check_promises(np.maximum(summed.weights, np.sum(split, axis=0)), exponent, plan.promised)
@@ -161,11 +161,20 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> SurveySum:
         for group, weights in zip(layout.groups, split, strict=True)
     )
     if any(one.total_weight == 0 for one in groups):
-        raise ReleaseError(
-            "The privacy losses of those who delivered are too small to share among the questions: nothing can be"
-            " released."
-        )
+        raise too_small_to_share()
     return SurveySum(plan=plan, layout=layout, summed=summed, groups=groups, check=check)
+
+
+def too_large_to_share() -> ReleaseError:
+    """The refusal of losses that leave less noise than the integers can hold."""
+    return ReleaseError("The privacy losses of a survey must be infinite, or add up to at most 2**43.")
+
+
+def too_small_to_share() -> ReleaseError:
+    """The refusal of losses of which some questions would get nothing."""
+    return ReleaseError(
+        "The privacy losses of those who delivered are too small to share among the questions: nothing can be released."
+    )
 
 
 def layout_of_plan(plan: ReleasePlan) -> Layout:
