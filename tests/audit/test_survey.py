@@ -17,23 +17,23 @@ QUESTIONS = (
     YesNo(name="smoker"),
     Choice(name="party", answers=("a", "b", "c")),
 )
-SAMPLES = 1_500
+SAMPLES = 2_000
 
 
 @pytest.fixture(scope="module")
 def plan() -> ReleasePlan:
     reports = np.random.default_rng(1).uniform(1, 2, 12)
-    return plan_of(Market(prior=Uniform(1, 2), questions=QUESTIONS, goal=Budget(15)).acquire(reports), key="audit")
+    return plan_of(Market(prior=Uniform(1, 2), questions=QUESTIONS, goal=Budget(3)).acquire(reports), key="audit")
 
 
-def attacked(plan: ReleasePlan) -> Any:
-    return check_survey_privacy(plan, user=int(np.argmax(plan.delivered)), samples=SAMPLES, confidence=1 - 1e-6)
+def attacked(plan: ReleasePlan, confidence: float = 0.99) -> Any:
+    return check_survey_privacy(plan, user=int(np.argmax(plan.delivered)), samples=SAMPLES, confidence=confidence)
 
 
 def test_an_honest_survey_is_not_rejected_and_the_attack_proves_much_of_the_promise(plan: ReleasePlan) -> None:
-    found = attacked(plan)
+    found = attacked(plan, 1 - 1e-6)
     assert not found.rejected, str(found)
-    assert 0.4 * found.promised < found.lower_bound < found.promised
+    assert 0.2 * found.promised < found.lower_bound < found.promised
     assert found.power > 0.99
 
 

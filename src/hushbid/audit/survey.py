@@ -56,7 +56,7 @@ def check_survey_privacy(
         promised=promised,
         lower_bound=bound,
         event=event.replace("output", "likelihood ratio"),
-        fit_p_value=_fit(summed, raw["low"]),
+        fit_p_value=_fit(summed, raw, user),
         confidence=confidence,
         samples=samples,
         power=_power(summed, samples, doubt),
@@ -96,26 +96,41 @@ def _lowest(one: GroupSum) -> FloatArray:
     return sums
 
 
+def _highest(one: GroupSum, user: int) -> FloatArray:
+    """The same if she alone gives the highest, or second, answers."""
+    hers = float(one.weights[user])
+    moved = np.array([-hers, hers, *[0.0] * (one.group.cells - 2)]) if one.group.choice else np.asarray(hers)
+    return np.asarray(_lowest(one) + moved)
+
+
 def _ratio(summed: SurveySum, outputs: FloatArray, user: int) -> FloatArray:
     """The likelihood ratio of her giving the highest answers against the lowest."""
     found = np.zeros(len(outputs))
     for one, steps in _by_group(summed, outputs):
-        hers = float(one.weights[user])
-        low = _lowest(one)
-        high = low + (np.array([-hers, hers, *[0.0] * (one.group.cells - 2)]) if one.group.choice else hers)
-        found += (_norm(one, steps - low) - _norm(one, steps - high)) / summed.summed.noise_scale
+        nearer = _norm(one, steps - _lowest(one)) - _norm(one, steps - _highest(one, user))
+        found += nearer / summed.summed.noise_scale
     return found
 
 
-def _fit(summed: SurveySum, outputs: FloatArray) -> float:
+def _fit(summed: SurveySum, raw: dict[str, FloatArray], user: int) -> float:
     """How likely the norms of the groups' noises fit gamma distributions as badly, over all groups."""
     from scipy.special import gammainc
 
-    p_values = []
-    for one, steps in _by_group(summed, outputs):
-        norms = np.sort(_norm(one, steps - _lowest(one))) / summed.summed.noise_scale
-        p_values.append(kolmogorov_p_value(gammainc(one.group.cells - one.group.choice, norms)))
+    norms: dict[tuple[int, ...], list[FloatArray]] = {}
+    for place, outputs in raw.items():
+        for one, steps in _by_group(summed, outputs):
+            known = _highest(one, user) if _PLACES[place] > 0.5 else _lowest(one)
+            norms.setdefault(one.group.rows, []).append(_norm(one, steps - known) / summed.summed.noise_scale)
+    p_values = [
+        kolmogorov_p_value(gammainc(_shape(one), np.sort(np.concatenate(norms[one.group.rows]))))
+        for one in summed.groups
+    ]
     return min(1.0, len(p_values) * min(p_values))
+
+
+def _shape(one: GroupSum) -> int:
+    """The dimension of a group's noise."""
+    return one.group.cells - one.group.choice
 
 
 def _power(summed: SurveySum, samples: int, doubt: float) -> float:
@@ -126,12 +141,12 @@ def _power(summed: SurveySum, samples: int, doubt: float) -> float:
     """
     from scipy.special import gammainc, gammaincinv, kolmogi, ndtr
 
-    root, powers = math.sqrt(samples), []
+    root, powers = math.sqrt(len(_PLACES) * samples), []
     levels = np.linspace(0.001, 0.999, 999)
     noticed = float(kolmogi(doubt / len(summed.groups))) / root
     for one in summed.groups:
-        shape = one.group.cells - one.group.choice
-        apart = float(np.max(np.abs(gammainc(shape, gammaincinv(shape, levels) / TOO_LITTLE_NOISE) - levels)))
+        shorter = gammaincinv(_shape(one), levels) / TOO_LITTLE_NOISE
+        apart = float(np.max(np.abs(gammainc(_shape(one), shorter) - levels)))
         powers.append(float(ndtr(2.0 * root * (apart - noticed))))
     return min(powers)
 
