@@ -100,7 +100,7 @@ def _goal(section: Section, currency: Currency, asked: bool, survey: Survey | No
     numbers["buyer_weight"] = _buyer_weight(section)
     allowed = "exactly one of budget, hard_budget, standard_error and buyer_weight"
     if each is not None:
-        for name in given:
+        for name in (name for name in given if name != "standard_error"):
             section.problems.add(
                 section.field(name), f"cannot be stated beside the questions' standard errors: state {allowed}."
             )
