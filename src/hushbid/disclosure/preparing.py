@@ -43,6 +43,11 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
     return central.planned_error(plan) if is_central(plan.setting) else local.planned_error(plan)
 
 
+def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
+    """The same of each question of a survey, in their order."""
+    return survey.planned_errors(plan) if is_central(plan.setting) else survey_local.planned_errors(plan)
+
+
 def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
     """Estimates as ``repetitions`` independent releases would give them, for study on made-up data.
 
