@@ -24,11 +24,14 @@ from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.release import Grid, QuestionAnswer, Release
+from hushbid.disclosure.survey_local import privatize_answers
+from hushbid.disclosure.survey_message import PrivatizedAnswers
 
 __all__ = [
     "Answer",
     "ErrorModel",
     "Grid",
+    "PrivatizedAnswers",
     "PrivatizedValue",
     "PromiseCheck",
     "QuestionAnswer",
@@ -36,6 +39,7 @@ __all__ = [
     "Release",
     "ReleasePlan",
     "privatize",
+    "privatize_answers",
     "release_made_up",
     "release_once",
     "release_plan",

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
-from hushbid.disclosure import central, local, survey
+from hushbid.disclosure import central, local, survey, survey_local
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
-from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered, ReleaseError
+from hushbid.disclosure.survey_message import PrivatizedAnswers
+from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import best_weights, is_central
 from hushbid.questions import Number
 
@@ -40,6 +41,11 @@ class Prepared:
 def planned_error(plan: ReleasePlan) -> ErrorModel:
     """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
     return central.planned_error(plan) if is_central(plan.setting) else local.planned_error(plan)
+
+
+def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
+    """The same of each question of a survey, in their order."""
+    return survey.planned_errors(plan) if is_central(plan.setting) else survey_local.planned_errors(plan)
 
 
 def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
@@ -74,13 +80,21 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
 
 
 def _simulate_survey(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
-    _refuse_local(plan)
     table, present = _who_answered(plan, data)
-    summed = survey.weigh(plan, present)
-    drawn = [survey.in_order(summed.layout, one) for one in summed.draw(summed.totals(table), repetitions)]
-    values = sum(group.cells for group in summed.layout.groups)
-    flat = [value for by_question in drawn for one in by_question for value in one]
-    return np.array(flat, dtype=np.float64).reshape(repetitions, values)
+    layout = survey.layout_of_plan(plan)
+    values = sum(group.cells for group in layout.groups)
+    if is_central(plan.setting):
+        summed = survey.weigh(plan, present)
+        drawn = [survey.in_order(layout, one) for one in summed.draw(summed.totals(table), repetitions)]
+        flat = [value for by_question in drawn for one in by_question for value in one]
+        return np.array(flat, dtype=np.float64).reshape(repetitions, values)
+    rows = np.flatnonzero(present)
+    # many repetitions per call, as many as fit
+    at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
+    for start in range(0, repetitions, at_once):
+        cells = survey_local.simulate_answers(plan, table, rows, min(at_once, repetitions - start))
+        found.append(np.stack([one for by_question in survey.in_order(layout, cells) for one in by_question], axis=1))
+    return np.concatenate(found)
 
 
 def prepare(
@@ -98,7 +112,7 @@ def prepare(
             " people's data without any noise."
         )
     if plan.questions:
-        return _prepare_survey(plan, data)
+        return _prepare_survey(plan, data, simulated=simulated)
     if is_central(plan.setting):
         return _prepare_central(plan, data)
     return _prepare_simulated(plan, data) if simulated else _prepare_local(plan, data)
@@ -126,8 +140,9 @@ def _prepare_central(plan: ReleasePlan, data: object) -> Prepared:
     )
 
 
-def _prepare_survey(plan: ReleasePlan, data: object) -> Prepared:
-    _refuse_local(plan)
+def _prepare_survey(plan: ReleasePlan, data: object, *, simulated: bool) -> Prepared:
+    if not is_central(plan.setting):
+        return _prepare_simulated_survey(plan, data) if simulated else _prepare_local_survey(plan, data)
     table, present = _who_answered(plan, data)
     summed = survey.weigh(plan, present)
     totals = summed.totals(table)
@@ -147,6 +162,39 @@ def _prepare_survey(plan: ReleasePlan, data: object) -> Prepared:
         present=present,
         forms=lambda: row_forms(table, present),
     )
+
+
+def _prepare_local_survey(plan: ReleasePlan, data: object) -> Prepared:
+    messages = survey_local.read_answers(plan, data)
+    present = np.array([message is not None for message in messages])
+    _refuse_nobody(plan, present)
+    combined = survey_local.combine_answers(plan, messages)
+    release = _release(
+        plan,
+        answers=combined.answers,
+        privacy_loss=combined.privacy_loss,
+        error=combined.error,
+        planned_error=local.planned_error(plan),
+        grid=combined.grid,
+        check=combined.check,
+        clamped=0,
+        dropped_out=_dropped_out(plan, present),
+    )
+    forms = [None if message is None else message.to_json().encode() for message in messages]
+    return Prepared(draw=lambda: release, present=present, forms=lambda: forms)
+
+
+def _prepare_simulated_survey(plan: ReleasePlan, data: object) -> Prepared:
+    table, present = _who_answered(plan, data)
+    layout = survey.layout_of_plan(plan)
+
+    def draw() -> Release:
+        messages: list[PrivatizedAnswers | None] = [None] * plan.people
+        for row in np.flatnonzero(present).tolist():
+            messages[row] = survey_local.draw_answers(table[row], float(plan.delivered[row]), plan.questions, layout)
+        return _prepare_local_survey(plan, messages).draw()
+
+    return Prepared(draw=draw, present=present, forms=lambda: row_forms(table, present))
 
 
 def _prepare_local(plan: ReleasePlan, data: object) -> Prepared:
@@ -245,11 +293,6 @@ def _who_answered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArra
 def _numbers(plan: ReleasePlan) -> list[bool]:
     """Which questions ask for a number."""
     return [isinstance(one, Number) for one in plan.questions]
-
-
-def _refuse_local(plan: ReleasePlan) -> None:
-    if not is_central(plan.setting):
-        raise ReleaseError("A survey can be released in the central setting only, got 'local'.", field="setting")
 
 
 def _refuse_nobody(plan: ReleasePlan, present: BoolArray) -> None:

@@ -14,6 +14,7 @@ it, and at most ``ε_i`` in all groups together. Dividing by ``Σ_i W_ig`` comes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,7 +36,9 @@ from hushbid.disclosure.release import QuestionAnswer
 from hushbid.errors import InputError, ReleaseError
 from hushbid.questions import PARTS, Layout, NoiseGroup, Number, Question
 
+V = TypeVar("V")
 _HALF = 30
+_NONE = np.empty(0)
 LEAST_EXPONENT = 16
 """With a smaller t the noise would be finer than the integers that several questions need."""
 
@@ -54,21 +57,47 @@ class Weighing:
     """How far they are from equal, where price and datum may be related."""
 
     noise: float
-    """The scale of the group's noise on a range of width 1."""
+    """The largest scale of the group's noise terms on a range of width 1."""
 
     rounding: float
     """Bound on what the integers add, on a range of width 1."""
 
+    next_noise: float = 0.0
+    """The second largest scale, 0 in the central setting."""
+
+    other_noise_squared: float = 0.0
+    """The sum of the squares of all scales but the largest."""
+
     @classmethod
-    def of(cls, weights: FloatArray, *, noise: float, rounding: float, relation: Relation | None) -> "Weighing":
-        """Of weights that add up to 1."""
-        uneven = None if relation is None else Unevenness.of(weights, relation.roster)
-        squares, largest = float(np.sum(np.square(weights))), float(weights.max())
-        return cls(squares=squares, largest=largest, uneven=uneven, noise=noise, rounding=rounding)
+    def of(
+        cls,
+        weights: FloatArray,
+        *,
+        noise: float,
+        rounding: float,
+        relation: Relation | None,
+        others: FloatArray = _NONE,
+    ) -> "Weighing":
+        """Of weights that add up to 1; the scales of noise terms beside the largest one are in ascending order."""
+        return cls(
+            squares=float(np.sum(np.square(weights))),
+            largest=float(weights.max()),
+            uneven=None if relation is None else Unevenness.of(weights, relation.roster),
+            noise=noise,
+            rounding=rounding,
+            next_noise=float(others[-1]) if others.size else 0.0,
+            other_noise_squared=float(np.sum(np.square(others))),
+        )
 
     def share(self, group: NoiseGroup) -> "Weighing":
         """What a group has of a weighing whose noise is that of all of everybody's loss."""
-        return replace(self, noise=self.noise / group.share)
+        part = group.share
+        return replace(
+            self,
+            noise=self.noise / part,
+            next_noise=self.next_noise / part,
+            other_noise_squared=self.other_noise_squared / part**2,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -252,9 +281,9 @@ def answers_of(
     )
 
 
-def in_order(layout: Layout, values: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+def in_order(layout: Layout, values: Sequence[Sequence[V]]) -> list[Sequence[V]]:
     """Values by group and cell as values by question, in the questions' order."""
-    found: dict[int, Sequence[float]] = {}
+    found: dict[int, Sequence[V]] = {}
     for group, cells in zip(layout.groups, values, strict=True):
         for place, row in enumerate(group.rows):
             found[row] = cells if group.choice else cells[place : place + 1]
@@ -278,8 +307,8 @@ def _error(question: Question, group: NoiseGroup, weighing: Weighing, relation: 
         squared_steps=width**2 * weighing.squares,
         largest_step=width * weighing.largest,
         largest_noise=width * weighing.noise,
-        next_noise=0.0,
-        other_noise_squared=0.0,
+        next_noise=width * weighing.next_noise,
+        other_noise_squared=width**2 * weighing.other_noise_squared,
         rounding=width * weighing.rounding,
         squared_bias=bias.squared,
         largest_bias=bias.largest,
