@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from hushbid.mechanism.virtual_figures import VirtualFigures
 
 NO_LOCAL_SURVEY = (
-    "questions can be asked in the central setting only: the noise for several answers is added to sums, and not yet on"
-    " people's own devices."
+    "questions can be asked in the central setting only: a record of messages with several answers cannot be verified"
+    " and audited yet."
 )
 NO_SURVEY_WEIGHT = (
     "user_weight must be 0 with questions: what staying out is worth to people who have their own answers is not known."
