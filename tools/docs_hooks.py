@@ -18,6 +18,7 @@ PAGE, MARK = "reference/api.md", "<!-- api -->"
 MODULES = (
     "hushbid.purchase",
     "hushbid.mechanism",
+    "hushbid.questions",
     "hushbid.priors",
     "hushbid.allocation",
     "hushbid.payments",

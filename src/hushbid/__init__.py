@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hushbid import payments as payments
     from hushbid import priors as priors
     from hushbid import purchase as purchase
+    from hushbid import questions as questions
     from hushbid import receipts as receipts
     from hushbid import record as record
     from hushbid import report as report
@@ -73,12 +74,15 @@ if TYPE_CHECKING:
     from hushbid.priors import from_scipy as from_scipy
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
+    from hushbid.questions import Choice as Choice
+    from hushbid.questions import Number as Number
+    from hushbid.questions import YesNo as YesNo
     from hushbid.record import Record as Record
     from hushbid.verification import verify as verify
 
 _MODULES = (
     *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors"),
-    *("purchase", "receipts", "record", "report", "verification"),
+    *("purchase", "questions", "receipts", "record", "report", "verification"),
 )
 _NAMES = {
     "hushbid.allocation": ("Accuracy", "Allocation", "Budget", "HardBudget", "Price", "allocate"),
@@ -99,6 +103,7 @@ _NAMES = {
         "parse_prior",
         "prior_from_dict",
     ),
+    "hushbid.questions": ("Choice", "Number", "YesNo"),
     "hushbid.record": ("Record",),
     "hushbid.verification": ("verify",),
 }

@@ -300,6 +300,18 @@ def layout_of(questions: Sequence[Question], targets: Sequence[float] | None = N
     return Layout(groups=ordered, width=math.sqrt(max(noise)), variance=spread, importance=1.0)
 
 
+def refuse_other_layout(questions: Sequence[Question], layout: Layout) -> None:
+    """A layout must be one of these questions: each in one group with its likes, all losses given away, none twice."""
+    rows = sorted(row for group in layout.groups for row in group.rows)
+    fits = rows == list(range(len(questions))) and sum(group.parts for group in layout.groups) == PARTS
+    for group in layout.groups if fits else ():
+        choices = [isinstance(questions[row], Choice) for row in group.rows]
+        fits = fits and group.parts > 0 and (choices == [True] if group.choice else not any(choices))
+        fits = fits and (group.cells, group.choice) == _shape(questions, group.rows)
+    if not fits:
+        raise InputError("layout must be what layout_of gives for these questions.", field="layout")
+
+
 def _shape(questions: Sequence[Question], rows: Sequence[int]) -> tuple[int, bool]:
     """How many cells a group has, and whether it is a choice."""
     first = questions[rows[0]]

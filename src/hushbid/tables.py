@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from hushbid.arrays import ID_KINDS, BoolArray, FloatArray, IntArray, first_row, id_texts, rows_text
 from hushbid.durable import STREAM, Write
-from hushbid.errors import InputError, MissingExtra
+from hushbid.errors import DataError, InputError, MissingExtra
 
 Column = Sequence[Any] | NDArray[Any]
 Read = tuple[dict[str, Column], int, dict[str, str]]
@@ -116,6 +116,27 @@ class Table:
     def readable_numbers(self, name: str) -> FloatArray:
         """A column as floats, NaN in every row that is no number."""
         return _parsed(self.columns[name])[0]
+
+    def coded(self, name: str, codes: Mapping[str, float], allowed: str, *, capitals: bool = True) -> FloatArray:
+        """A column of words as their numbers, NaN where a cell is empty; every row that holds another word is named.
+
+        Unless ``capitals`` count, 1.0 and True are read as the words 1 and true.
+        """
+        values, bad = np.full(self.rows, math.nan), np.zeros(self.rows, dtype=bool)
+        for row, cell in enumerate(_as_list(self.columns[name])):
+            word = "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell).strip()
+            if not capitals:
+                word = word.lower().removesuffix(".0")
+            values[row] = codes.get(word, math.nan)
+            bad[row] = word not in codes and word != ""
+        if bad.any():
+            raise DataError(
+                f"{self.source}: column {name!r} must hold {allowed}, or nothing, but {self._rows(bad)} not"
+                f" ({ROWS_NOTE}).",
+                field=name,
+                row=self._first(bad),
+            )
+        return values
 
     def texts(self, name: str) -> list[str]:
         """A column as texts, without spaces around; empty where a cell is missing."""

@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(
     r"^```(?P<kind>\w+)(?: title=\"(?P<file>[^\"]+)\")?\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-BY_CHANCE = ("Estimate of ", "Everything that can be checked")
+BY_CHANCE = ("Estimate of ", "Shares of ", "Everything that can be checked")
 """How the lines begin whose numbers depend on noise."""
 
 
@@ -61,6 +61,7 @@ def play(page: Path, folder: Path) -> list[str]:
     [
         "tutorials/first-campaign.md",
         "reference/campaign-file.md",
+        "how-to/ask-several-questions.md",
         "how-to/choose-a-setting.md",
         "how-to/set-weights-and-cap.md",
         "how-to/without-trusting-the-platform.md",

@@ -206,7 +206,7 @@ def replies(
     if caps is not None:
         return FullCaps.of(problem, caps) or CappedReplies(problem, caps)
     if local and isinstance(problem.goal, Accuracy) and isinstance(spread, float) and spread > 0.0:
-        return LocalAccuracyReplies(problem.costs, spread, problem.goal.standard_error, precedence(tie_key))
+        return LocalAccuracyReplies(problem.costs, spread, problem.goal.number, precedence(tie_key))
     if not isinstance(problem.goal, Price) and not local:
         return LevelReplies(problem.costs, spread, problem.goal)
     if variance_vanishes(problem):

@@ -34,7 +34,8 @@ class Goal(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """The goal as plain values that `goal_from_dict` reads back."""
-        return {"kind": self.kind, **{one.name: getattr(self, one.name) for one in fields(self)}}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {"kind": self.kind} | {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
     def _positive(self, name: str) -> None:
         number = as_number(getattr(self, name), name)
@@ -68,17 +69,47 @@ class Price(Goal):
 class Accuracy(Goal):
     """An accuracy that is kept in every campaign, for as little money as possible."""
 
-    standard_error: float
-    """The root mean squared error of the estimate, in data units; at worst, where a relation is allowed for."""
+    standard_error: float | tuple[float, ...]
+    """The root mean squared error of the estimate, in data units; at worst, where a relation is allowed for. In a
+    survey one for each question, in their order."""
 
     kind: ClassVar[str] = "accuracy"
 
     @property
+    def number(self) -> float:
+        """The one standard error."""
+        if isinstance(self.standard_error, tuple):
+            told = f"standard_error must be one number here, got {len(self.standard_error)}: one for each question."
+            raise InputError(told, field="standard_error")
+        return self.standard_error
+
+    @property
+    def targets(self) -> tuple[float, ...]:
+        """What is stated, for each question."""
+        return self.standard_error if isinstance(self.standard_error, tuple) else (self.standard_error,)
+
+    @property
     def words(self) -> str:
+        if isinstance(self.standard_error, tuple):
+            each = ", ".join(f"{one:g}" for one in self.standard_error)
+            return (
+                f"a standard error of at most {each} for the questions in their order, for as little money as possible"
+            )
         return f"a standard error of {self.standard_error:g} for as little money as possible"
 
+    def times(self, factor: float) -> "Accuracy":
+        """The same goal with every standard error so many times as large."""
+        return Accuracy(tuple(one * factor for one in self.targets))
+
     def __post_init__(self) -> None:
-        self._positive("standard_error")
+        stated: object = self.standard_error
+        if not isinstance(stated, (tuple, list)):
+            self._positive("standard_error")
+            return
+        if not stated:
+            raise InputError("standard_error must be positive and finite, got none.", field="standard_error")
+        each = tuple(Accuracy(one).number for one in stated)
+        object.__setattr__(self, "standard_error", each if len(each) > 1 else each[0])
 
 
 @dataclass(frozen=True, slots=True)

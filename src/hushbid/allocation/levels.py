@@ -42,7 +42,7 @@ class Equation:
     def ratio(self) -> float:
         """``r²`` in these units."""
         assert isinstance(self.goal, Accuracy)
-        return self.goal.standard_error**2 / self.unit
+        return self.goal.number**2 / self.unit
 
     @property
     def half(self) -> float:
@@ -80,7 +80,7 @@ def solve_level(problem: Problem) -> Allocation:
         if enough(equation, float(mass.sum())):
             weights[free] = mass / mass.sum()
             losses[free] = weights[free] * free_loss(equation, float(mass.sum()))
-            return _allocation(problem, losses, weights, free.size, goal.standard_error**2, 0.0, worth=0.0)
+            return _allocation(problem, losses, weights, free.size, goal.number**2, 0.0, worth=0.0)
     level, rows = find_level(equation, people, base)
     # G and W of those below the level
     offset = costs[rows] - base
@@ -91,7 +91,7 @@ def solve_level(problem: Problem) -> Allocation:
     paid = base * gain + float((share * offset).sum())
     weights[rows] = share / gain
     losses[rows] = share * math.sqrt(2.0 / (unit * paid))
-    error = goal.standard_error**2 if isinstance(goal, Accuracy) else unit * (base + level) / gain
+    error = goal.number**2 if isinstance(goal, Accuracy) else unit * (base + level) / gain
     expense = goal.amount if isinstance(goal, Budget) else math.sqrt(2.0 * paid / unit)
     active = int(np.count_nonzero(losses[rows]))
     return _allocation(problem, losses, weights, active, error, expense, worth=(gain / unit) ** 2 / expense)
@@ -151,7 +151,7 @@ class Buyable:
 
 def refuse_unreachable(goal: Goal, precision: float, people: int) -> None:
     """An error below what these people's data have even without noise; ``precision`` is the sum of ``1/V``."""
-    if isinstance(goal, Accuracy) and not goal.standard_error**2 * precision > 1.0:
+    if isinstance(goal, Accuracy) and not goal.number**2 * precision > 1.0:
         raise unreachable(goal, precision, people)
 
 
@@ -159,7 +159,7 @@ def unreachable(goal: Accuracy, precision: float, people: int) -> Unreachable:
     """What to say about such an error."""
     return Unreachable(
         f"standard_error must be above {math.sqrt(1.0 / precision):.6g}, the error of these {people} people's data"
-        f" without any noise, got {goal.standard_error:g}.",
+        f" without any noise, got {goal.number:g}.",
         field="standard_error",
     )
 

@@ -75,7 +75,7 @@ def _with_end(at: Levels, goal: Goal, variance: tuple[float, float]) -> Levels:
     smallest, largest = variance
     mass, first, second, top = (float(one[-1]) for one in (at.mass, at.first + at.rounding, at.second, at.level))
     if isinstance(goal, Accuracy):
-        square = goal.standard_error**2
+        square = goal.number**2
         above, slope = at.origin + square * first / largest, square * (mass / largest - 1.0 / smallest) - 1.0
     else:
         paid, squares = at.origin * mass + float(at.first[-1]), at.origin * first + second + 2.0 * top * at.rounding[-1]
@@ -99,7 +99,7 @@ def _tests(at: Levels, goal: Goal, variance: tuple[float, float], dearest: float
     t = at.level - at.origin
     gain, blur = at.mass * t - at.first, _SLACK * at.mass * t
     if isinstance(goal, Accuracy):
-        square = goal.standard_error**2
+        square = goal.number**2
         least = (gain - at.rounding - blur) / largest - t / smallest
         return square * (gain + blur) / smallest < at.level, square * least >= at.level
     half = 0.5 * goal.number**2
@@ -165,7 +165,7 @@ class SummedLevel:
         """What the level is a ratio of, as in `Equation.root`."""
         base, total = Fraction(self._lowest), self.active
         if isinstance(self._goal, Accuracy):
-            ratio = Fraction(self._goal.standard_error) ** 2 / Fraction(self._unit)
+            ratio = Fraction(self._goal.number) ** 2 / Fraction(self._unit)
             return base + ratio * first, ratio * total - 1
         half = Fraction(self._goal.number) ** 2 * Fraction(self._unit) / 2
         return half + base * first + second, base * total + first
@@ -207,7 +207,7 @@ class SummedLevel:
     def mse(self) -> float:
         """The mean squared error, exactly what was stated for an accuracy."""
         if isinstance(self._goal, Accuracy):
-            return self._goal.standard_error**2
+            return self._goal.number**2
         return self._unit * self.level / self._gain
 
     @property
@@ -233,7 +233,7 @@ class SummedLevel:
         """At most the least expense for the error, or the least error for the expense: the dual bound at this level."""
         spread = self._spread / self._unit
         if isinstance(self._goal, Accuracy):
-            bound = expense_at_level(self._goal.standard_error**2, self.level, spread)
+            bound = expense_at_level(self._goal.number**2, self.level, spread)
         else:
             bound = error_at_level(0.5 * self._goal.number**2, self.level, spread)
         return bound * (1.0 - _SLACK)

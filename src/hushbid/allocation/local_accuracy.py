@@ -68,7 +68,7 @@ def solve_local_accuracy(problem: Problem) -> Allocation:
     variance, goal = problem.variance, problem.goal
     assert isinstance(variance, float)
     assert isinstance(goal, Accuracy)
-    square = goal.standard_error**2
+    square = goal.number**2
     problem.confine()
     people = int(np.count_nonzero(problem.costs <= MOST))
     if not people > variance / square:
@@ -280,10 +280,10 @@ def _spread_out(problem: Problem, rows: IndexArray, losses: FloatArray, spent: f
     return Allocation(
         privacy_loss=privacy_loss,
         weights=weights,
-        mse=goal.standard_error**2,
+        mse=goal.number**2,
         objective=spent,
         active=int(rows.size),
         setting="local",
-        error_weight=worth / goal.standard_error**4,
+        error_weight=worth / goal.number**4,
         _certify=problem.certifying(local_accuracy_lower_bound),
     )

@@ -73,7 +73,13 @@ class AccuracyCheck:
     """Part of the simulated intervals that contain the mean."""
 
     worst: WorstCase | None = None
-    """The same if they are related; None where that is not allowed for."""
+    """The same if they are related; None where that is not allowed for, and in a survey."""
+
+    question: str = ""
+    """Of a survey, the question that it is about."""
+
+    noise_share: float | None = None
+    """Of a survey, the part of the question's stated error that is noise."""
 
     @property
     def deviation(self) -> float:
@@ -97,8 +103,9 @@ class AccuracyCheck:
                 f"; if price and datum are related, {self.worst.simulated_mse:.6g} ± {self.worst.mse_uncertainty:.2g}"
                 f" against {self.worst.formula_mse:.6g} at worst, coverage {self.worst.coverage:.4f}"
             )
+        about = f"{self.question}: " if self.question else ""
         return (
-            f"{verdict}: simulated MSE {self.simulated_mse:.6g} ± {self.mse_uncertainty:.2g} against"
+            f"{about}{verdict}: simulated MSE {self.simulated_mse:.6g} ± {self.mse_uncertainty:.2g} against"
             f" {self.formula_mse:.6g}, coverage {self.coverage:.4f} against {self.level}{related}"
             f" ({self.repetitions} repetitions)."
         )

@@ -62,7 +62,8 @@ class PrivacyAudit:
     """Outputs drawn on each of the four data sets."""
 
     power: float
-    """Probability of rejecting, by the lower bound alone, a mechanism with 0.7 times the noise it should have."""
+    """Probability of rejecting a mechanism with 0.7 times the noise it should have: by the lower bound alone, and of a
+    survey by the fit in the group of questions where it shows least."""
 
     @property
     def rejected(self) -> bool:
@@ -129,7 +130,7 @@ def check_privacy(
         data[user] = datum
         outputs[place] = _outputs(mechanism, data, samples)
     doubt = (1.0 - confidence) / 2.0  # the other half of it is for the fit
-    bound, event = _lower_bound(outputs, doubt)
+    bound, event = certain_loss(outputs, doubt)
     promised = float(losses[user])
     return PrivacyAudit(
         user=user,
@@ -174,7 +175,7 @@ def _outputs(mechanism: Mechanism, data: FloatArray, samples: int) -> FloatArray
     return values
 
 
-def _lower_bound(outputs: dict[str, FloatArray], doubt: float) -> tuple[float, str]:
+def certain_loss(outputs: dict[str, FloatArray], doubt: float) -> tuple[float, str]:
     """The largest certain loss over pairs and directions, each allowed its part of the doubt."""
     pairs = [("low", "high"), ("low", "far above"), ("far below", "high")]
     directed = pairs + [(second, first) for first, second in pairs]
@@ -244,14 +245,18 @@ def _log_ratio_bound(hits: IntArray, others: IntArray, trials: int, doubt: float
 
 def _fit(noise: FloatArray, scale: float) -> float:
     """p-value of the Kolmogorov-Smirnov test that ``noise`` is Laplace of this scale."""
-    from scipy.special import kolmogorov
-
     ordered = np.sort(noise) / scale
     below = 0.5 * np.exp(-np.abs(ordered))
-    cdf = np.where(ordered < 0, below, 1.0 - below)
-    steps = np.arange(1, ordered.size + 1) / ordered.size
-    distance = max(float(np.max(steps - cdf)), float(np.max(cdf - steps)) + 1.0 / ordered.size)
-    return float(kolmogorov(math.sqrt(ordered.size) * distance))
+    return kolmogorov_p_value(np.where(ordered < 0, below, 1.0 - below))
+
+
+def kolmogorov_p_value(cdf: FloatArray) -> float:
+    """p-value of the Kolmogorov-Smirnov test, from the supposed distribution function at the ordered sample."""
+    from scipy.special import kolmogorov
+
+    steps = np.arange(1, cdf.size + 1) / cdf.size
+    distance = max(float(np.max(steps - cdf)), float(np.max(cdf - steps)) + 1.0 / cdf.size)
+    return float(kolmogorov(math.sqrt(cdf.size) * distance))
 
 
 def _power(promised: float, samples: int, doubt: float) -> float:

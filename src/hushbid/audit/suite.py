@@ -12,6 +12,7 @@ from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
 from hushbid.audit.incentive_report import IncentiveReport
 from hushbid.audit.incentives import check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
+from hushbid.audit.survey import check_survey_accuracy, check_survey_privacy, survey_samples
 from hushbid.disclosure import ReleasePlan
 from hushbid.errors import MissingExtra
 from hushbid.mechanism import Outcome, Population
@@ -60,8 +61,15 @@ def audits_of(
     try:
         if "privacy" in checks:
             user = int(np.argmax(plan.delivered))
-            yield check_privacy(plan, user=user, samples=samples, confidence=_CONFIDENCE)
-        if "accuracy" in checks:
+            if plan.questions:
+                fewer = survey_samples(plan, samples)
+                yield check_survey_privacy(plan, user=user, samples=fewer, confidence=_CONFIDENCE)
+            else:
+                yield check_privacy(plan, user=user, samples=samples, confidence=_CONFIDENCE)
+        if "accuracy" in checks and plan.questions:
+            cells = plan.people * len(plan.questions)
+            yield from check_survey_accuracy(plan, rng=rng, repetitions=max(100, min(500, _CELLS // cells // 10)))
+        elif "accuracy" in checks:
             repetitions = max(100, min(2000, _CELLS // plan.people))
             yield check_accuracy(plan, rng=rng, repetitions=repetitions)
     except MissingExtra:
@@ -73,7 +81,7 @@ def _smaller(population: Population, rows: IndexArray) -> Population:
     part, goal = population.take(rows), population.goal
     share = rows.size / population.people
     if isinstance(goal, Accuracy):
-        goal = Accuracy(goal.standard_error / math.sqrt(share))
+        goal = Accuracy(goal.number / math.sqrt(share))
     elif isinstance(goal, (Budget, HardBudget)):
         goal = replace(goal, amount=goal.amount * share)
     return replace(part, goal=goal, roster=max(rows.size, round(population.roster * share)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hushbid.cli.common import COUNT
+from hushbid.cli.common import COUNT, OneFile
 from hushbid.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hushbid.money import Currency
     from hushbid.priors.pilot import PriorSource
     from hushbid.purchase.people import Reading
+    from hushbid.purchase.questions_section import Survey
 
 HOME = "hushbid-server"
 _PASSWORD_BYTES = 15
@@ -61,6 +62,7 @@ class MarketOptions:
     people_may_owe_money: bool
     outside_option: str
     max_privacy_loss: float | None
+    questions: Path | None
     currency_code: str | None
 
     def prior_source(self) -> "PriorSource":
@@ -89,6 +91,11 @@ class MarketOptions:
         from hushbid.allocation.goals import STATED, goal_named
 
         given = {name: getattr(self, name) for name in STATED if getattr(self, name) is not None}
+        survey = self.survey()
+        if survey is not None and survey.goal is not None:
+            if given:
+                raise click.UsageError(f"The questions in {self.questions} state a standard error each: state no more.")
+            return survey.goal
         if len(given) != 1:
             shown = " and ".join(f"--{name.replace('_', '-')}" for name in given) or "none of them"
             raise click.UsageError(
@@ -97,6 +104,12 @@ class MarketOptions:
             )
         [(name, number)] = given.items()
         return goal_named(name, number, coin=self.currency().coin)
+
+    def survey(self) -> "Survey | None":
+        """What is asked, if it is more than one number."""
+        from hushbid.purchase.questions_section import survey_in
+
+        return None if self.questions is None else survey_in(self.questions)
 
     def market(self, prior: Any, *, setting: str | None = None, roster: int | None = None) -> "Market":
         """The market with this prior; ``roster`` is how many rows a table of reports has, if that is known."""
@@ -111,6 +124,7 @@ class MarketOptions:
             "setting": setting or self.setting or "central",
             "bounds": self.bounds,
             "variance": self.variance,
+            "questions": None if (survey := self.survey()) is None else survey.questions,
             "goal": self.goal(),
             "user_weight": self.user_weight,
             "outside_option": self.outside_option,
@@ -171,6 +185,7 @@ _PLAIN = (
     "people_may_owe_money",
     "outside_option",
     "max_privacy_loss",
+    "questions",
 )
 
 
@@ -203,6 +218,13 @@ def _options(setting: bool) -> list[Callable[..., Any]]:
         ),
         click.option(
             "--variance", type=number, help="Of the data around their mean; without it, the largest the bounds allow."
+        ),
+        click.option(
+            "--questions",
+            type=OneFile(),
+            metavar="FILE",
+            help="Several questions instead of one number: the tables [[questions]] of a TOML file, such as a campaign"
+            " file.",
         ),
         *_goal_options(positive),
         click.option(

@@ -68,7 +68,17 @@ def _plain(found: "Plan", currency: "Currency") -> dict[str, Any]:
     from hushbid.purchase.spending import Spending
 
     simulated, needed = found.simulation, found.needed
+    questions = [
+        {
+            "name": one.question.name,
+            "kind": one.question.kind,
+            "standard_error": one.standard_error,
+            "worst_standard_error": one.worst_standard_error,
+        }
+        for one in found.question_errors
+    ]
     return {
+        **({"questions": questions} if questions else {}),
         "setting": found.market.setting,
         "people": found.n,
         "people_needed": None if needed is None else asdict(needed),

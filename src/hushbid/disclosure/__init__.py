@@ -1,17 +1,18 @@
-"""Releasing one estimate so that nobody loses more privacy than promised; below the market, on plain plans.
+"""Releasing an estimate, or a survey's answers, so that nobody loses more privacy than promised; below the market.
 
     >>> plan = ReleasePlan.of([0.5, 1.0, 1.0], setting="central", bounds=(0, 10), label="doctest")
     >>> release = release_plan(plan, [3.0, 4.0, None])         # the third person dropped out
     >>> release.privacy_loss
     array([0.5, 1. , 0. ])
 
-The modules, from the bottom: ``noise`` draws (OpenDP), ``relation`` bounds the bias of an estimate from people whose
-prices tell of their data, ``promises`` says what is promised, ``grid`` keeps the arithmetic exact, ``error`` says how
-far off the estimate may be, ``message`` is what a device sends in the local setting; ``release`` is what comes out,
-``central`` and ``local`` are the two settings, ``preparing`` checks everything and leaves only the drawing,
-``preparing_from_sums`` does so where an engine added up. That it is drawn once: ``once_files`` are the files of one
-drawing, ``once_question`` says what is asked of whom, ``once_store`` is where an account keeps what was ever drawn for
-it, and ``once`` answers.
+The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how far; ``relation`` bounds the bias of an
+estimate from people whose prices tell of their data, ``promises`` says what is promised, ``grid`` keeps the arithmetic
+exact, ``error`` says how far off the estimate may be, ``message`` is what a device sends in the local setting;
+``release`` is what comes out, ``central`` and ``local`` are the two settings. A survey's ``answers`` become numbers,
+``survey`` and ``survey_local`` are the settings for it, ``survey_message`` is what a device sends. ``preparing`` checks
+everything and leaves only the drawing, ``preparing_from_sums`` and ``survey_from_sums`` do so where an engine added up.
+That it is drawn once: ``once_files`` are the files of one drawing, ``once_question`` says what is asked of whom,
+``once_store`` is where an account keeps what was ever drawn for it, and ``once`` answers.
 """
 
 from hushbid.disclosure.error import ErrorModel
@@ -22,18 +23,23 @@ from hushbid.disclosure.once import Answer, release_made_up, release_once, relea
 from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
-from hushbid.disclosure.release import Grid, Release
+from hushbid.disclosure.release import Grid, QuestionAnswer, Release
+from hushbid.disclosure.survey_local import privatize_answers
+from hushbid.disclosure.survey_message import PrivatizedAnswers
 
 __all__ = [
     "Answer",
     "ErrorModel",
     "Grid",
+    "PrivatizedAnswers",
     "PrivatizedValue",
     "PromiseCheck",
+    "QuestionAnswer",
     "Relation",
     "Release",
     "ReleasePlan",
     "privatize",
+    "privatize_answers",
     "release_made_up",
     "release_once",
     "release_plan",

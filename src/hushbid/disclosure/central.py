@@ -120,24 +120,26 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> Sum:
     )
 
 
-def planned_error(plan: ReleasePlan) -> ErrorModel:
-    """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
+def planned_weights(plan: ReleasePlan) -> tuple[FloatArray, float]:
+    """Everybody's weight if all deliver, and the scale of the noise on a range of width 1."""
     losses = plan.delivered
     if (losses == math.inf).any():
-        weights = best_weights(
-            np.where(losses == math.inf, losses, 0.0), setting="central", variance=plan.weighing_variance
-        ).weights
-        scale = 0.0
-    else:
-        # relative to the largest, so that tiny losses do not vanish in the sum
-        largest = losses.max()
-        weights = losses / largest / np.sum(losses / largest)
-        scale = plan.width * float(weights.max() / largest)
+        only = np.where(losses == math.inf, losses, 0.0)
+        return best_weights(only, setting="central", variance=plan.weighing_variance).weights, 0.0
+    # relative to the largest, so that tiny losses do not vanish in the sum
+    largest = losses.max()
+    weights = losses / largest / np.sum(losses / largest)
+    return weights, float(weights.max() / largest)
+
+
+def planned_error(plan: ReleasePlan) -> ErrorModel:
+    """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
+    weights, scale = planned_weights(plan)
     return error_model(
         weights=weights,
         variance=plan.variance,
         width=plan.width,
-        noise=np.array([scale]),
+        noise=np.array([plan.width * scale]),
         rounding=0.0,
         relation=plan.relation,
     )

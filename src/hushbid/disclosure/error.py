@@ -30,6 +30,7 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.disclosure.relation import NO_BIAS, Relation, Unevenness, bias_of
+from hushbid.disclosure.tails import Tail, tail_of
 from hushbid.errors import InputError
 from hushbid.wording import at_most
 
@@ -73,10 +74,17 @@ class ErrorModel:
     largest_bias: float = 0.0
     """What the bias is at most, by that or by the range."""
 
+    cells: int = 1
+    """How many cells each noise term has, of which this estimate gets one: 1 for Laplace terms."""
+
+    choice: bool = False
+    """Whether these are the cells of a choice; if not, they are those of a box."""
+
     @property
     def mse(self) -> float:
         """Mean squared error if price and datum are unrelated: a Laplace term of scale b has variance ``2b²``."""
-        return self.sampling_variance + 2.0 * (self.largest_noise * self.largest_noise + self.other_noise_squared)
+        noise = self.largest_noise * self.largest_noise + self.other_noise_squared
+        return self.sampling_variance + self._tail_of_noise.variance * noise
 
     @property
     def worst_mse(self) -> float:
@@ -87,6 +95,10 @@ class ErrorModel:
     def related(self) -> bool:
         """Whether price and datum may be related, so that the two errors differ."""
         return self.squared_bias > 0.0
+
+    @property
+    def _tail_of_noise(self) -> Tail:
+        return tail_of(self.cells, self.choice)
 
     def half_width(self, level: float) -> float:
         """Half the width of an interval that contains the mean with probability at least ``level``."""
@@ -108,18 +120,20 @@ class ErrorModel:
             next_noise=self.next_noise / unit,
             other_noise_squared=self.other_noise_squared / unit / unit,
             rounding=self.rounding / unit,
+            cells=self.cells,
+            choice=self.choice,
         )
 
     def _quantile(self, tail: float) -> float:
         """The least s with ``P(error ≥ s) ≤ tail`` by the bound above, found by bisection; unit standard error."""
         rates, cumulants = self._cumulants()
-        if rates.size == 0:  # nothing but the one Laplace term
-            return self.largest_noise * max(0.0, math.log(0.5 / tail))
+        if rates.size == 0:  # nothing but the one noise term
+            return self.largest_noise * self._tail_of_noise.quantile(tail)
         # past this the rest's tail is negligible, by Chernoff at the best rate
         reach = float(np.min((cumulants - math.log(tail * _NEGLIGIBLE)) / rates))
         cells = np.linspace(0.0, reach, _CELLS + 1)
         rest = self._tail_of_rest(cells)
-        low, high = 0.0, reach + self.largest_noise * math.log(1.0 / tail) + 1.0
+        low, high = 0.0, reach + self.largest_noise * self._tail_of_noise.quantile(tail / 2.0) + 1.0
         # the bound falls with s: bisection, from the safe side
         for _ in range(60):
             middle = (low + high) / 2.0
@@ -129,7 +143,7 @@ class ErrorModel:
     def _tail(self, s: float, cells: FloatArray, rest: FloatArray) -> float:
         if self.largest_noise == 0.0:
             return float(self._tail_of_rest(np.array([s]))[0])
-        below = _laplace_cdf((s - cells) / self.largest_noise)  # decreasing; P(L < s − u_k)
+        below = self._tail_of_noise.below((s - cells) / self.largest_noise)  # decreasing; P(L < s − u_k)
         # over each cell of u, the mass of L times the tail of the rest at its left end
         cell_mass = below[:-1] - below[1:]
         return float((1.0 - below[0]) + rest[:-1] @ cell_mass + rest[-1] * below[-1])
@@ -144,7 +158,7 @@ class ErrorModel:
 
     def _cumulants(self) -> tuple[FloatArray, FloatArray]:
         """Rates λ and bounds K(λ) on the log moment generating function of everything but the largest noise."""
-        spread = self.sampling_variance + 2.0 * self.other_noise_squared
+        spread = self.sampling_variance + self._tail_of_noise.variance * self.other_noise_squared
         if spread == 0.0:
             return np.empty(0), np.empty(0)
         # rates up to where the bound is below any tail of interest, and K still finite
@@ -163,7 +177,11 @@ class ErrorModel:
             return rates, data
         # the other noise, as if so many terms of the next scale
         count = self.other_noise_squared / self.next_noise / self.next_noise
-        return rates, data - count * np.log1p(-np.square(rates * self.next_noise))
+        tail, reduced = self._tail_of_noise, rates * self.next_noise
+        others = tail.cumulants(reduced)
+        if self.cells > 1:  # log E e^(λZ)/λ² falls before it rises: at most what it is at 0, or at the next scale
+            others = np.maximum(others, np.square(reduced) * (tail.variance / 2.0))
+        return rates, data + count * others
 
 
 def error_model(
@@ -193,11 +211,6 @@ def error_model(
         squared_bias=bias.squared,
         largest_bias=bias.largest,
     )
-
-
-def _laplace_cdf(x: FloatArray) -> FloatArray:
-    half = 0.5 * np.exp(-np.abs(x))
-    return np.where(x < 0, half, 1.0 - half)
 
 
 def published_errors(planned: ErrorModel, *, people: int) -> dict[str, Any]:

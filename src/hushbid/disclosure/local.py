@@ -7,11 +7,11 @@ be related, V_i is larger by what protects against that (`hushbid.disclosure.rel
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +23,12 @@ from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, 
 from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
 from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid
+from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.estimation import best_weights
 
-"""Below this the noise would not fit in 64 bits."""
+M = TypeVar("M", PrivatizedValue, PrivatizedAnswers)
+"""What one device sends: about one number, or about a survey."""
 
 _UNIT_SCALE = 2.0**40
 _STORE_FORMAT = "hushbid private value"
@@ -51,7 +53,7 @@ def privatize(
         >>> message.grid_bits, message.epsilon
         (32, (1, 2))
     """
-    loss, bounds = _as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
+    loss, bounds = as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
     if store is None:
         return draw_messages(_as_datum(value), loss, bounds)[0]
     path = Path(store)
@@ -125,14 +127,7 @@ class Combination:
 
 def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | None]:
     """Everybody's message or None; those of people with a zero planned loss are not read."""
-    if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
-        raise DataError(f"data must be one message per person, got {type(data).__name__}.", field="data")
-    rows = list(data)
-    if len(rows) != plan.people:
-        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
-    messages: list[PrivatizedValue | None] = [None] * len(rows)
-    for row in np.flatnonzero(plan.delivered > 0):
-        messages[row] = _read_message(rows[row], int(row))
+    messages = messages_of(plan, data, PrivatizedValue, "privatize")
     # promised to the last bit: a message of another loss is another promise
     wrong = np.array(
         [
@@ -143,6 +138,19 @@ def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | Non
     if wrong.any():
         told = f"A message must state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
         raise DataError(told, field="data", row=first_row(wrong))
+    return messages
+
+
+def messages_of(plan: ReleasePlan, data: object, kind: type[M], maker: str) -> list[M | None]:
+    """Everybody's message of a kind, or None, as it was sent."""
+    if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
+        raise DataError(f"data must be one message per person, got {type(data).__name__}.", field="data")
+    rows = list(data)
+    if len(rows) != plan.people:
+        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
+    messages: list[M | None] = [None] * len(rows)
+    for row in np.flatnonzero(plan.delivered > 0).tolist():
+        messages[row] = _message(rows[row], row, kind, maker)
     return messages
 
 
@@ -164,7 +172,7 @@ def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combin
         privacy_loss=privacy_loss,
         error=error_of(plan, rows, weights, rounding=rounding),
         grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
-        check=_check_messages(plan, rows, present),
+        check=check_messages(plan, rows, [message.privacy_loss for message in present]),
     )
 
 
@@ -204,7 +212,8 @@ def noise_scale(privacy_loss: float, bits: int) -> float:
     return scale
 
 
-def _as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
+def as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
+    """A privacy loss with which something can be sent."""
     try:
         loss = float(privacy_loss)
     except (TypeError, ValueError):
@@ -226,32 +235,33 @@ def _as_datum(value: float) -> FloatArray:
     return column
 
 
-def _read_message(message: object, row: int) -> PrivatizedValue | None:
+def _message(message: object, row: int, kind: type[M], maker: str) -> M | None:
     if message is None or message is np.ma.masked or (isinstance(message, float) and math.isnan(message)):
         return None
-    if isinstance(message, PrivatizedValue):
+    if isinstance(message, kind):
         message = message.to_dict()
     try:
         if isinstance(message, (str, bytes)):
-            return PrivatizedValue.from_json(message)
+            return kind.from_json(message)
         if isinstance(message, Mapping):
-            return PrivatizedValue.from_dict(message)
+            return kind.from_dict(message)
     except InputError as problem:
         raise DataError(f"The message in row {row} cannot be read: {problem}", field="data", row=row) from None
-    told = f"data in the local setting must be messages made by privatize, but row {row} is not one."
+    told = f"data in the local setting must be messages made by {maker}, but row {row} is not one."
     raise DataError(told, field="data", row=row)
 
 
-def _check_messages(plan: ReleasePlan, rows: IndexArray, present: list[PrivatizedValue]) -> PromiseCheck:
-    for row, message in zip(rows.tolist(), present, strict=True):
+def check_messages(plan: ReleasePlan, rows: IndexArray, losses: Sequence[Fraction | float]) -> PromiseCheck:
+    """That the messages in these rows, made with these losses, keep what was promised."""
+    for row, loss in zip(rows.tolist(), losses, strict=True):
         promise = float(plan.promised[row])
-        if promise < math.inf and not message.privacy_loss <= Fraction(promise):
+        if promise < math.inf and not loss <= Fraction(promise):
             told = f"The message in row {row} was made with a larger privacy loss than promised."
             raise ReleaseError(told, field="data", row=row)
     finite = rows[plan.promised[rows] < math.inf]
     return PromiseCheck(
         people=plan.people,
-        people_in_fractions=len(present),
+        people_in_fractions=len(losses),
         people_mapped=0,
         largest_share=float(np.max(plan.delivered[finite] / plan.promised[finite], initial=0.0)),
     )

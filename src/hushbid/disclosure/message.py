@@ -72,23 +72,19 @@ class PrivatizedValue:
             raise InputError(f"A message must have exactly the fields {', '.join(sorted(_FIELDS))}.")
         if message["format"] != FORMAT or type(message["version"]) is not int or message["version"] != VERSION:
             raise InputError(f"A message must have format {FORMAT!r} and version {VERSION}.")
-        bits, ratio = message["grid_bits"], message["epsilon"]
+        bits = message["grid_bits"]
         if type(bits) is not int or not 1 <= bits <= LARGEST_GRID_BITS:
             raise InputError(f"grid_bits must be an integer from 1 to {LARGEST_GRID_BITS}.", field="grid_bits")
-        if not isinstance(ratio, (list, tuple)) or len(ratio) != 2:
-            raise InputError("epsilon must be two integers as text: numerator and denominator.", field="epsilon")
-        numerator, denominator = (_integer(part, "epsilon") for part in ratio)
-        if numerator <= 0 or denominator < 0 or math.gcd(numerator, denominator) != 1:
-            raise InputError("epsilon must be a positive fraction in lowest terms.", field="epsilon")
-        value = _integer(message["value"], "value")
+        epsilon = ratio_of(message["epsilon"])
+        value = integer_of(message["value"], "value")
         if not -_LARGEST_VALUE <= value < _LARGEST_VALUE:
             raise InputError("value must fit in 64 bits.", field="value")
-        if value != within_reach(value, bits, (numerator, denominator)):
+        if value != within_reach(value, bits, epsilon):
             raise InputError(
                 f"value must lie within {_FARTHEST} noise scales of the range: no noise takes it farther.",
                 field="value",
             )
-        return cls(grid_bits=bits, epsilon=(numerator, denominator), value=value)
+        return cls(grid_bits=bits, epsilon=epsilon, value=value)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "PrivatizedValue":
@@ -117,7 +113,17 @@ def within_reach(value: int, grid_bits: int, epsilon: tuple[int, int]) -> int:
     return min(max(value, -farthest), steps + farthest)
 
 
-def _integer(text: object, name: str) -> int:
+def ratio_of(ratio: object) -> tuple[int, int]:
+    """A privacy loss as it is sent: a reduced fraction, numerator and denominator as texts."""
+    if not isinstance(ratio, (list, tuple)) or len(ratio) != 2:
+        raise InputError("epsilon must be two integers as text: numerator and denominator.", field="epsilon")
+    numerator, denominator = (integer_of(part, "epsilon") for part in ratio)
+    if numerator <= 0 or denominator < 0 or math.gcd(numerator, denominator) != 1:
+        raise InputError("epsilon must be a positive fraction in lowest terms.", field="epsilon")
+    return numerator, denominator
+
+
+def integer_of(text: object, name: str) -> int:
     """Canonical decimal text only: optional minus, no sign of plus, no leading zeros, ASCII digits."""
     if isinstance(text, str) and len(text) <= _LONGEST_INTEGER and text.isascii():
         digits = text.removeprefix("-")

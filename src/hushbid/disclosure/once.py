@@ -26,7 +26,7 @@ from hushbid.disclosure.once_question import (
 )
 from hushbid.disclosure.once_store import Marks, Settled, refuse_neighbour, settle
 from hushbid.disclosure.preparing import prepare, with_rows, without_rows
-from hushbid.disclosure.promises import ReleasePlan
+from hushbid.disclosure.promises import ReleasePlan, survey_terms
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
 
@@ -114,6 +114,7 @@ def release_once(
         bounds=plan.bounds,
         tally=tallied(people, plan.promised, plan.variance, forms),
         relation=plan.relation,
+        survey=() if plan.layout is None else tuple(survey_terms(plan.questions, plan.layout)),
         exact=_exact(plan)[:, order].tobytes() if not plan.from_engine else None,
     )
     if claims is None:

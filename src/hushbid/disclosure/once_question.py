@@ -92,6 +92,9 @@ class Ask:
     relation: Relation | None = None
     """How closely price and datum may be related, among how many people; None: not at all."""
 
+    survey: tuple[str, ...] = ()
+    """What the questions of a survey are and how they share everybody's loss; empty where one number is asked for."""
+
     exact: bytes | None = None
     """Everybody's losses and variance to the last bit, in an order that ids decide; None where only sums are known."""
 

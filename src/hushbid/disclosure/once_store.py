@@ -69,6 +69,9 @@ class Marks:
     variances: float
     marked_variances: float
     relation: Relation | None
+    survey: str | None
+    """A hash of a survey's questions and of how they share everybody's loss; None where one number is asked for."""
+
     exact: str | None
     """A hash of everybody's losses and variance to the last bit; None where only sums are known."""
 
@@ -90,6 +93,7 @@ class Marks:
             variances=tally.variances,
             marked_variances=tally.marked_variances,
             relation=ask.relation,
+            survey=_keyed(key, "survey", json.dumps(ask.survey).encode()) if ask.survey else None,
             exact=None if ask.exact is None else _keyed(key, "losses", ask.exact),
         )
 
@@ -108,8 +112,9 @@ class Marks:
         return {"print": self.data, "answers": self.answers}
 
     def promises(self) -> dict[str, Any]:
-        """What was promised, as it is stored; a relation only where there may be one."""
+        """What was promised, as it is stored; a relation only where there may be one, questions only of a survey."""
         relation = {} if self.relation is None else {"relation": [self.relation.spread, self.relation.roster]}
+        survey = {} if self.survey is None else {"survey": self.survey}
         return {
             "setting": self.setting,
             "bounds": list(self.bounds),
@@ -118,12 +123,13 @@ class Marks:
             "variances": self.variances,
             "marked_variances": self.marked_variances,
             **relation,
+            **survey,
             "exact": self.exact,
         }
 
     def promised_alike(self, promise: Mapping[str, Any]) -> bool:
         """Whether this is what a claim says was promised: to the last bit if both know it, else up to rounding."""
-        if [self.setting, list(self.bounds)] != [promise["setting"], promise["bounds"]]:
+        if not self._same_terms(promise):
             return False
         if not self._equally_related(promise):
             return False
@@ -133,9 +139,12 @@ class Marks:
 
     def might_be(self, promise: Mapping[str, Any]) -> bool:
         """Whether it may have been promised to the same people, for all that can be said without ids."""
-        if [self.setting, list(self.bounds)] != [promise["setting"], promise["bounds"]]:
-            return False
-        return self._equal(promise, "losses", "losses")
+        return self._same_terms(promise) and self._equal(promise, "losses", "losses")
+
+    def _same_terms(self, promise: Mapping[str, Any]) -> bool:
+        """Whether the setting is the same, and the range or, of a survey, the questions."""
+        stated = [promise["setting"], promise["bounds"], promise.get("survey")]
+        return [self.setting, list(self.bounds), self.survey] == stated
 
     def _equally_related(self, promise: Mapping[str, Any]) -> bool:
         """Whether price and datum may be as closely related, among as many people."""
@@ -238,10 +247,10 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
     # asked before: only the same promises get the same answer
     if not drawn and not ours.promised_alike(claim["promise"]):
         raise AlreadyReleased(
-            "This was asked of these people before, under other promises (setting, bounds, variance, relation or"
-            " privacy losses), and answered: a second estimate from their data would cost them their privacy twice, so"
-            " it is refused, force=True or not. Go back to the market and the reports of that release. Another question"
-            " has another text; a later wave of this one, with new data, says so: wave = 2."
+            "This was asked of these people before, under other promises (setting, bounds or questions, variance,"
+            " relation or privacy losses), and answered: a second estimate from their data would cost them their"
+            " privacy twice, so it is refused, force=True or not. Go back to the market and the reports of that"
+            " release. Another question has another text; a later wave of this one, with new data, says so: wave = 2."
         )
     return Settled(
         release=claim["release"],
@@ -308,6 +317,7 @@ def _refuse_no_claim(folder: Path, name: str, claim: Mapping[str, Any]) -> None:
         and {"setting", "bounds", "exact"} <= promise.keys()
         and all(type(promise.get(sum)) is float for pair in _SUMS for sum in pair)
         and _is_relation(promise.get("relation", [0.0, 0]))
+        and type(promise.get("survey", "")) is str
         and isinstance(data, dict)
         and all(type(data.get(print)) is str for print in ("print", "answers"))
         and type(data.get("delivered")) is type(claim.get("waves_before")) is int

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
-from hushbid.disclosure import central, local
+from hushbid.disclosure import central, local, survey, survey_local
+from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
+from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import best_weights, is_central
+from hushbid.questions import Number
 
 _BLOCK = 200_000
 
@@ -40,8 +43,16 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
     return central.planned_error(plan) if is_central(plan.setting) else local.planned_error(plan)
 
 
+def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
+    """The same of each question of a survey, in their order."""
+    return survey.planned_errors(plan) if is_central(plan.setting) else survey_local.planned_errors(plan)
+
+
 def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
     """Estimates as ``repetitions`` independent releases would give them, for study on made-up data.
+
+    For a survey one row per repetition, with the values of all questions side by side in their order: one for each
+    number and yes/no question, and for a choice one for each answer.
 
     The noise path is the release's own, but nothing is claimed, stored or remembered, and the average of the result is
     not private at all: never call this with data that somebody was promised privacy for. ``data`` are numbers in both
@@ -49,6 +60,8 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     """
     if repetitions < 0:
         raise InputError(f"repetitions must not be negative, got {repetitions}.", field="repetitions")
+    if plan.questions:
+        return _simulate_survey(plan, data, repetitions)
     column, present = _who_delivered(plan, data)
     if is_central(plan.setting):
         summed = central.weigh(plan, present)
@@ -66,6 +79,24 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     return np.concatenate(estimates) if estimates else np.empty(0)
 
 
+def _simulate_survey(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
+    table, present = _who_answered(plan, data)
+    layout = survey.layout_of_plan(plan)
+    values = sum(group.cells for group in layout.groups)
+    if is_central(plan.setting):
+        summed = survey.weigh(plan, present)
+        drawn = [survey.in_order(layout, one) for one in summed.draw(summed.totals(table), repetitions)]
+        flat = [value for by_question in drawn for one in by_question for value in one]
+        return np.array(flat, dtype=np.float64).reshape(repetitions, values)
+    rows = np.flatnonzero(present)
+    # many repetitions per call, as many as fit
+    at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
+    for start in range(0, repetitions, at_once):
+        cells = survey_local.simulate_answers(plan, table, rows, min(at_once, repetitions - start))
+        found.append(np.stack([one for by_question in survey.in_order(layout, cells) for one in by_question], axis=1))
+    return np.concatenate(found)
+
+
 def prepare(
     plan: ReleasePlan, data: object, accept_infinite_loss: bool = False, *, simulated: bool = False
 ) -> Prepared:
@@ -80,6 +111,8 @@ def prepare(
             f"The privacy loss is infinite for {rows_text(unlimited)}: pass accept_infinite_loss=True to use such"
             " people's data without any noise."
         )
+    if plan.questions:
+        return _prepare_survey(plan, data, simulated=simulated)
     if is_central(plan.setting):
         return _prepare_central(plan, data)
     return _prepare_simulated(plan, data) if simulated else _prepare_local(plan, data)
@@ -105,6 +138,63 @@ def _prepare_central(plan: ReleasePlan, data: object) -> Prepared:
         present=present,
         forms=lambda: number_forms(column, present),
     )
+
+
+def _prepare_survey(plan: ReleasePlan, data: object, *, simulated: bool) -> Prepared:
+    if not is_central(plan.setting):
+        return _prepare_simulated_survey(plan, data) if simulated else _prepare_local_survey(plan, data)
+    table, present = _who_answered(plan, data)
+    summed = survey.weigh(plan, present)
+    totals = summed.totals(table)
+    low, high = np.array([survey.bounds_of(one) for one in plan.questions]).T
+    facts: dict[str, Any] = {
+        "privacy_loss": summed.summed.privacy_loss,
+        "error": summed.summed.error,
+        "planned_error": central.planned_error(plan),
+        "grid": summed.summed.grid,
+        "check": summed.check,
+        # a choice's answers are no numbers of a range
+        "clamped": int(np.count_nonzero(((table < low) | (table > high))[present][:, _numbers(plan)])),
+        "dropped_out": _dropped_out(plan, present),
+    }
+    return Prepared(
+        draw=lambda: _release(plan, answers=summed.answers(summed.draw(totals, 1)[0]), **facts),
+        present=present,
+        forms=lambda: row_forms(table, present),
+    )
+
+
+def _prepare_local_survey(plan: ReleasePlan, data: object) -> Prepared:
+    messages = survey_local.read_answers(plan, data)
+    present = np.array([message is not None for message in messages])
+    _refuse_nobody(plan, present)
+    combined = survey_local.combine_answers(plan, messages)
+    release = _release(
+        plan,
+        answers=combined.answers,
+        privacy_loss=combined.privacy_loss,
+        error=combined.error,
+        planned_error=local.planned_error(plan),
+        grid=combined.grid,
+        check=combined.check,
+        clamped=0,
+        dropped_out=_dropped_out(plan, present),
+    )
+    forms = [None if message is None else message.to_json().encode() for message in messages]
+    return Prepared(draw=lambda: release, present=present, forms=lambda: forms)
+
+
+def _prepare_simulated_survey(plan: ReleasePlan, data: object) -> Prepared:
+    table, present = _who_answered(plan, data)
+    layout = survey.layout_of_plan(plan)
+
+    def draw() -> Release:
+        messages: list[PrivatizedAnswers | None] = [None] * plan.people
+        for row in np.flatnonzero(present).tolist():
+            messages[row] = survey_local.draw_answers(table[row], float(plan.delivered[row]), plan.questions, layout)
+        return _prepare_local_survey(plan, messages).draw()
+
+    return Prepared(draw=draw, present=present, forms=lambda: row_forms(table, present))
 
 
 def _prepare_local(plan: ReleasePlan, data: object) -> Prepared:
@@ -166,8 +256,13 @@ def without_rows(release: Release) -> Release:
 
 def number_forms(column: FloatArray, present: BoolArray) -> list[bytes | None]:
     """The numbers of those who delivered, to the last bit."""
-    content = (column + 0.0).astype("<f8").tobytes()
-    return [content[8 * row : 8 * row + 8] if there else None for row, there in enumerate(present.tolist())]
+    return row_forms(column[:, np.newaxis], present)
+
+
+def row_forms(table: FloatArray, present: BoolArray) -> list[bytes | None]:
+    """The answers of those who delivered, to the last bit."""
+    content, size = (table + 0.0).astype("<f8").tobytes(), 8 * table.shape[1]
+    return [content[size * row : size * (row + 1)] if there else None for row, there in enumerate(present.tolist())]
 
 
 def message_form(message: PrivatizedValue | None) -> bytes | None:
@@ -185,6 +280,19 @@ def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArr
     present = (plan.delivered > 0) & ~np.isnan(column)
     _refuse_nobody(plan, present)
     return column, present
+
+
+def _who_answered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:
+    """The answers to a survey, and whose are all there and needed."""
+    table = as_answers(data, plan.questions, needed=plan.delivered > 0)
+    present = (plan.delivered > 0) & ~np.isnan(table).any(axis=1)
+    _refuse_nobody(plan, present)
+    return table, present
+
+
+def _numbers(plan: ReleasePlan) -> list[bool]:
+    """Which questions ask for a number."""
+    return [isinstance(one, Number) for one in plan.questions]
 
 
 def _refuse_nobody(plan: ReleasePlan, present: BoolArray) -> None:

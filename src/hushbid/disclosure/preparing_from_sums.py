@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -203,43 +204,57 @@ def exact_total(integers: IntArray) -> int:
     return (int((integers >> 32).sum()) << 32) + int((integers & 0xFFFFFFFF).sum())
 
 
-def prepare_summed(plan: SummedPlan, sums: Sums, above: Above | None = None) -> Callable[[str], Release]:
-    """Check everything; what is returned only has to draw, under a key. Under a relation ``above`` is needed."""
+def refuse_unreleasable_sums(plan: SummedPlan, sums: Sums) -> None:
+    """Nothing can be drawn from nobody, or from losses too small; and whoever weighs most keeps her promise."""
     if sums.delivered == 0:
         raise NothingDelivered(f"None of the {plan.active} people with a positive privacy loss delivered data.")
     if not 0 < sums.weight <= 1 << TOTAL_BITS:
         raise ReleaseError("The privacy losses of those who delivered are too small to release anything.")
-    scale = math.ldexp(1.0, plan.exponent)
     # whoever weighs most: OpenDP's own bound, too
-    if not noise.loss_bounds([sums.heaviest], scale=scale)[0] <= plan.largest_loss:
+    if not noise.loss_bounds([sums.heaviest], scale=math.ldexp(1.0, plan.exponent))[0] <= plan.largest_loss:
         raise ReleaseError("OpenDP's bound on somebody's privacy loss exceeds the promise; nothing was drawn.")
+
+
+def prepare_summed(plan: SummedPlan, sums: Sums, above: Above | None = None) -> Callable[[str], Release]:
+    """Check everything; what is returned only has to draw, under a key. Under a relation ``above`` is needed."""
+    refuse_unreleasable_sums(plan, sums)
+    scale = math.ldexp(1.0, plan.exponent)
 
     def draw(key: str) -> Release:
         # shortened before the noise: one datum still moves the floor by at most W_i
         noisy = noise.draw_many([sums.weighted >> DATA_BITS], scale=scale)[0]
-        return Release(
-            setting="central",
-            bounds=plan.bounds,
-            estimate=to_data_units(Fraction(noisy, sums.weight), plan.bounds),
-            privacy_loss=np.empty(0),
-            error=_error(plan, sums, scale, above),
-            planned_error=plan.planned_error(above),
-            grid=Grid(data_bits=DATA_BITS, weight_exponent=plan.exponent, total_weight=sums.weight, noise_scale=scale),
-            check=PromiseCheck(people=sums.delivered, people_in_fractions=0, people_mapped=1, largest_share=sums.share),
-            clamped=sums.clamped,
-            dropped_out=(),
-            versions=versions("central"),
-            key=key,
-            summed=Summed(delivered=sums.delivered, dropped_out=sums.dropped_out),
-        )
+        estimate = to_data_units(Fraction(noisy, sums.weight), plan.bounds)
+        return Release(estimate=estimate, key=key, **facts_of(plan, sums, above))
 
     return draw
 
 
+def facts_of(plan: SummedPlan, sums: Sums, above: Above | None) -> dict[str, Any]:
+    """All of a release from sums but what is drawn and under which key."""
+    scale = math.ldexp(1.0, plan.exponent)
+    return {
+        "setting": "central",
+        "bounds": plan.bounds,
+        "privacy_loss": np.empty(0),
+        "error": _error(plan, sums, scale, above),
+        "planned_error": plan.planned_error(above),
+        "grid": Grid(data_bits=DATA_BITS, weight_exponent=plan.exponent, total_weight=sums.weight, noise_scale=scale),
+        "check": PromiseCheck(people=sums.delivered, people_in_fractions=0, people_mapped=1, largest_share=sums.share),
+        "clamped": sums.clamped,
+        "dropped_out": (),
+        "versions": versions("central"),
+        "summed": Summed(delivered=sums.delivered, dropped_out=sums.dropped_out),
+    }
+
+
+def squared_unit(plan: SummedPlan, sums: Sums) -> Fraction:
+    """What one of ``sums.squares`` is as a square of a weight, where these add up to 1."""
+    return Fraction(1 << (2 * plan.weight_bits), (1 << _TERM_BITS) * sums.weight**2)
+
+
 def _error(plan: SummedPlan, sums: Sums, scale: float, above: Above | None) -> ErrorModel:
     """The error that these weights have."""
-    width = plan.width
-    unit = Fraction(1 << (2 * plan.weight_bits), (1 << _TERM_BITS) * sums.weight**2)
+    width, unit = plan.width, squared_unit(plan, sums)
     bias = _bias(plan, sums.squares * unit, None if above is None else above.delivered, Fraction(sums.weight))
     return ErrorModel(
         sampling_variance=plan.largest_variance * float(sums.spreads * unit),
@@ -256,12 +271,17 @@ def _error(plan: SummedPlan, sums: Sums, scale: float, above: Above | None) -> E
 
 def _bias(plan: SummedPlan, squares: Fraction, heavy: Heavy | None, total: Fraction) -> Bias:
     """The bias of weights with these squares, of whom some are heavy."""
+    uneven = unevenness(plan, squares, heavy, total)
+    return NO_BIAS if plan.relation is None or uneven is None else bias_of(plan.relation, uneven, plan.width)
+
+
+def unevenness(plan: SummedPlan, squares: Fraction, heavy: Heavy | None, total: Fraction) -> Unevenness | None:
+    """How far such weights are from equal, where price and datum may be related."""
     if plan.relation is None:
-        return NO_BIAS
+        return None
     assert heavy is not None
     roster = plan.relation.roster
-    uneven = Unevenness(
+    return Unevenness(
         squares=float(max(roster * squares - 1, Fraction(0))),
         excess=float(max(heavy.weight / total - Fraction(heavy.people, roster), Fraction(0))),
     )
-    return bias_of(plan.relation, uneven, plan.width)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from hushbid.arrays import FloatArray, as_bounds, as_losses, as_variance, first_
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Setting, is_central
+from hushbid.questions import Layout, Question, as_questions, layout_of, refuse_other_layout
 
 SMALLEST_LOSS = 2.0**-53
 """A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
@@ -35,10 +37,11 @@ class ReleasePlan:
     """The privacy loss planned for each person, at most the promised one (an estimator may need less)."""
 
     bounds: tuple[float, float]
-    """The public range of the data, chosen without looking at them."""
+    """The public range of the data, chosen without looking at them; of a survey, as wide as `Layout.width` says."""
 
     variance: FloatArray
-    """Declared variance of everybody's data, in squared data units; never taken from the data."""
+    """Declared variance of everybody's data, in squared data units; never taken from the data. Of a survey, the
+    layout's."""
 
     key: str
     """Identifies the one release that may ever be drawn from this plan."""
@@ -48,7 +51,14 @@ class ReleasePlan:
     are compared by their sums, as their last bits may be others."""
 
     relation: Relation | None = None
-    """How closely price and datum may be related, among how many people; None: not at all."""
+    """How closely price and datum may be related, among how many people; None: not at all. Of a survey, the spread is
+    as large beside each question's own variance as it is beside the layout's."""
+
+    questions: tuple[Question, ...] = ()
+    """What is asked in a survey, one question or more; empty where it is one number in ``bounds``."""
+
+    layout: Layout | None = None
+    """How a survey's questions share everybody's loss; None where it is one number."""
 
     @classmethod
     def of(
@@ -56,19 +66,28 @@ class ReleasePlan:
         promised: ArrayLike,
         *,
         setting: Setting,
-        bounds: tuple[float, float],
+        bounds: tuple[float, float] | None = None,
         delivered: ArrayLike | None = None,
         variance: ArrayLike | None = None,
         label: str = "",
         key: str | None = None,
         from_engine: bool = False,
         relation: Relation | None = None,
+        questions: Iterable[Question] = (),
+        layout: Layout | None = None,
     ) -> "ReleasePlan":
         """A validated plan. By default all that is promised is used, and the variance is the largest possible.
+
+        It is about one number in ``bounds``, or about a survey's ``questions``, which have ranges and variances of
+        their own; their layout is the best for their importance unless given.
 
         The key is a hash of all other arguments unless given; ``label`` tells campaigns with equal promises apart.
         """
         is_central(setting)
+        asked = tuple(questions)
+        if asked:
+            asked, layout = _as_survey(asked, layout, bounds, variance)
+            bounds, variance = (0.0, layout.width), layout.variance
         bounds = as_bounds(bounds)
         allowed = as_losses(promised, some_positive=False, name="promised")
         used = allowed if delivered is None else as_losses(delivered, some_positive=False, name="delivered")
@@ -88,7 +107,8 @@ class ReleasePlan:
             told = f"relation must count everybody, {allowed.size} people or more, got {relation.roster}."
             raise InputError(told, field="relation")
         if key is None:
-            key = _content_hash(setting, label, bounds, relation, (allowed, used, spread))
+            terms = [] if layout is None else survey_terms(asked, layout)
+            key = _content_hash(setting, label, bounds, relation, terms, (allowed, used, spread))
         if not key or len(key) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
             raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.", field="key")
         return cls(
@@ -100,10 +120,13 @@ class ReleasePlan:
             key=key,
             from_engine=from_engine,
             relation=relation,
+            questions=asked,
+            layout=layout,
         )
 
     def __repr__(self) -> str:  # losses reveal what people reported: not for a log
-        return f"ReleasePlan(setting={self.setting!r}, people={self.people}, bounds={self.bounds}, key={self.key!r})"
+        about = f"questions={len(self.questions)}" if self.questions else f"bounds={self.bounds}"
+        return f"ReleasePlan(setting={self.setting!r}, people={self.people}, {about}, key={self.key!r})"
 
     @property
     def people(self) -> int:
@@ -127,21 +150,51 @@ class ReleasePlan:
         return self.weighing_variance / self.width / self.width
 
 
-def refuse_unreleasable(least: float) -> None:
-    """What is decided and paid must be possible to release: one sum with noise, or everybody's own noisy value."""
-    if least < SMALLEST_LOSS:
+def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:
+    """What is decided and paid must be possible to release: one sum with noise, or everybody's own noisy value.
+
+    In a survey a part of each loss has to be large enough.
+    """
+    part = least if layout is None else least * min(group.share for group in layout.groups)
+    if part < SMALLEST_LOSS:
+        told = "" if layout is None else f", of which {part:.2g} is for some of the questions,"
         raise MarketError(
-            f"A privacy loss of {least:.2g} is too small to release anything: it must be at least 2**-53 ="
+            f"A privacy loss of {least:.2g}{told} is too small to release anything: it must be at least 2**-53 ="
             f" {SMALLEST_LOSS:.2g}, so the error weight is too small for these reports."
         )
 
 
+def survey_terms(questions: Iterable[Question], layout: Layout) -> list[str]:
+    """What is asked in a survey and how the questions share everybody's loss, as texts that tell two surveys apart."""
+    shares = [[*group.rows, group.parts] for group in layout.groups]
+    return [json.dumps([one.to_dict() for one in questions]), json.dumps(shares)]
+
+
+def _as_survey(
+    questions: tuple[Question, ...], layout: Layout | None, bounds: object, variance: object
+) -> tuple[tuple[Question, ...], Layout]:
+    for name, value in (("bounds", bounds), ("variance", variance)):
+        if value is not None:
+            raise InputError(f"{name} must be left out of a survey: its questions have their own.", field=name)
+    found = as_questions(questions)
+    if layout is None:
+        return found, layout_of(found)
+    refuse_other_layout(found, layout)
+    return found, layout
+
+
 def _content_hash(
-    setting: str, label: str, bounds: tuple[float, float], relation: Relation | None, arrays: tuple[FloatArray, ...]
+    setting: str,
+    label: str,
+    bounds: tuple[float, float],
+    relation: Relation | None,
+    survey: list[str],
+    arrays: tuple[FloatArray, ...],
 ) -> str:
     header = ["hushbid release plan 1", setting, label, *(bound.hex() for bound in bounds)]
     if relation is not None:
         header += [relation.spread.hex(), str(relation.roster)]
+    header += survey
     digest = hashlib.sha256(json.dumps(header).encode())
     for array in arrays:
         digest.update(array.astype("<f8").tobytes())

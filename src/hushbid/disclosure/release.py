@@ -1,19 +1,22 @@
-"""The released estimate, and what its operator may know about how it was made."""
+"""The released estimate, and what its operator may know about how it was made; of a survey, one for each question."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.codec import Codec
+from hushbid.codec import Codec, Through
 from hushbid.disclosure import noise
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
+from hushbid.errors import InputError, RecordError
 from hushbid.estimation import Setting
+from hushbid.questions import Choice, Number, Question, question_from_dict
 
 FORMAT, VERSION = "hushbid release", 1
 
@@ -46,9 +49,115 @@ class Summed:
     """How many people who should have delivered did not."""
 
 
+def _question_of(values: Any, path: str) -> Question:
+    """The question that a record holds, written as `Question.to_dict` writes it and not otherwise."""
+    try:
+        question = question_from_dict(values)
+    except InputError as problem:
+        raise RecordError(f"{path}: {problem}", field=path) from None
+    if json.dumps(question.to_dict(), sort_keys=True) != json.dumps(values, sort_keys=True):
+        raise RecordError(f"{path} must be written as a question is, with all its fields.", field=path)
+    return question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAnswer:
+    """What a survey found for one of its questions."""
+
+    question: Annotated[Question, Through(Question.to_dict, _question_of)]
+    """What was asked."""
+
+    error: ErrorModel
+    """How far each value may lie from the truth, given who delivered; of a choice, the share that varies most."""
+
+    planned_error: ErrorModel
+    """How far it might have lain, had everybody delivered."""
+
+    values: tuple[float, ...]
+    """The noisy weighted mean: one value, and for a choice the share of each of its answers, in their order.
+
+    Not clamped to the range, which would bias them; a choice's shares add up to 1, but for rounding."""
+
+    def __post_init__(self) -> None:
+        expected = len(self.question.answers) if isinstance(self.question, Choice) else 1
+        if len(self.values) != expected:
+            told = f"values must have {expected} entries for {self.question.name!r}, got {len(self.values)}."
+            raise InputError(told, field="values")
+
+    @property
+    def name(self) -> str:
+        """How the question is called."""
+        return self.question.name
+
+    @property
+    def estimate(self) -> float:
+        """The estimated mean of a number, or the share of yes."""
+        if isinstance(self.question, Choice):
+            raise InputError(f"{self.name!r} has one share for each answer: use shares.", field="estimate")
+        return self.values[0]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The estimated share of each answer of a choice, by its name."""
+        if not isinstance(self.question, Choice):
+            raise InputError(f"{self.name!r} is not a choice: use estimate.", field="shares")
+        return dict(zip(self.question.answers, self.values, strict=True))
+
+    @property
+    def projected(self) -> tuple[float, ...]:
+        """The values as shares that can be: the nearest from 0 to 1, and of a choice the nearest that add up to 1.
+
+        They are nearer to the truth, but biased: an interval belongs to ``values``. A number is not projected.
+        """
+        if isinstance(self.question, Number):
+            return self.values
+        if not isinstance(self.question, Choice):
+            return (min(max(self.values[0], 0.0), 1.0),)
+        return _nearest_shares(self.values)
+
+    @property
+    def standard_error(self) -> float:
+        """Root mean squared error of each value if price and datum are unrelated; never from the data."""
+        return math.sqrt(self.error.mse)
+
+    @property
+    def worst_standard_error(self) -> float:
+        """The same if price and datum are related as closely as the market allows for."""
+        return math.sqrt(self.error.worst_mse)
+
+    def intervals(self, level: float = 0.95) -> tuple[tuple[float, float], ...]:
+        """For each value an interval that contains the truth with probability at least ``level``, as in `Release`.
+
+        Each by itself: not all of them together.
+        """
+        half = self.error.half_width(level)
+        return tuple((value - half, value + half) for value in self.values)
+
+    def public(self, *, people: int) -> dict[str, Any]:
+        """What may be shown to anybody, of an answer from so many people who were bought from."""
+        choice = isinstance(self.question, Choice)
+        found: dict[str, Any] = {"shares": self.shares} if choice else {"estimate": self.estimate}
+        if not isinstance(self.question, Number):
+            found["projected"] = dict(zip(self.shares, self.projected, strict=True)) if choice else self.projected[0]
+        return {"question": self.question.to_dict(), **published_errors(self.planned_error, people=people), **found}
+
+
+def _nearest_shares(values: tuple[float, ...]) -> tuple[float, ...]:
+    """The nonnegative numbers that add up to 1 and are nearest: all lowered alike, but not below 0.
+
+    >>> _nearest_shares((0.75, 0.5, -0.25))
+    (0.625, 0.375, 0.0)
+    """
+    descending = sorted(values, reverse=True)
+    # as many stay positive as keep the lowest of them so
+    lowered = [(math.fsum(descending[:k]) - 1.0) / k for k in range(1, len(values) + 1)]
+    by = max(one for one, value in zip(lowered, descending, strict=True) if value > one)
+    return tuple(max(value - by, 0.0) for value in values)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Release:
-    """One estimate, drawn once. All of it is for the operator; :meth:`public` is what may be shown."""
+    """One estimate or a survey's answers, drawn once. All is for the operator; :meth:`public` is what may be shown."""
 
     key: str
     """The key of the plan."""
@@ -57,15 +166,18 @@ class Release:
     """Where noise was added."""
 
     bounds: tuple[float, float]
-    """The public range of the data."""
+    """The public range of the data; of a survey, that of the one number that its market is like."""
 
     privacy_loss: FloatArray
     """What each person really lost, exactly; 0 for those whose data were not used. At most what she was promised.
 
-    Empty if the release was made from sums."""
+    In a survey of several groups the parts are rounded down besides, so that she may have lost a little less. Empty if
+    the release was made from sums."""
 
     error: ErrorModel
-    """How far the estimate may lie from the mean, given who delivered."""
+    """How far the estimate may lie from the mean, given who delivered.
+
+    Of a survey, the mean squared error is the mean over its questions, weighed by importance and relative to ranges."""
 
     planned_error: ErrorModel
     """How far the estimate might have lain from the mean, had everybody delivered."""
@@ -88,8 +200,22 @@ class Release:
     summed: Summed | None = None
     """How many people it is about, if it was made from sums; None if it is known who they are."""
 
-    estimate: float
-    """The noisy weighted mean. It is not clamped to the range: that would bias it."""
+    estimate: float | None = None
+    """The noisy weighted mean. It is not clamped to the range: that would bias it. None for a survey."""
+
+    answers: tuple[QuestionAnswer, ...] = ()
+    """What a survey found, in the order of its questions; empty where the release is one estimate."""
+
+    def __post_init__(self) -> None:
+        if (self.estimate is None) != bool(self.answers):
+            raise InputError("A release must have an estimate, or the answers of a survey, and not both.")
+
+    @property
+    def one_estimate(self) -> float:
+        """The estimate, where the release is one."""
+        if self.estimate is None:
+            raise InputError("A survey has no single estimate: use answers.", field="estimate")
+        return self.estimate
 
     @property
     def standard_error(self) -> float:
@@ -126,8 +252,8 @@ class Release:
         Laplace tail, and holds for every relation of price and datum that the market allows for; see
         :mod:`hushbid.disclosure.error`.
         """
-        half = self.error.half_width(level)
-        return self.estimate - half, self.estimate + half
+        estimate, half = self.one_estimate, self.error.half_width(level)
+        return estimate - half, estimate + half
 
     def public(self) -> dict[str, Any]:
         """What may be shown to anybody: the noisy estimate, and facts that were fixed before any data were seen.
@@ -135,10 +261,11 @@ class Release:
         The errors are the planned ones. Drop-outs make the real ones larger, but real ones would tell who dropped out.
         They are rounded, and None where so few people are behind them that they would tell a report.
         """
+        head = {"format": "hushbid public release", "version": VERSION, "setting": self.setting}
+        if self.answers:
+            return {**head, "answers": [answer.public(people=self.bought_from) for answer in self.answers]}
         return {
-            "format": "hushbid public release",
-            "version": VERSION,
-            "setting": self.setting,
+            **head,
             "bounds": list(self.bounds),
             **published_errors(self.planned_error, people=self.bought_from),
             "estimate": self.estimate,
@@ -157,6 +284,8 @@ class Release:
         return RELEASE.read(values)
 
     def __repr__(self) -> str:
+        if self.answers:
+            return f"Release(answers={len(self.answers)}, setting={self.setting!r})"
         return f"Release(estimate={self.estimate!r}, standard_error={self.standard_error!r}, setting={self.setting!r})"
 
 

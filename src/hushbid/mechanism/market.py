@@ -8,7 +8,7 @@ mechanisms that everybody is willing to join, the best one gives, for each repor
 minimise ``A·MSE + Σ ψ_i ε_i``, ``A = α + Σ β_i``, and pays as in :mod:`hushbid.payments` ([F] Prop. 2).
 
 Units: bounds and variance in data units, weights in money per squared data unit, sensitivities in money per unit of
-privacy loss.
+privacy loss. With ``questions`` everybody answers several; errors are then relative (`hushbid.mechanism.survey`).
 """
 
 import hashlib
@@ -26,6 +26,7 @@ from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRul
 from hushbid.arrays import BoolArray, FloatArray, as_floats
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
+from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.figures import Figures, cap_cost
@@ -34,6 +35,7 @@ from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
+from hushbid.mechanism.survey import QuestionError, goal_for_questions, mean_figures, noise_of, question_errors
 from hushbid.mechanism.terms import Terms, as_prior
 from hushbid.mechanism.version_1 import (
     decision_in_version_1,
@@ -41,6 +43,7 @@ from hushbid.mechanism.version_1 import (
     market_in_version_1,
     market_of_version_1,
 )
+from hushbid.mechanism.virtual_figures import FEWEST, drawn
 from hushbid.priors import Grouped, Prior
 from hushbid.wording import at_most, people
 
@@ -76,6 +79,9 @@ class Market(Terms):
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         stated_limits = None if limits is None else self._limits(limits, stated.size)
         found = decide(self.for_people(stated.size).with_limits(stated_limits), stated, costs, tie_key)
+        if self.layout is not None and found.active:
+            bought = found.privacy_loss[found.privacy_loss > 0.0]
+            refuse_unreleasable(self.strategy.hardest_to_release(bought), self.layout)
         fields = {name: getattr(found, name) for name in Decision.__slots__}
         return Outcome(market=self, **fields | {"limits": stated_limits})
 
@@ -130,6 +136,7 @@ class Market(Terms):
         for name in ("variance", "user_weight", "prior"):
             if n is None and (isinstance(getattr(self, name), np.ndarray) or (name == "prior" and self.grouped)):
                 raise InputError(f"n must be given for a market with one {name} per person.", field="n")
+        seed = int(rng.integers(2**62)) if self.survey is not None else 0
         found = plan(
             self.for_people,
             n,
@@ -141,7 +148,27 @@ class Market(Terms):
             most=self.population,
             progress=progress,
         )
-        return Plan(market=self, **{name: getattr(found, name) for name in Planned.__slots__})
+        values = {name: getattr(found, name) for name in Planned.__slots__}
+        values["frontier"] = tuple(
+            replace(point, goal=goal_for_questions(self.survey, self.stated_goal, point.goal))
+            for point in found.frontier
+        )
+        return Plan(market=self, question_errors=self._expected(found.n, seed), **values)
+
+    def _expected(self, n: int, seed: int) -> tuple[QuestionError, ...]:
+        """What errors a survey's questions have on average over campaigns of ``n`` people."""
+        if self.survey is None or self.layout is None:
+            return ()
+        population = self.for_people(n)
+        noise, squares = mean_figures(population, drawn(population, seed, FEWEST))
+        return question_errors(
+            self.survey,
+            self.layout,
+            noise=noise,
+            squares=squares,
+            roster=population.roster,
+            relation=self.max_relation,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -197,6 +224,21 @@ class Outcome(Decision):
         """What the decision comes to for everybody together, with its certificate."""
         return Figures.of(self.population, self, lower_bound=self.lower_bound, cap_cost=self.cap_cost)
 
+    def question_errors(self) -> tuple[QuestionError, ...]:
+        """How far the estimate of each question may be off, in its own unit; empty without questions."""
+        market = self.market
+        if market.survey is None or market.layout is None:
+            return ()
+        population = self.population
+        return question_errors(
+            market.survey,
+            market.layout,
+            noise=noise_of(population, self.privacy_loss),
+            squares=math.fsum(self.weights**2),
+            roster=population.roster,
+            relation=market.max_relation,
+        )
+
     def schedule(self, user: int | None = None) -> Schedule:
         """One curve c ↦ (privacy loss, payment): that prices everybody, or the one that person ``user`` faces."""
         return common_schedule(self.population, self) if user is None else own_schedule(self.population, self, user)
@@ -207,13 +249,16 @@ class Outcome(Decision):
         if self.active == 0:
             where = "low enough" if isinstance(self.market.goal, HardBudget) else "within the prior's support"
             return f"Nothing was bought: none of {n} people reported {where}. Nobody is paid."
-        low, high = self.market.bounds
         lines = [
-            f"{self.market.setting.capitalize()} setting, data between {low:g} and {high:g}: bought from {self.active}"
-            f" of {n} people, at most {at_most(float(self.privacy_loss.max()), 3):g} of privacy loss each.",
+            f"{self.market.setting.capitalize()} setting, {self._asked()}: bought from {self.active} of {n} people, at"
+            f" most {at_most(float(self.privacy_loss.max()), 3):g} of privacy loss each.",
             f"Expected error of the estimate: {self._errors()} (root mean square). Total payment:"
             f" {self.total_payment:.6g}.",
         ]
+        if self.market.survey is not None:
+            each = "; ".join(one.words for one in self.question_errors())
+            lines[1] = f"Expected errors of the estimates (root mean square): {each}."
+            lines.append(f"Total payment: {self.total_payment:.6g}.")
         if not isinstance(self.market.goal, Price):
             lines.append(f"The goal is {self.market.stated_goal.words}.")
         paying = int((self.payments < 0.0).sum())
@@ -232,6 +277,14 @@ class Outcome(Decision):
             lines.append(f"{people(exposed)} reported no cost and would lose all privacy: set max_privacy_loss.")
         lines.append(f"No misreport can gain more than {at_most(self.incentive_error):g}.")
         return "\n".join(lines)
+
+    def _asked(self) -> str:
+        """What the data are."""
+        low, high = self.market.bounds
+        if self.market.survey is None:
+            return f"data between {low:g} and {high:g}"
+        count = len(self.market.survey)
+        return "1 question" if count == 1 else f"{count} questions"
 
     def _errors(self) -> str:
         """The error, or both where price and datum may be related."""
@@ -286,6 +339,21 @@ class Plan(Planned):
     market: Market
     """The market."""
 
+    question_errors: tuple[QuestionError, ...]
+    """The errors of a survey's questions, on average over campaigns; empty without questions."""
+
+    def summary(self) -> str:
+        """The plan in words and two tables."""
+        text = Planned.summary(self)
+        if not self.question_errors:
+            return text
+        than = "what was stated" if isinstance(self.market.goal, Accuracy) else "their ranges, weighed by importance"
+        head = [
+            f"Standard errors of the questions: {'; '.join(one.words for one in self.question_errors)}.",
+            f"All other errors are those of all questions together, relative to {than}.",
+        ]
+        return "\n".join([*head, text])
+
 
 # -- from an outcome and data to the one estimate ----------------------------------------------------------------------
 
@@ -300,9 +368,11 @@ def release(
     claims: str | Path | None = None,
     accept_infinite_loss: bool = False,
 ) -> Release:
-    """Release the estimate an outcome paid for: once, with exactly the promised privacy.
+    """Release the estimate an outcome paid for, or a survey's answers: once, with exactly the promised privacy.
 
-    ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent.
+    ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent. Of a
+    survey it is columns by the questions' names, or one row per person with an answer to each question in their order;
+    who left one open did not deliver.
     ``question`` says what is asked, and ``ids``, one per person, of whom, none missing or repeated; without ids people
     are known by their data.
     The same question to the same people has one answer, whatever else changes; ``wave=2`` asks them again, later.
@@ -323,7 +393,10 @@ def release(
 
 
 def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> FloatArray:
-    """Estimates from so many independent draws of the same noise, on made-up data only: two of them are not private."""
+    """Estimates from so many independent draws of the same noise, on made-up data only: two of them are not private.
+
+    Of a survey each is a row: the values of all questions, in their order, one for each answer of a choice.
+    """
     return simulate_plan(plan_of(outcome), data, repetitions)
 
 
@@ -336,15 +409,17 @@ def plan_of(
     """
     if outcome.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
-    losses, variance = outcome.privacy_loss, outcome.population.own_errors()
+    market, losses, variance = outcome.market, outcome.privacy_loss, outcome.population.own_errors()
     # a shared menu may promise more than the best estimate uses
-    used = outcome.population.used(losses) if isinstance(outcome.market.goal, HardBudget) else losses
+    used = outcome.population.used(losses) if isinstance(market.goal, HardBudget) else losses
+    asked: dict[str, Any] = {"bounds": market.bounds, "variance": variance if rows is None else variance[rows]}
+    if market.survey is not None:
+        asked = {"questions": market.survey, "layout": market.layout}
     return ReleasePlan.of(
         losses if rows is None else losses[rows],
-        setting=outcome.market.setting,
-        bounds=outcome.market.bounds,
+        setting=market.setting,
         delivered=used if rows is None else used[rows],
-        variance=variance if rows is None else variance[rows],
+        **asked,
         key=outcome_key(outcome) if key is None else key,
         from_engine=from_engine,
         relation=outcome.population.relation,

@@ -282,7 +282,8 @@ class _Search:
             least = cheapest * total
         if self.target <= least:
             raise MarketError(
-                f"{self.name} must be above {least:.6g}, the least with {goal!r} however many people there are, got"
+                f"{self.name} must be above {least:.6g}, the least with"
+                f" {'this goal' if population.survey else repr(goal)} however many people there are, got"
                 f" {self.target:g}.",
                 field=self.name,
             )

@@ -117,6 +117,10 @@ class Population:
     tolerance: float
     """How far a payment may be from the exact one, relative to the largest."""
 
+    survey: bool = False
+    """Whether it is the one number that several questions come to: then errors are relative, see
+    `hushbid.mechanism.survey`."""
+
     total_weight: float = field(init=False)
     """``A = α + Σ β_i``, in money per squared data unit; 0 where the goal is not a price."""
 
@@ -157,7 +161,7 @@ class Population:
         if isinstance(self.goal, Price):
             return Price(self.error_weight)
         if isinstance(self.goal, Accuracy):
-            return Accuracy(math.sqrt(self.goal.standard_error**2 / self.unit + self.bias))
+            return Accuracy(math.sqrt(self.goal.number**2 / self.unit + self.bias))
         return self.goal
 
     @property
@@ -381,10 +385,13 @@ class Population:
         if planned < self.aim.number**2 * (1.0 - 1e-12):  # what rounding cannot tell from the least is out of reach
             return
         least = math.sqrt(max(planned - self.bias, 0.0) * self.unit)
-        told = f"standard_error must be above {least:.6g}, the least that {people(count)} can reach"
-        told += " within their limits" if self.has_caps else " even without noise"
-        told += " against a relation of that strength" if self.bias > 0.0 else ""
-        raise Unreachable(f"{told}, got {wanted:g}.", field="standard_error")
+        how = " within their limits" if self.has_caps else " even without noise"
+        how += " against a relation of that strength" if self.bias > 0.0 else ""
+        told = f"the least that {people(count)} can reach{how}"
+        if self.survey:
+            told = f"{least / wanted:.6g} times what is stated for the hardest question, {told}"
+            raise Unreachable(f"standard_error must be above {told}.", field="standard_error")
+        raise Unreachable(f"standard_error must be above {least:.6g}, {told}, got {wanted:g}.", field="standard_error")
 
     @property
     def loss_power(self) -> float:

@@ -1,7 +1,8 @@
 """The terms of a market: what is fixed before anybody reports, in the user's units, and what is allowed.
 
 Units: bounds and variance in data units, weights in money per squared data unit, sensitivities in money per unit of
-privacy loss.
+privacy loss. In a survey errors are relative to each question's range, or to the standard error that was stated for it
+(`hushbid.mechanism.survey`), and weights are in money per unit of such a squared error.
 """
 
 import math
@@ -20,7 +21,9 @@ from hushbid.estimation import Setting
 from hushbid.mechanism.population import Group, OutsideOption, Population, groups_of, total_weight
 from hushbid.mechanism.setting import SETTINGS
 from hushbid.mechanism.setting import Setting as Strategy
+from hushbid.mechanism.survey import check_targets, checked_questions, goal_for_one_number, layout
 from hushbid.priors import Grouped, Prior, prior_from_dict
+from hushbid.questions import Layout, Question, question_from_dict
 
 NO_LOCAL_BUDGET = (
     "a budget cannot be the goal in the local setting: there a person who asks more can be bought more from, so no"
@@ -69,6 +72,10 @@ class Terms:
     """Of the data around the mean; in the central setting also one per person. None means the worst case for the bounds
     (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on it."""
 
+    questions: Sequence[Question] | None = None
+    """What is asked, where it is more than one number: then each question has its own range and variance, and
+    ``bounds`` and ``variance`` are not stated."""
+
     user_weight: float | Sequence[float] | FloatArray = 0.0
     """What one unit of squared error costs a person: one number, or one per person. Only a `Price` weighs it."""
 
@@ -104,6 +111,15 @@ class Terms:
         object.__setattr__(self, "user_weight", as_nonnegative(self.user_weight, "user_weight"))
         object.__setattr__(self, "goal", one_goal(self.goal, self.buyer_weight))
         object.__setattr__(self, "buyer_weight", None)
+        if self.questions is not None:
+            found = checked_questions(
+                self.questions,
+                stated={"bounds": self.bounds != (0.0, 1.0), "variance": self.variance is not None},
+                cares=bool(np.any(np.asarray(self.user_weight) > 0)),
+                local=self.strategy.sends_messages,
+            )
+            object.__setattr__(self, "questions", found)
+        check_targets(self.survey, self.stated_goal)
         if self.variance is not None:
             object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
         self._check_goal()
@@ -212,13 +228,25 @@ class Terms:
         return isinstance(self.prior, Grouped)
 
     @property
+    def survey(self) -> tuple[Question, ...] | None:
+        """The questions, if there are any."""
+        return self.questions  # type: ignore[return-value]  # see __post_init__
+
+    @property
+    def layout(self) -> Layout | None:
+        """How the questions share everybody's loss; None without questions."""
+        return None if self.survey is None else layout(self.survey, self.stated_goal)
+
+    @property
     def width(self) -> float:
-        """The width of the public range."""
-        return self.bounds[1] - self.bounds[0]
+        """The width of the public range; of a survey, that of the one number it comes to."""
+        return self.bounds[1] - self.bounds[0] if self.layout is None else self.layout.width
 
     @property
     def stated_variance(self) -> float | FloatArray:
-        """The variance in data units, with the worst case filled in."""
+        """The variance in data units, with the worst case filled in; of a survey, that of the number it comes to."""
+        if self.layout is not None:
+            return self.layout.variance
         spread = self.variance
         if spread is None:
             return self.width**2 / 4.0
@@ -231,7 +259,8 @@ class Terms:
 
     def error_weight(self, n: int) -> float:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people; 0 without a `Price`."""
-        weight = self.goal.buyer_weight if isinstance(self.goal, Price) else 0.0
+        goal = goal_for_one_number(self.survey, self.stated_goal)
+        weight = goal.buyer_weight if isinstance(goal, Price) else 0.0
         return total_weight(weight, self.user_weight, n)  # type: ignore[arg-type]
 
     @property
@@ -275,7 +304,8 @@ class Terms:
             groups=groups,
             grouped=self.grouped,
             width=self.width,
-            goal=self.stated_goal,
+            goal=goal_for_one_number(self.survey, self.stated_goal),
+            survey=self.survey is not None,
             bias=self.max_relation**2 * float(np.mean(self.stated_variance)) / self.width**2,
             roster=self._roster(people),
             cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,  # type: ignore[arg-type]
@@ -298,11 +328,13 @@ class Terms:
 
     def to_dict(self) -> dict[str, Any]:
         """The market as plain values that `from_dict` reads back."""
+        asked: dict[str, Any] = {"bounds": list(self.bounds), "variance": _plain(self.variance)}
+        if self.survey is not None:
+            asked = {"questions": [one.to_dict() for one in self.survey]}
         return {
             "prior": self.prior.to_dict(),
             "setting": self.setting,
-            "bounds": list(self.bounds),
-            "variance": _plain(self.variance),
+            **asked,
             "goal": self.stated_goal.to_dict(),
             "user_weight": _plain(self.user_weight),
             "outside_option": self.outside_option,
@@ -325,6 +357,8 @@ class Terms:
         prior = known.pop("prior")
         if isinstance(known.get("goal"), Mapping):
             known["goal"] = goal_from_dict(known["goal"])
+        if isinstance(known.get("questions"), list):
+            known["questions"] = [question_from_dict(one) for one in known["questions"]]
         return cls(prior=prior_from_dict(prior) if isinstance(prior, Mapping) else prior, **known)
 
 

@@ -5,11 +5,11 @@
     purchase = buy("sleep.toml", reports=polars.scan_parquet("people.parquet"))
 
 The files, in the order in which a purchase goes through them: ``campaign_file`` says what is wanted (``toml_sections``
-reads its tables and tells every problem at once, ``market_section`` knows the one that says what the buyer has),
-``people`` reads who reported and what they delivered, ``deciding`` runs the market in memory and rounds the money,
-``on_engine`` does so where the people are, ``spending`` refuses to pay more than a ceiling, ``releasing`` draws the one
-estimate, also from a record, ``buying`` is the whole way: read, buy, release, record, report; ``results`` are what it
-came to. ``pricing`` stops after the decisions.
+reads its tables and tells every problem at once, ``market_section`` knows the one that says what the buyer has,
+``questions_section`` those of a survey), ``people`` reads who reported and what they delivered, ``deciding`` runs the
+market in memory and rounds the money, ``on_engine`` does so where the people are, ``spending`` refuses to pay more than
+a ceiling, ``releasing`` draws the one estimate, also from a record, ``buying`` is the whole way: read, buy, release,
+record, report; ``results`` are what it came to. ``pricing`` stops after the decisions.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -23,12 +23,13 @@ from hushbid.engine import Priced
 from hushbid.engine import releasing as on_sums
 from hushbid.engine.payouts import checked, due
 from hushbid.errors import InputError, MissingExtra
+from hushbid.mechanism import Market
 from hushbid.mechanism.market import plan_of
 from hushbid.money import amounts_due
-from hushbid.purchase.campaign_file import Campaign, read_campaign
+from hushbid.purchase.campaign_file import Campaign, DataSource, read_campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide, record_of, record_writer
 from hushbid.purchase.on_engine import PASSES, price_on_engine, taken_here, write_decisions
-from hushbid.purchase.people import AT_ONCE, Delivered, Reading, read_data
+from hushbid.purchase.people import AT_ONCE, Delivered, People, Reading, read_answers, read_data
 from hushbid.purchase.releasing import (
     MADE_UP_NOTICE,
     Asked,
@@ -178,8 +179,13 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
 
 
 def _refuse_other_table(campaign: Campaign) -> None:
-    """An engine does not join: the data must stand beside the reports."""
+    """An engine does not join: the data must stand beside the reports; and it adds up one column only."""
     data = campaign.data
+    if "questions" in campaign.market:
+        raise InputError(
+            f"{campaign.path}: several questions need engine='memory': an engine adds up one column of data only.",
+            field="questions",
+        )
     if data is not None and not _same_table(data.file, campaign.reports.file):
         raise InputError(
             f"{campaign.path}: on an engine data.file must be the table of reports.file, with a column"
@@ -209,10 +215,17 @@ def _answer(campaign: Campaign, bought: _Bought) -> tuple[Answer, int]:
     people = everybody.people
     found = bought.delivered
     if found is None:
-        found = read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
+        found = _delivered(source, people, everybody.outcome.market)
     plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
     answer = answer_from(plan, found.data, _asked(campaign), people, campaign.folder, late_field="data.late")
     return answer, found.strangers
+
+
+def _delivered(source: DataSource, people: People, market: Market) -> Delivered:
+    """What the file of data holds: answers to a survey, or one datum or message of each person."""
+    if market.survey is not None and source.columns is not None:
+        return read_answers(source.file, people, id_column=source.id, columns=source.columns, questions=market.survey)
+    return read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
 
 
 def _asked(campaign: Campaign) -> Asked:

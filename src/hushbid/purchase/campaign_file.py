@@ -17,6 +17,7 @@ from hushbid.money import NO_CURRENCY, Currency
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.market_section import read_market
 from hushbid.purchase.people import Kind
+from hushbid.purchase.questions_section import read_survey
 from hushbid.purchase.toml_sections import Problems, Section
 from hushbid.tables import columns_of
 
@@ -58,7 +59,10 @@ class DataSource:
     """The column that names people."""
 
     value: str
-    """The column of data."""
+    """The column of data; of a survey, ``columns`` are in its place."""
+
+    columns: tuple[str, ...] | None
+    """The columns of answers in the order of the questions; None where one number is asked for."""
 
     kind: Kind
     """What the column holds; ``simulated_values`` are made up and get their noise here."""
@@ -181,22 +185,28 @@ def _content(path: Path) -> str:
 def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: Any) -> Campaign | None:
     # what is asked
     home = path.parent
+    survey, asked = read_survey(top), top.given("questions")
     name = top.text("name", default=path.stem)
-    quantity = top.text("quantity", default="the mean")
+    quantity = top.text("quantity", default="the answers" if asked else "the mean")
     unit = top.text("unit")
+    if asked and unit:
+        problems.add("unit", "cannot be stated beside questions, each of which has its own.")
     wave, made_up = top.count("wave", most=LAST_WAVE) or 1, top.flag("made_up")
     notices = _texts(top, "notices")
     # the market and its money
     currency, ceiling = _money(top.section("money"))
     market_section = top.section("market", needed=True)
-    market, prior = read_market(market_section, home, currency)
+    market, prior = read_market(market_section, home, currency, asked=asked, survey=survey)
     overlap = market_section.flag("accept_pilot_overlap")
     infinite = market_section.flag("accept_infinite_loss")
     market_section.finish()
     # people and their data
     grouped = prior is not None and prior.is_grouped
     reports = _reports(top.section("reports", needed=given is None), home, given, grouped=grouped)
-    data = _data(top.section("data"), home, given_data, market["setting"], reports) if top.given("data") else None
+    data = None
+    if top.given("data"):
+        columns = None if not asked else () if survey is None else survey.columns
+        data = _data(top.section("data"), home, given_data, market["setting"], reports, columns)
     if data is not None and given is None and data.file == STREAM and reports.file == STREAM:
         problems.add("data.file", "cannot be standard input as well as reports.file.")
     # where results go, and what nobody asked for
@@ -277,20 +287,27 @@ def _reports(section: Section, home: Path, given: Any, *, grouped: bool) -> Repo
     return source
 
 
-def _data(section: Section, home: Path, given: Any, setting: str, reports: ReportsSource) -> DataSource:
+def _data(
+    section: Section, home: Path, given: Any, setting: str, reports: ReportsSource, columns: tuple[str, ...] | None
+) -> DataSource:
+    """``columns`` are those of a survey's answers."""
     file = _file(section, home, given)
     kinds = _LABELS[setting]
+    if columns is not None and section.given("value"):
+        section.problems.add(section.field("value"), "cannot be stated beside questions, each of which has a column.")
     kind = section.choice("kind", kinds, default=kinds[0])
     late = section.choice("late", ("paid", "unpaid"))
     source = DataSource(
         file=file,
         id=section.text("id", default=reports.id),
         value=section.text("value", default="message" if kind == "messages" else "value"),
+        columns=columns,
         kind="messages" if kind == "messages" else "simulated_values" if kind == "simulated_values" else "values",
         late="paid" if late == "paid" else "unpaid" if late == "unpaid" else None,
     )
     section.finish()
-    _check_columns(section, file, {"id": source.id, "value": source.value})
+    wanted = {"value": source.value} if columns is None else {f"questions.{n}": c for n, c in enumerate(columns, 1)}
+    _check_columns(section, file, {"id": source.id, **wanted})
     return source
 
 
@@ -313,4 +330,5 @@ def _check_columns(section: Section, file: Any, columns: dict[str, str | None]) 
     for field, column in columns.items():
         if column is not None and column not in there:
             shown = ", ".join(map(repr, there[:20])) + (" and more" if len(there) > 20 else "")
-            section.problems.add(section.field(field), f"{file} has no column {column!r}; it has {shown}.")
+            place = field if field.startswith("questions.") else section.field(field)
+            section.problems.add(place, f"{file} has no column {column!r}; it has {shown}.")

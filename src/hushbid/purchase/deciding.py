@@ -11,10 +11,12 @@ from hushbid import wording
 from hushbid.disclosure import Release
 from hushbid.durable import Write
 from hushbid.mechanism import Figures, Market, Outcome
+from hushbid.mechanism.survey import QuestionError
 from hushbid.money import Currency, Money
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_ceiling
+from hushbid.questions import Choice
 from hushbid.record import Record
 from hushbid.tables import Column
 from hushbid.wording import at_most
@@ -147,6 +149,10 @@ class Decided:
             paying=self.paying,
             incentive_error=self.incentive_error,
         )
+        if self.everybody is not None and self.market.survey is not None:
+            facts |= {"questions": [_question_facts(one) for one in self.everybody.outcome.question_errors()]}
+            for name in ("standard_error", "worst_standard_error"):  # of no question, but of the one number bought as
+                del facts[name]
         return facts if self.passes is None else {**facts, "passes": self.passes}
 
     def text(self) -> str:
@@ -236,7 +242,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
         f" {facts['largest_privacy_loss']:g}.",
         f"{_paid(facts['total_payment_minor'], currency)} in all, rounded in their favour; no misreport gains more than"
         f" {at_most(facts['incentive_error']):g}.",
-        f"Expected standard error of the estimate: {facts['standard_error']:.4g}{_at_worst(facts)}.",
+        *_expected(facts),
     ]
     if facts["people_who_pay"]:
         lines.append(
@@ -250,6 +256,23 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
     if math.isinf(facts["largest_privacy_loss"]):
         lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
     return "\n".join(lines)
+
+
+def _question_facts(one: QuestionError) -> dict[str, Any]:
+    """What is expected of one question."""
+    errors = {"standard_error": one.standard_error, "worst_standard_error": one.worst_standard_error}
+    return {"name": one.question.name, "kind": one.question.kind, **errors}
+
+
+def _expected(facts: Mapping[str, Any]) -> list[str]:
+    """How accurate the estimate is expected to be; of a survey, of every question."""
+    if "questions" not in facts:
+        return [f"Expected standard error of the estimate: {facts['standard_error']:.4g}{_at_worst(facts)}."]
+    return [
+        f"Expected standard error of {one['name']}{', every share' * (one['kind'] == Choice.kind)}:"
+        f" {one['standard_error']:.4g}{_at_worst(one)}."
+        for one in facts["questions"]
+    ]
 
 
 def _at_worst(facts: Mapping[str, Any]) -> str:

@@ -1,35 +1,39 @@
 """The table [market] of a campaign file: what the buyer has, what the data are like and what she believes of prices.
 
 She states exactly one of a budget, a hard budget, a standard error and a buyer weight; amounts are in units of the
-currency. What each field allows is checked by itself, and what does not go together by the market itself.
+currency. In a survey ranges, variances and standard errors are stated with the questions. What each field allows is
+checked by itself, and what does not go together by the market itself.
 """
 
 from pathlib import Path
 from typing import Any
 
 from hushbid.allocation.goals import STATED, Goal, Price, goal_named
-from hushbid.arrays import TOO_MUCH_VARIANCE, as_bounds, varies_too_much
+from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
 from hushbid.money import Currency
 from hushbid.priors.pilot import PriorSource, prior_source
-from hushbid.purchase.toml_sections import Section, is_number
+from hushbid.purchase.questions_section import Survey, read_bounds
+from hushbid.purchase.toml_sections import Section
 
 _MOST_PEOPLE = 10**12
 
 
-def read_market(section: Section, home: Path, currency: Currency) -> tuple[dict[str, Any], PriorSource | None]:
-    """The market's fields without its prior, and where the prior comes from; None if that is wrong."""
+def read_market(
+    section: Section, home: Path, currency: Currency, *, asked: bool, survey: Survey | None
+) -> tuple[dict[str, Any], PriorSource | None]:
+    """The market's fields without its prior, and where the prior comes from; None if that is wrong.
+
+    ``asked`` says whether the file has questions, and ``survey`` are these, unless they are wrong.
+    """
     before = len(section.problems)
     setting = section.choice("setting", ("central", "local"), needed=True, default="central")
-    bounds = _bounds(section)
     user_weight = section.number("user_weight", default=0.0)
-    variance = section.number("variance", default=None)
     options: dict[str, Any] = {
         "setting": setting,
-        "bounds": bounds or (0.0, 1.0),
-        "variance": variance,
-        "goal": _goal(section, currency),
+        **(_asked(section, survey) if asked else _one_number(section)),
+        "goal": _goal(section, currency, asked, survey),
         "user_weight": user_weight,
         "outside_option": section.choice("outside_option", ("own_data", "estimate"), default="own_data"),
         "max_privacy_loss": section.number("max_privacy_loss", default=None, open_low=True),
@@ -37,10 +41,8 @@ def read_market(section: Section, home: Path, currency: Currency) -> tuple[dict[
         "population": section.count("population", most=_MOST_PEOPLE),
         "tolerance": section.number("tolerance", default=1e-6, open_low=True, high=0.1),
     }
-    if bounds and variance and varies_too_much(variance, bounds):
-        section.problems.add(section.field("variance"), TOO_MUCH_VARIANCE)
     may_owe = section.flag("people_may_owe_money")
-    if user_weight and not section.given("variance"):
+    if user_weight and not asked and not section.given("variance"):
         section.wrong("variance", "stated when user_weight is not 0: a wrong one would make lying or staying out pay")
     if user_weight and not may_owe:
         section.problems.add(
@@ -60,30 +62,50 @@ def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource) 
         for one in prior.priors.values():
             Market(prior=one, **options)
     except HushbidError as problem:
-        [goal] = (name for name in STATED if section.given(name))
+        goal = next((name for name in STATED if section.given(name)), "")
         field = problem.field if problem.field in options and section.given(problem.field) else goal
-        section.problems.add(section.field(field), str(problem).removeprefix(f"{field} "))
+        place = section.field(field) if field else "questions"
+        section.problems.add(place, str(problem).removeprefix(f"{place.rpartition('.')[2]} "))
 
 
-def _bounds(section: Section) -> tuple[float, float] | None:
-    value = section.raw("bounds")
-    if isinstance(value, list) and len(value) == 2 and all(is_number(one) for one in value) and value[0] < value[1]:
-        try:
-            return as_bounds(value)
-        except InputError as problem:
-            section.problems.add(section.field("bounds"), str(problem).removeprefix(f"{problem.field} "))
-            return None
-    section.wrong("bounds", "two numbers, the smaller first: [0, 10]")
-    return None
+def _one_number(section: Section) -> dict[str, Any]:
+    """The range and variance of the one number that is asked for."""
+    bounds, variance = read_bounds(section), section.number("variance", default=None)
+    if bounds and variance and varies_too_much(variance, bounds):
+        section.problems.add(section.field("variance"), TOO_MUCH_VARIANCE)
+    return {"bounds": bounds or (0.0, 1.0), "variance": variance}
 
 
-def _goal(section: Section, currency: Currency) -> Goal:
-    """The one thing that the buyer states: what she may spend, how accurate she must be, or what an error costs."""
+def _asked(section: Section, survey: Survey | None) -> dict[str, Any]:
+    """The questions, which have ranges and variances of their own."""
+    for name in ("bounds", "variance"):
+        section.raw(name)
+        if section.given(name):
+            section.problems.add(section.field(name), "cannot be stated beside questions, each of which has its own.")
+    return {} if survey is None else {"questions": survey.questions}
+
+
+def _goal(section: Section, currency: Currency, asked: bool, survey: Survey | None) -> Goal:
+    """The one thing that the buyer states: what she may spend, how accurate she must be, or what an error costs.
+
+    In a survey the questions may state it.
+    """
+    each = None if survey is None else survey.goal
     given = [name for name in STATED if section.given(name)]
+    if asked and "standard_error" in given:
+        section.problems.add(
+            section.field("standard_error"), "must stand in the table of each question, where there are questions."
+        )
     numbers = {name: section.number(name, open_low=True) for name in STATED if name != "buyer_weight"}
     numbers["buyer_weight"] = _buyer_weight(section)
     allowed = "exactly one of budget, hard_budget, standard_error and buyer_weight"
-    if not given:
+    if each is not None:
+        for name in (name for name in given if name != "standard_error"):
+            section.problems.add(
+                section.field(name), f"cannot be stated beside the questions' standard errors: state {allowed}."
+            )
+        return each
+    if not given and (survey is not None or not asked):  # what is wrong with questions is told already
         section.problems.add(section.name, f"must state what the buyer has: {allowed}.")
     for name in given[1:]:
         section.problems.add(

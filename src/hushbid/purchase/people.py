@@ -14,10 +14,14 @@ from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray
 from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
+from hushbid.questions import Choice, Number, Question
 from hushbid.tables import ROWS_NOTE, Column, Table, read_table
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are made up and get their noise here."""
+
+_YES_NO = {"yes": 1.0, "true": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "0": 0.0}
+"""How answers to a yes/no question are written, in capitals or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +202,45 @@ def read_data(
 ) -> Delivered:
     """Everybody's datum or message, in the order of the reports; missing where somebody is not in the file."""
     found = _table(file, [value] if people.ids is None else [id_column, value])
+    places, strangers = _matched(found, people, id_column)
+    if kind == "messages":
+        texts = found.texts(value)
+        return Delivered(data=[texts[place] or None if place >= 0 else None for place in places], strangers=strangers)
+    numbers = found.numbers(value, error=DataError, may_be_missing=True)
+    return Delivered(data=np.where(places >= 0, numbers[places], math.nan), strangers=strangers)
+
+
+def read_answers(
+    file: str | Path | Mapping[str, Any],
+    people: People,
+    *,
+    id_column: str,
+    columns: Sequence[str],
+    questions: Sequence[Question],
+) -> Delivered:
+    """Everybody's answers to a survey as numbers: one row per person in the order of the reports.
+
+    Yes is 1, and an answer of a choice is its place. A row is missing where somebody is not in the file, and a cell
+    where she left the question open: she has then dropped out of the whole.
+    """
+    found = _table(file, [*columns] if people.ids is None else [id_column, *columns])
+    places, strangers = _matched(found, people, id_column)
+    table = np.column_stack([_answered(found, *one) for one in zip(columns, questions, strict=True)])
+    return Delivered(data=np.where((places >= 0)[:, np.newaxis], table[places], math.nan), strangers=strangers)
+
+
+def _answered(found: Table, column: str, question: Question) -> FloatArray:
+    """One column of answers as numbers."""
+    if isinstance(question, Number):
+        return found.numbers(column, error=DataError, may_be_missing=True)
+    if isinstance(question, Choice):
+        codes = {answer: float(place) for place, answer in enumerate(question.answers)}
+        return found.coded(column, codes, f"one of its {len(codes)} answers")
+    return found.coded(column, _YES_NO, "yes or no", capitals=False)
+
+
+def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, int]:
+    """The row of each person in a table of data, −1 where she is not in it, and how many rows are strangers'."""
     if people.ids is None and found.rows != len(people):
         raise InputError(
             f"{found.source} must have one row for each of the {len(people)} people, in the order of their reports,"
@@ -206,12 +249,7 @@ def read_data(
     places = np.arange(len(people)) if people.ids is None else _places(found, id_column, people.ids)
     if (places < 0).all():
         raise InputError(f"{found.source}: nobody in column {id_column!r} is among the ids of {people.source}.")
-    strangers = found.rows - int((places >= 0).sum())
-    if kind == "messages":
-        texts = found.texts(value)
-        return Delivered(data=[texts[place] or None if place >= 0 else None for place in places], strangers=strangers)
-    numbers = found.numbers(value, error=DataError, may_be_missing=True)
-    return Delivered(data=np.where(places >= 0, numbers[places], math.nan), strangers=strangers)
+    return places, found.rows - int((places >= 0).sum())
 
 
 def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hushbid import wording
 from hushbid.arrays import id_texts, rows_text
-from hushbid.disclosure import Answer, Release, release_made_up, release_once
+from hushbid.disclosure import Answer, QuestionAnswer, Release, release_made_up, release_once
 from hushbid.disclosure.once_question import LAST_WAVE, as_question
 from hushbid.disclosure.once_store import account, refuse_old_claims
 from hushbid.disclosure.promises import ReleasePlan
@@ -23,7 +23,8 @@ from hushbid.durable import Staging
 from hushbid.errors import InputError
 from hushbid.mechanism.market import plan_of
 from hushbid.purchase.deciding import Decided, Step, record_writer
-from hushbid.purchase.people import Kind, People, read_data, rows_of
+from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
+from hushbid.questions import Choice, Number
 from hushbid.record import Record, read
 from hushbid.wording import at_most, estimate_figures, interval
 
@@ -243,8 +244,7 @@ def release_recorded(
     ids = None if record.ids is None else id_texts(record.ids)
     people = People(source=str(path), ids=ids, id_column=ids or [], reports=record.outcome.reports, groups=None)
     step("reading the data")
-    value = value_column or ("message" if kind == "messages" else "value")
-    found = read_data(data, people, id_column=id_column, value=value, kind=kind)
+    found = _delivered(record, data, people, id_column, value_column, kind)
     step("drawing")
     answer = answer_from(plan_of(record.outcome), found.data, asked, people, path.parent)
     step("writing")
@@ -252,6 +252,26 @@ def release_recorded(
     with Staging(force=force) as files:
         files.add(out, record_writer(whole))
     return Released(answer=answer, asked=asked, record=whole, path=out, level=level)
+
+
+def _delivered(
+    record: Record,
+    data: str | Path | Mapping[str, Any],
+    people: People,
+    id_column: str,
+    value_column: str | None,
+    kind: Kind,
+) -> Delivered:
+    """What the file of data holds; of a survey, a column for each question, called as the question is."""
+    questions = record.outcome.market.survey
+    if questions is None:
+        value = value_column or ("message" if kind == "messages" else "value")
+        return read_data(data, people, id_column=id_column, value=value, kind=kind)
+    if value_column is not None:
+        told = "value_column must be left out for a survey: each question's column is called as the question is."
+        raise InputError(told, field="value_column")
+    columns = [one.name for one in questions]
+    return read_answers(data, people, id_column=id_column, columns=columns, questions=questions)
 
 
 def _kind(record: Record, simulated_values: bool) -> Kind:
@@ -285,28 +305,85 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
     """The estimate with its interval and error, without digits far below the error; the record keeps all.
 
     In it is the part that may be shown to anybody; there the estimate has the digits that its planned error deserves.
+    Of a survey, all that for each question; an interval is sure for one question by itself, not for all together.
     """
+    if release.answers:
+        answers = [_answer_facts(one, level) for one in release.answers]
+        return {"answers": answers, "dropped_out": release.absent, "public": _public_answers(release)}
     ends = release.interval(level)
-    estimate, low, high = estimate_figures(release.estimate, (ends[1] - ends[0]) / 2.0)
+    estimate, low, high = estimate_figures(release.one_estimate, (ends[1] - ends[0]) / 2.0)
     planned = release.planned_error.half_width(_PUBLIC_LEVEL)
     return {
         "estimate": estimate,
         "interval": {"level": level, "low": low, "high": high},
         "standard_error": at_most(release.standard_error, 3),
         "dropped_out": release.absent,
-        "public": {**release.public(), "estimate": estimate_figures(release.estimate, planned)[0]},
+        "public": {**release.public(), "estimate": estimate_figures(release.one_estimate, planned)[0]},
     }
 
 
+def _answer_facts(answer: QuestionAnswer, level: float) -> dict[str, Any]:
+    """One question: an estimate with its interval, or a share with its interval for each answer."""
+    half = answer.error.half_width(level)
+    figures = [estimate_figures(value, half) for value in answer.values]
+    found = [
+        {"estimate": value, "interval": {"level": level, "low": low, "high": high}} for value, low, high in figures
+    ]
+    errors = {
+        "standard_error": at_most(answer.standard_error, 3),
+        "worst_standard_error": at_most(answer.worst_standard_error, 3),
+    }
+    head = {"name": answer.name, "kind": answer.question.kind}
+    if isinstance(answer.question, Choice):
+        return {**head, "shares": dict(zip(answer.question.answers, found, strict=True)), **errors}
+    return {**head, **found[0], **errors}
+
+
+def _public_answers(release: Release) -> dict[str, Any]:
+    """What may be shown to anybody, with the digits that the planned errors deserve."""
+    shown = release.public()
+    for one, answer in zip(shown["answers"], release.answers, strict=True):
+        planned = answer.planned_error.half_width(_PUBLIC_LEVEL)
+        for name in {"estimate", "shares", "projected"} & one.keys():
+            values = one[name]
+            one[name] = (
+                {key: estimate_figures(value, planned)[0] for key, value in values.items()}
+                if isinstance(values, dict)
+                else estimate_figures(values, planned)[0]
+            )
+    return shown
+
+
 def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
-    """The estimate and its interval in a sentence, and who is missing in another."""
+    """The estimate and its interval in a sentence, and who is missing in another; of a survey, a line a question."""
+    gone = f"{wording.people(release.absent)} did not deliver; the interval allows for it."
+    if release.answers:
+        lines = [_answer_text(one, level) for one in release.answers]
+        if len(lines) > 1:
+            lines.append("Each interval is sure by itself, not all of them together.")
+        return "\n".join(
+            [*lines, *([gone.replace("the interval allows", "intervals allow")] if release.absent else [])]
+        )
     low, high = release.interval(level)
-    value, lower, upper = interval(release.estimate, (high - low) / 2.0)
+    value, lower, upper = interval(release.one_estimate, (high - low) / 2.0)
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )
-    gone = f" {wording.people(release.absent)} did not deliver; the interval allows for it."
-    return sentence + gone * (release.absent > 0)
+    return sentence + f" {gone}" * (release.absent > 0)
+
+
+def _answer_text(answer: QuestionAnswer, level: float) -> str:
+    """One question in a line: what was found, and its intervals."""
+    question, half = answer.question, answer.error.half_width(level)
+    told = [interval(value, half) for value in answer.values]
+    if isinstance(question, Choice):
+        named = zip(question.answers, told, strict=True)
+        each = "; ".join(f"{name} {value} ({lower} to {upper})" for name, (value, lower, upper) in named)
+        return f"Shares of {question.name}, with {100 * level:g} % intervals: {each}."
+    [(value, lower, upper)] = told
+    unit = f" {question.unit}" if isinstance(question, Number) and question.unit else ""
+    what = question.name if isinstance(question, Number) else f"the share of yes to {question.name}"
+    return f"Estimate of {what}: {value}{unit}, {100 * level:g} % interval {lower} to {upper}."
 
 
 def late_text(answer: Answer) -> str:

@@ -178,6 +178,12 @@ def line_numbers(text: str) -> dict[str, int]:
         if header:
             table = _plain(header[1])
             lines.setdefault(table, number)
+            if line.lstrip().startswith("[["):  # one of several tables: counted from 1
+                place = 1
+                while f"{table}.{place}" in lines:
+                    place += 1
+                table = f"{table}.{place}"
+                lines[table] = number
             continue
         key = _KEY.match(line)
         if key:

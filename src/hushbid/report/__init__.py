@@ -34,6 +34,7 @@ In reading order:
 - `rendering`: how templates are filled in; the server's pages use it too.
 - `svg`: scales, axes and marks for all pictures.
 - `schedule_chart`: privacy loss and payment against what a person reports; the privacy section shows it.
+- `answers_chart`: what a survey found for each of its questions; the section of the estimate shows it.
 - `protection_chart`: what protection against a relation costs and saves; the section on misleading prices shows it.
 - `prior_chart`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
 """

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
+from hushbid.allocation import Accuracy
 from hushbid.disclosure import Release
 from hushbid.errors import InputError
 from hushbid.mechanism import Menu, Outcome
@@ -42,7 +43,7 @@ class Report:
     """What was estimated, as it stands in a sentence: "the mean blood pressure"."""
 
     unit: str
-    """Of the data; may be empty."""
+    """Of the data; may be empty. Of a survey, what errors of all questions together are relative to."""
 
     currency: Currency | None
     """Of all amounts; None if none was named."""
@@ -115,7 +116,7 @@ class Report:
         """Whether what was decided is also what is owed."""
         if self.cost.settled is not None:
             return self.cost.settled.delivered == self.bought_from
-        return self.estimate.value is not None and self.estimate.dropped_out == 0
+        return self.estimate.released and self.estimate.dropped_out == 0
 
     @property
     def no_estimate_ever(self) -> bool:
@@ -185,7 +186,7 @@ def build_report(
     return Report(
         campaign_name=plain(campaign_name) or "A campaign",
         quantity=plain(quantity) or "the mean",
-        unit=plain(unit),
+        unit=_unit(outcome) or plain(unit),
         currency=material.currency,
         date=plain(date),
         notices=tuple(plain(notice) for notice in notices),
@@ -194,6 +195,13 @@ def build_report(
         bought_from=outcome.active,
         **{name: section.facts_of(material) for name, section in SECTIONS.items()},
     )
+
+
+def _unit(outcome: Outcome) -> str:
+    """What errors of a survey's questions together are counted in; empty where one number was asked for."""
+    if outcome.market.survey is None:
+        return ""
+    return "of what was stated" if isinstance(outcome.market.goal, Accuracy) else "of the range"
 
 
 def _rounded(outcome: Outcome, currency: Currency | None) -> Money | None:

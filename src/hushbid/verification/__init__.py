@@ -1,12 +1,13 @@
 """Checking a record, a receipt or a log without trusting whoever wrote it, and without the data.
 
 The files, in reading order: ``verifying`` puts the checks of a record together, ``findings`` is what they say,
-``stated_numbers`` what they look at. ``check_decision`` (with ``check_optimality``), ``check_payments`` (with
-``check_rents``) and ``check_release`` hold the checks. The optimum is evaluated a second way, sharing nothing with the
-solvers: ``central_by_exclusion``, ``central_by_level``, under caps ``central_under_caps`` (its sums are in
-``crowd_under_caps``), in the local setting ``local_by_count`` (with ``local_supply`` and ``local_last``), and for a
-hard budget ``menu_by_quadrature``. ``quadrature`` integrates it for few, ``rent_bounds`` bounds the integral for
-everybody, and ``compare_by_curve`` compares everybody with a curve through those who were computed.
+``stated_numbers`` what they look at. ``check_questions``, ``check_decision`` (with ``check_optimality``),
+``check_payments`` (with ``check_rents``), ``check_release`` and ``check_answers`` hold the checks. The optimum is
+evaluated a second way, sharing nothing with the solvers: ``central_by_exclusion``, ``central_by_level``, under caps
+``central_under_caps`` (its sums are in ``crowd_under_caps``), in the local setting ``local_by_count`` (with
+``local_supply`` and ``local_last``), and for a hard budget ``menu_by_quadrature``. ``quadrature`` integrates it for
+few, ``rent_bounds`` bounds the integral for everybody, and ``compare_by_curve`` compares everybody with a curve through
+those who were computed.
 ``receipts`` checks receipts and logs, ``files`` tells which kind of document a file is.
 """
 

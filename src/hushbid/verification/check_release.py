@@ -39,21 +39,23 @@ def release_checks(facts: Facts) -> Iterator[Check]:
     yield _belongs(facts, release)
     yield _promises(facts, release)
     yield _grid(facts, release)
-    yield _error("error of the release", release.error, _delivered_error(facts, release))
-    yield _error("planned error", release.planned_error, _planned_error(facts))
-    yield _estimate(facts, release)
+    yield error_check("error of the release", release.error, _delivered_error(facts, release))
+    yield error_check("planned error", release.planned_error, _planned_error(facts))
+    if facts.market.survey is None:
+        yield _estimate(facts, release)
 
 
 def _belongs(facts: Facts, release: Release) -> Check:
     problems = []
     if release.key != facts.record.outcome_key:
         problems.append("The release was made for another outcome")
-    if release.setting != facts.market.setting or release.bounds != facts.market.bounds:
+    bounds = facts.market.bounds if facts.market.survey is None else (0.0, facts.market.width)
+    if release.setting != facts.market.setting or release.bounds != bounds:
         problems.append("The release was made for another setting or other bounds")
     return judged("release", problems, "The release was made for this outcome, in its setting and bounds")
 
 
-def _present(facts: Facts, release: Release) -> BoolArray:
+def present_in(facts: Facts, release: Release) -> BoolArray:
     """Who delivered, and whose data were used: with an unlimited loss among them, only those (central)."""
     present = facts.bought.copy()
     rows = np.array(release.dropped_out, dtype=np.intp)
@@ -63,7 +65,7 @@ def _present(facts: Facts, release: Release) -> BoolArray:
     return present
 
 
-def _spent(facts: Facts, release: Release) -> FloatArray:
+def spent_in(facts: Facts, release: Release) -> FloatArray:
     """What a release uses of everybody's promise: all of it, but for a menu that promises more than is of use.
 
     Where only part is used, it follows from an equation, whose last digits are the release's.
@@ -92,7 +94,7 @@ def _promises(facts: Facts, release: Release) -> Check:
         0 <= row < facts.people and facts.losses[row] > 0.0 for row in dropped
     ):
         problems.append("Those who dropped out are not rows that should have delivered")
-    present = _present(facts, release)
+    present = present_in(facts, release)
     if delivered[~present].any():
         problems.append(f"Somebody lost privacy whose data were not used: {rows_text(~present & (delivered > 0.0))}")
     if not facts.central and not np.array_equal(delivered[present], promised[present]):
@@ -138,7 +140,7 @@ def _count_problems(facts: Facts, release: Release, present: BoolArray, share: f
 
 def _grid(facts: Facts, release: Release) -> Check:
     """The integers: weights rounded down, their sum, and the scale of the noise."""
-    grid, present, delivered = release.grid, _present(facts, release), release.privacy_loss
+    grid, present, delivered = release.grid, present_in(facts, release), release.privacy_loss
     problems = []
     # local: each message's own grid, the coarsest of which is stated
     if not facts.central:
@@ -151,7 +153,7 @@ def _grid(facts: Facts, release: Release) -> Check:
         problems.append("The data were not put on the grid of this version")
     # central without noise
     if (facts.losses[present] == math.inf).any():
-        weights = _noiseless_weights(facts, present)
+        weights = noiseless_weights(facts, present)
         if exponent is not None or grid.noise_scale != 0.0 or grid.total_weight != sum(weights.tolist()):
             problems.append("Without noise there is neither a scale nor another sum of weights")
         if not (delivered[present] == math.inf).all():
@@ -160,8 +162,8 @@ def _grid(facts: Facts, release: Release) -> Check:
     if exponent is None or type(grid.total_weight) is not int:
         return judged("grid", ["The weights or the noise are missing"], "")
     # central with noise: W/2**t is what was lost, to the last bit
-    spent = _spent(facts, release)
-    weights = _integer_weights(spent, present, exponent)
+    spent = spent_in(facts, release)
+    weights = integer_weights(spent, present, exponent)
     wrong = np.ldexp(weights.astype(float), -exponent) != delivered
     if wrong.any():
         problems.append(f"The loss is not the promised one rounded down to the grid in {rows_text(wrong)}")
@@ -178,7 +180,7 @@ def _grid(facts: Facts, release: Release) -> Check:
     )
 
 
-def _integer_weights(losses: FloatArray, present: BoolArray, exponent: int) -> IntArray:
+def integer_weights(losses: FloatArray, present: BoolArray, exponent: int) -> IntArray:
     """``floor(ε·2**t)``; a power of two times a double is exact, unless it is too small to count."""
     with np.errstate(under="ignore"):
         scaled = np.ldexp(np.where(present, losses, 0.0), exponent)
@@ -202,7 +204,7 @@ def _fine_enough(exponent: int, losses: FloatArray, present: BoolArray) -> bool:
     return total < math.inf and exponent == promised
 
 
-def _noiseless_weights(facts: Facts, present: BoolArray) -> IntArray:
+def noiseless_weights(facts: Facts, present: BoolArray) -> IntArray:
     shares, _ = best_weights(facts, np.where(present, math.inf, 0.0))
     return np.floor(np.ldexp(shares, _NOISELESS_BITS)).astype(np.int64)
 
@@ -214,12 +216,12 @@ def _bits_of_messages(losses: FloatArray) -> IntArray:
 
 
 def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
-    width, present = facts.market.width, _present(facts, release)
+    width, present = facts.market.width, present_in(facts, release)
     if facts.central:
         exponent = release.grid.weight_exponent
         noiseless = (facts.losses[present] == math.inf).any()
-        spent = _spent(facts, release)
-        integers = _noiseless_weights(facts, present) if noiseless else _integer_weights(spent, present, exponent or 0)
+        spent = spent_in(facts, release)
+        integers = noiseless_weights(facts, present) if noiseless else integer_weights(spent, present, exponent or 0)
         # the weights that were really used: integers over their sum
         step = 1.0 / max(sum(integers.tolist()), 1)
         noise = 0.0 if noiseless else math.ldexp(1.0, exponent or 0) * step
@@ -268,10 +270,12 @@ def _error_numbers(facts: Facts, weights: FloatArray, noise: FloatArray, roundin
         "rounding": rounding,
         "squared_bias": bias,
         "largest_bias": min(math.sqrt(bias), width * above),
+        "cells": 1.0,  # Laplace noise
+        "choice": 0.0,
     }
 
 
-def _error(name: str, stated: ErrorModel, expected: dict[str, float]) -> Check:
+def error_check(name: str, stated: ErrorModel, expected: dict[str, float]) -> Check:
     # equal weights have no bias, but for rounding
     floors = {"squared_bias": stated.mse, "largest_bias": math.sqrt(stated.mse)}
     gaps = {
@@ -296,18 +300,18 @@ def _estimate(facts: Facts, release: Release) -> Check:
     The sum of Laplace terms of scales b exceeds ``100·√Σb²`` with probability below ``3·exp(−50)`` (Chernoff).
     """
     low, high = facts.market.bounds
-    problems = []
-    if not math.isfinite(release.estimate):
+    problems, estimate = [], release.one_estimate
+    if not math.isfinite(estimate):
         problems.append("The estimate is not a finite number")
     else:
         # the grid's numbers are rounded doubles: the nearest, or a neighbour
-        step = round(Fraction(release.estimate - low) / Fraction(high - low) * 2**_ESTIMATE_BITS)
+        step = round(Fraction(estimate - low) / Fraction(high - low) * 2**_ESTIMATE_BITS)
         near = [low + (high - low) * ((step + k) / (1 << _ESTIMATE_BITS)) for k in (-1, 0, 1)]
-        if release.estimate not in near:
+        if estimate not in near:
             problems.append("The estimate does not lie on the public grid")
         error = release.error
         reach = 100.0 * math.sqrt(error.largest_noise**2 + error.other_noise_squared) + error.rounding
-        if not low - reach <= release.estimate <= high + reach:
+        if not low - reach <= estimate <= high + reach:
             problems.append("The estimate lies further outside the range than the noise can carry it")
     return judged(
         "estimate",

@@ -131,8 +131,8 @@ class Facts:
 
     @property
     def goal(self) -> Goal:
-        """What the buyer stated."""
-        return self.market.stated_goal
+        """What the buyer stated; of a survey, the goal of the one number it comes to."""
+        return self.population.goal
 
     @property
     def shared(self) -> bool:

@@ -8,8 +8,10 @@ from hushbid.documents import content_hash
 from hushbid.errors import HushbidError, RecordError
 from hushbid.mechanism.market import outcome_key
 from hushbid.record import Record, totals
+from hushbid.verification.check_answers import answer_checks
 from hushbid.verification.check_decision import decision_checks
 from hushbid.verification.check_payments import transfer_checks
+from hushbid.verification.check_questions import question_checks
 from hushbid.verification.check_release import release_checks
 from hushbid.verification.findings import Check, Verification, judged
 from hushbid.verification.stated_numbers import Facts
@@ -54,7 +56,8 @@ def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
         return
     yield _key(record)
     yield _totals(record)
-    for checks in (decision_checks, release_checks, lambda facts: transfer_checks(facts, people)):
+    released = (release_checks, answer_checks)
+    for checks in (question_checks, decision_checks, *released, lambda facts: transfer_checks(facts, people)):
         yield from _guarded(checks, facts)
 
 

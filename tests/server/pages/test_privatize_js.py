@@ -3,6 +3,7 @@
 There is no seed, so the tests of the noise are statistical: right noise fails one of them with probability below 1e-5.
 """
 
+import itertools
 import json
 import math
 import os
@@ -22,11 +23,14 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from scipy import stats
 
 from hushbid.arrays import as_bounds
-from hushbid.disclosure import PrivatizedValue, ReleasePlan, release_plan
+from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, ReleasePlan, noise, release_plan, survey_local
+from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits
 from hushbid.disclosure.message import as_ratio, within_reach
+from hushbid.questions import Choice, Number, YesNo, layout_of
 from hushbid.server.api.schemas import Delivery
+from tests.disclosure.test_vector_noise import p_value as vector_p_value
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "src" / "hushbid" / "server" / "pages" / "static" / "privatize.js"
@@ -59,8 +63,9 @@ class Site:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                if self.path == "/static/privatize.js":
-                    self._answer(SCRIPT.read_bytes(), "text/javascript; charset=utf-8")
+                if self.path in ("/static/privatize.js", "/static/survey.js"):
+                    script = SCRIPT.with_name(self.path.rpartition("/")[2])
+                    self._answer(script.read_bytes(), "text/javascript; charset=utf-8")
                 else:
                     self._answer(PAGE, "text/html; charset=utf-8")
 
@@ -133,6 +138,7 @@ def run(page: Page, code: str, given: object = None) -> Any:
             const real = await import("/static/privatize.js");
             // somebody who agreed to anything, unless a test says otherwise
             const hushbid = {{ ...real, prepare: (offer) => real.prepare({{ atMost: 1e301, ...offer }}) }};
+            const survey = given?.survey === undefined ? null : await import("/static/survey.js");
             const refused = async (work) => {{
                 try {{ await work(); return null; }} catch (error) {{
                     if (!(error instanceof hushbid.PrivatizeError)) throw error;
@@ -620,6 +626,110 @@ def processes_of(profile: Path) -> list[int]:
             found.append(int(entry.name))
     assert found
     return found
+
+
+# A survey
+
+ASKED = (
+    Number(name="hours", bounds=(0, 24)),
+    YesNo(name="tired"),
+    Choice(name="party", answers=("left", "right", "none")),
+    Number(name="coffee", bounds=(0, 9), importance=1000),
+)
+LAYOUT = layout_of(ASKED)
+SURVEY = {
+    "questions": [one.to_dict() for one in ASKED],
+    "groups": [{"rows": list(group.rows), "parts": group.parts} for group in LAYOUT.groups],
+}
+ANSWERED = ["7.25", True, "right", 3]
+SURVEYED = {**PLACE, "survey": SURVEY, "answers": ANSWERED, "privacyLoss": 0.7, "atMost": 1}
+
+
+def test_a_surveys_grid_and_scales_are_those_of_python(calculator: Page) -> None:
+    losses = [2.0**-40, 1e-9, 0.1, 1 / 3, 1.0, 7.3, 2.0**24]
+    code = """return given.losses.map((loss) => {
+        const { gridBits, epsilon, scales } = survey.surveyTermsOf(loss, given.survey);
+        const steps = survey.stepsOf(given.answers, given.survey, gridBits);
+        return [gridBits, epsilon, scales.map((scale) => scale.map(String)), steps.map((cells) => cells.map(String))];
+    })"""
+    row = as_answers([[7.25, True, "right", 3]], ASKED, needed=np.array([True]))[0]
+    found = run(calculator, code, {**SURVEYED, "losses": losses})
+    for loss, (bits, epsilon, scales, steps) in zip(losses, found, strict=True):
+        assert bits == survey_local.grid_bits(loss, LAYOUT)
+        assert epsilon == [str(part) for part in as_ratio(loss)]
+        for group, scale, cells in zip(LAYOUT.groups, scales, steps, strict=True):
+            assert Fraction(*map(int, scale)) == Fraction(2**bits * 2**30, group.parts) / Fraction(loss)
+            assert [int(cell) for cell in cells] == survey_local.steps_of(row, group, ASKED, bits)
+
+
+def test_a_surveys_noise_has_pythons_weights_and_the_right_distribution(calculator: Page) -> None:
+    code = """
+        const starts = [survey.boxStarts(6n), survey.choiceStarts(6n)].map((row) => row.map(String));
+        const draw = (noise, cells) => Array.from({ length: 3000 }, () => noise(cells, 3n, 2n).map(String).join());
+        const box = draw(survey.boxNoise, 2n);
+        return [starts, box, draw(survey.choiceNoise, 3n), survey.boxNoise(200n, 2n ** 54n, 1n).length,
+            survey.choiceNoise(100n, 2n ** 54n, 1n).reduce((sum, cell) => sum + cell, 0n) === 0n]"""
+    starts, boxes, choices, cells, level = run(calculator, code, {"survey": True})
+    for row, added in zip(starts, (noise._box_starts(6), noise._choice_starts(6)), strict=True):
+        assert list(itertools.accumulate(map(int, row))) == list(added)
+    assert (cells, level) == (200, True)
+    for drawn, count, choice in ((boxes, 2, False), (choices, 3, True)):
+        vectors = [[int(cell) for cell in one.split(",")] for one in drawn]
+        assert vector_p_value(vectors, count, choice, 1.5, 2) > ALARM
+        for wrong in (0.8, 1.25):
+            assert vector_p_value(vectors, count, choice, 1.5 * wrong, 2) < ALARM
+
+
+def test_a_surveys_message_is_made_once_and_read_and_weighed_by_the_server(page: Page) -> None:
+    code = """
+        const ready = await survey.prepareAnswers(given);
+        const again = await survey.prepareAnswers({ ...given, answers: [1, false, "left", 0] });
+        const others = [{ privacyLoss: 0.6 }, { survey: { ...given.survey, questions: given.other } }];
+        const told = [];
+        for (const other of others)
+            told.push((await refused(() => survey.prepareAnswers({ ...given, ...other })))?.[0]);
+        const kept = await survey.preparedAnswers(given);
+        return [ready.body, again.body === ready.body, kept.body === ready.body, told]"""
+    other = [{**SURVEY["questions"][0], "bounds": [0, 25]}, *SURVEY["questions"][1:]]
+    body, again, kept, told = run(page, code, {**SURVEYED, "other": other})
+    assert (again, kept, told) == (True, True, ["terms", "terms"])
+    message = PrivatizedAnswers.from_dict(json.loads(body)["message"])
+    assert json.dumps(json.loads(body)["message"]) == message.to_json()
+    plan = ReleasePlan.of([0.7], setting="local", questions=ASKED, label="browser")
+    release = release_plan(plan, [message])
+    for answer, truth in zip(release.answers, ([7.25], [1], [0, 1, 0], [3]), strict=True):
+        for value, right in zip(answer.values, truth, strict=True):
+            assert abs(value - right) < 40 * answer.standard_error
+
+
+def test_a_browser_refuses_answers_surveys_and_losses_that_make_no_message(page: Page) -> None:
+    code = """
+        const ask = (more) => refused(() => survey.prepareAnswers({ ...given, ...more }));
+        const groups = given.survey.groups;
+        const told = [];
+        const wrongs = [["x", true, "left", 1], [1, 1, "left", 1], [1, true, "up", 1], [1, true, 1, 1]];
+        for (const answers of [[], null, ...wrongs]) told.push(await ask({ answers }));
+        for (const wrong of [{ groups: groups.slice(1) }, { groups: [...groups, groups[0]] }, { questions: [] }])
+            told.push(await ask({ survey: { ...given.survey, ...wrong } }));
+        told.push(await ask({ survey: {} }));
+        for (const privacyLoss of [0, NaN, 2 ** 25, 1e-300]) told.push(await ask({ privacyLoss }));
+        told.push(await ask({ atMost: 0.5 }), await ask({ atMost: undefined }));
+        await survey.agreeToSurvey({ ...given, setting: "local", largestLoss: 0.65 });
+        told.push(await ask({}));
+        return [told.map((one) => one?.[0]), await survey.preparedAnswers(given)]"""
+    told, kept = run(page, code, SURVEYED)
+    assert told == ["value"] * 6 + ["bounds"] * 4 + ["loss"] * 4 + ["more", "unknown", "more"]
+    assert kept is None
+
+
+def test_a_surveys_noise_uses_no_floating_point(calculator: Page) -> None:
+    text = SCRIPT.with_name("survey.js").read_text(encoding="utf-8")
+    section = text.partition("// -- the noise: integers only")[2].partition("// -- end of the noise")[0]
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", "", section, flags=re.DOTALL)
+    assert all(name in code for name in ("boxNoise", "choiceNoise", "geometric", "uniformBelow"))
+    assert not re.search(r"Number|parseFloat|parseInt|Math|Float|\d\.|\.\d|asIntN|asUintN|Date|performance", code)
+    assert set(re.findall(r"(?<![\w.])(\d+)(?!\w)", code)) == {"1"}  # how two cuts compare
+    assert "Math.random" not in text
 
 
 # The server's side, and the page's

@@ -73,7 +73,7 @@ class Scaled:
         if isinstance(goal, Price):
             scale, aim = problem.scale(unit), PRICE
         elif isinstance(goal, Accuracy):
-            scale, aim = 1.0, Aim("accuracy", goal.standard_error**2 / unit)
+            scale, aim = 1.0, Aim("accuracy", goal.number**2 / unit)
         else:
             assert isinstance(goal, Budget)
             scale, aim = 1.0, Aim("budget", goal.amount * math.sqrt(unit))

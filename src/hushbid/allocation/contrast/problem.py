@@ -104,7 +104,7 @@ class Scaled:
     def ratio(self) -> float:
         """``r²`` in normal form."""
         assert isinstance(self.goal, Accuracy)
-        return self.goal.standard_error**2 / self.factor
+        return self.goal.number**2 / self.factor
 
     @property
     def half(self) -> float:

@@ -43,7 +43,7 @@ def solve_contrast(problem: Problem, strata: Strata) -> Allocation:
     expense = _expense(problem.costs[bought], losses[bought])
     mse = scaled.factor * point.mse
     if isinstance(goal, Accuracy):
-        mse = goal.standard_error**2
+        mse = goal.number**2
     objective = {"price": goal.number * mse + expense, "accuracy": expense, "budget": mse}[goal.kind]
     return Allocation(
         privacy_loss=losses,

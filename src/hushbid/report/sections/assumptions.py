@@ -1,12 +1,14 @@
 """Every assumption that the numbers of a report rest on, in words, and what follows where one does not hold."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation import Price
+from hushbid.allocation import Accuracy, Price
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Grouped, Prior
+from hushbid.questions import Number, Question
 from hushbid.report.material import Material
 from hushbid.wording import at_most, four_digits, number
 
@@ -131,7 +133,38 @@ def _trust(market: Market) -> Assumption:
     )
 
 
+def _ranges(questions: Sequence[Question]) -> Assumption:
+    """What is asked in a survey."""
+    kinds = {
+        "number": "numbers in ranges that were chosen without looking at anybody's answers; answers outside count as"
+        " the nearer end",
+        "yes_no": "yes or no",
+        "choice": "one of a few answers",
+    }
+    asked = [words for kind, words in kinds.items() if any(one.kind == kind for one in questions)]
+    count = f"{len(questions)} questions" if len(questions) > 1 else "One question"
+    return Assumption(
+        title="Questions fixed in advance",
+        text=f"{count}, answered by {'; '.join(asked)}. Whoever left one open has dropped out of the whole.",
+        if_wrong="Ranges set from the answers leak them; answers outside pull an estimate towards its range.",
+    )
+
+
+def _variances(questions: Sequence[Question]) -> Assumption:
+    """How much a survey's answers may vary."""
+    declared = sum(isinstance(one, Number) and one.variance is not None for one in questions)
+    said = f"declared for {declared} of the questions, and for the others " if declared else ""
+    return Assumption(
+        title="How much answers vary",
+        text=f"The variance of answers around their mean was {said}taken for the largest that their ranges allow. It"
+        " was never computed from the answers.",
+        if_wrong="A larger one than declared makes an interval too narrow; payments and privacy are not affected.",
+    )
+
+
 def _range(market: Market) -> Assumption:
+    if market.survey is not None:
+        return _ranges(market.survey)
     low, high = (number(bound, 6) for bound in market.bounds)
     return Assumption(
         title="A range chosen in advance",
@@ -142,6 +175,8 @@ def _range(market: Market) -> Assumption:
 
 
 def _variance(market: Market) -> Assumption:
+    if market.survey is not None:
+        return _variances(market.survey)
     if market.variance is None:
         return Assumption(
             title="The variance is the worst case",
@@ -204,9 +239,11 @@ def _relation(market: Market) -> Assumption:
 
 def _goal(market: Market) -> Assumption:
     """What was stated instead of a price for the error."""
-    amount = number(market.stated_goal.number, 6)
+    goal = market.stated_goal
+    amount = ", ".join(number(one, 6) for one in (goal.targets if isinstance(goal, Accuracy) else (goal.number,)))
+    for_each = " for the questions in their order" if market.survey is not None else ""
     stated = {
-        "accuracy": f"The buyer stated a standard error of {amount}, which is kept whatever people report.",
+        "accuracy": f"The buyer stated a standard error of {amount}{for_each}, which is kept whatever people report.",
         "budget": f"The buyer stated a budget of {amount}, which payments come to on average if the prior is right.",
         "hard_budget": f"The buyer stated a budget of {amount}, which payments never exceed.",
     }[market.stated_goal.kind]
@@ -224,14 +261,15 @@ def _goal(market: Market) -> Assumption:
 
 def _weights(market: Market, people: int) -> Assumption:
     weight = np.broadcast_to(np.asarray(market.user_weight, dtype=float), (people,))
-    buyer = number(market.stated_goal.number, 4)
     if not isinstance(market.goal, Price):
         return _goal(market)
+    buyer = number(market.stated_goal.number, 4)
     if not weight.any():
+        counted = " (each relative to its range, times its importance)" if market.survey is not None else ""
         return Assumption(
             title="What accuracy is worth",
-            text=f"One unit of squared error costs the buyer {buyer} in money. People themselves do not care about the"
-            " estimate, so nobody ever pays.",
+            text=f"One unit of squared error{counted} costs the buyer {buyer} in money. People themselves do not care"
+            " about the estimate, so nobody ever pays.",
             if_wrong="Another worth would have bought another accuracy. Truthfulness and privacy do not depend on it.",
         )
     said = number(float(weight[0]), 4) if np.all(weight == weight[0]) else "a declared amount"

@@ -15,6 +15,7 @@ from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
 from hushbid.report.material import Material, noise_share, planned_error
+from hushbid.report.rendering import plain
 from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
 from hushbid.wording import NBSP, at_least, at_most, level_text, number, percent
 
@@ -103,7 +104,7 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
         )
     elif audit.fit_rejected:
         finding = (
-            "The noise is not what it should be: it does not fit the Laplace distribution of the promised scale"
+            "The noise is not what it should be: it does not fit the distribution of the promised scale"
             f" (p = {number(audit.fit_p_value or 0.0, 2)}). The attack could prove a loss of {percent(proved)} of the ε"
             " that was promised."
         )
@@ -123,10 +124,11 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
 
 
 def _accuracy(audit: AccuracyCheck, noise_share: float) -> AuditLine:
-    power = _accuracy_power(audit, noise_share)
+    power = _accuracy_power(audit, noise_share if audit.noise_share is None else audit.noise_share)
+    about = f" ({plain(audit.question)})" if audit.question else ""
     word = "differs from" if audit.rejected else "agrees with"
     return AuditLine(
-        title="Accuracy: are error and interval as stated?",
+        title=f"Accuracy: are error and interval as stated?{about}",
         verdict=_verdict(audit.rejected, power),
         finding=(
             f"The simulated squared error, {number(audit.simulated_mse, 4)} ± {number(audit.mse_uncertainty, 2)},"

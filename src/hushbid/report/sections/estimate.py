@@ -1,11 +1,12 @@
-"""The estimate with its interval, and where the uncertainty comes from."""
+"""The estimate with its interval, or a survey's answers with theirs, and where the uncertainty comes from."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from hushbid.report import answers_chart
 from hushbid.report.material import Material, noise_share
 from hushbid.report.suppression import coarse, few_missing, too_few
 from hushbid.report.svg import (
@@ -61,6 +62,14 @@ class EstimateFacts:
     dropped_out: int | None
     """How many people who were bought from did not deliver; None if some did not, but too few to be counted."""
 
+    answers: tuple[answers_chart.AnswerFacts, ...] = ()
+    """What a survey found, question by question; then ``value`` is None, and errors are those of all together."""
+
+    @property
+    def released(self) -> bool:
+        """Whether there is an estimate, or a survey's answers."""
+        return self.value is not None or any(one.values for one in self.answers)
+
 
 def facts_of(material: Material) -> EstimateFacts:
     """The estimate, rounded coarsely where few people are behind it."""
@@ -79,7 +88,27 @@ def facts_of(material: Material) -> EstimateFacts:
         worst_standard_error=math.inf if error is None else coarse(math.sqrt(error.worst_mse), bought_from),
         noise_share=noise_share(error),
         dropped_out=None if few_missing(missing) else missing,
+        answers=answers_chart.answer_facts(material),
     )
+
+
+def answer_chart(facts: answers_chart.AnswerFacts) -> Chart:
+    """One question of a survey: its shares, or its estimate as a single one is drawn."""
+    if facts.answers:
+        return answers_chart.shares_chart(facts)
+    alone = EstimateFacts(
+        value=facts.values[0],
+        bounds=facts.bounds,
+        level=facts.level,
+        half_width=facts.half_width,
+        bands=(),
+        standard_error=facts.standard_error,
+        worst_standard_error=facts.worst_standard_error,
+        noise_share=0.0,
+        dropped_out=0,
+    )
+    drawn = interval_chart(alone, quantity=facts.name, unit=facts.unit)
+    return replace(drawn, name=f"question-{facts.place}")
 
 
 def half_width_text(half_width: float) -> str:

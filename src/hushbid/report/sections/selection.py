@@ -25,8 +25,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from markupsafe import Markup
 
+from hushbid.allocation import Accuracy
 from hushbid.arrays import FloatArray
 from hushbid.report import protection_chart
+from hushbid.report.answers_chart import answer_facts
 from hushbid.report.material import Material
 from hushbid.report.suppression import too_few
 from hushbid.report.svg import (
@@ -76,6 +78,9 @@ class SelectionFacts:
     linear: float | None
     """The correlation of sensitivity and datum that does, if the datum depends on it in a straight line."""
 
+    about: str = ""
+    """Of a survey, the question that is moved most easily, which this is about."""
+
     protection: protection_chart.ProtectionFacts | None = None
     """What the campaign was protected against, and what other degrees would have cost."""
 
@@ -85,9 +90,28 @@ def facts_of(material: Material) -> SelectionFacts | None:
     outcome = material.outcome
     if too_few(outcome.active):
         return None
-    variance = float(np.mean(outcome.market.stated_variance))
-    found = selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=material.half_width)
+    variance, half_width = float(np.mean(outcome.market.stated_variance)), material.half_width
+    about = ""
+    if outcome.market.survey is not None:
+        variance, half_width, about = _easiest(material)
+    found = selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=half_width)
+    found = replace(found, about=about)
     return replace(found, protection=protection_chart.protection_facts(outcome) if outcome.active else None)
+
+
+def _easiest(material: Material) -> tuple[float, float, str]:
+    """Of a survey's questions the one that is moved most easily: its variance, half its interval, and its name.
+
+    Both relative to its range, or to the standard error that was stated for it, as all errors of a survey are.
+    """
+    market = material.outcome.market
+    goal, found = market.stated_goal, []
+    for row, (question, answer) in enumerate(zip(market.survey or (), answer_facts(material), strict=True)):
+        unit = goal.targets[row] if isinstance(goal, Accuracy) else question.width
+        spread = math.sqrt(question.largest_variance) * question.width
+        found.append((answer.half_width / spread, (spread / unit) ** 2, answer.half_width / unit, answer.name))
+    _, variance, half, name = min(found)
+    return variance, half, name
 
 
 def selection_facts(weights: FloatArray, reports: FloatArray, *, variance: float, half_width: float) -> SelectionFacts:

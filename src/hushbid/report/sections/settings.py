@@ -38,8 +38,8 @@ class SettingFacts:
     standard_error: float
     """Root mean squared error of the estimate."""
 
-    half_width: float
-    """Half the interval."""
+    half_width: float | None
+    """Half the interval; None for a survey, whose questions have one each."""
 
     total: float
     """All payments."""
@@ -113,16 +113,22 @@ def again(outcome: Outcome, **changes: object) -> Outcome:
 
 def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
     """What is compared of an outcome."""
-    error = planned_error(outcome)
     return SettingFacts(
         name=name,
         bought_from=outcome.active,
         largest_loss=at_most(float(outcome.privacy_loss.max(initial=0.0))),
         standard_error=math.sqrt(outcome.mse),
-        half_width=math.inf if error is None else error.half_width(level),
+        half_width=_half_width(outcome, level),
         total=outcome.total_payment,
         objective=outcome.objective if isinstance(outcome.market.goal, Price) else None,
     )
+
+
+def _half_width(outcome: Outcome, level: float) -> float | None:
+    error = planned_error(outcome)
+    if outcome.market.survey is not None:
+        return None
+    return math.inf if error is None else error.half_width(level)
 
 
 def chart(settings: Sequence[SettingFacts], *, unit: str, currency: Currency | None, level: float) -> Chart:
@@ -191,7 +197,16 @@ def table(
             row("Bought from", lambda one: count(one.bought_from)),
             row("Largest privacy loss, at most", lambda one: number(one.largest_loss)),
             row("Standard error", lambda one: with_unit(number(one.standard_error), unit)),
-            row(f"Half of the {level_text(level)} interval", lambda one: with_unit(number(one.half_width), unit)),
+            *(
+                [
+                    row(
+                        f"Half of the {level_text(level)} interval",
+                        lambda one: with_unit(number(one.half_width or 0), unit),
+                    )
+                ]
+                if all(one.half_width is not None for one in settings)
+                else []
+            ),
             row("Total payment", lambda one: money(one.total, currency)),
             *(
                 [row("Error and payments together", lambda one: money(one.objective or 0.0, currency))]

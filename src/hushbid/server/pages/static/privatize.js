@@ -61,23 +61,27 @@ export class PrivatizeError extends Error {
  * Keep what a person agrees to by naming her price, durably, before it is sent. Naming another price changes the price
  * only: from then on a larger loss counts for nothing, and another range or setting is refused.
  */
-export async function agree({ campaign, participant, setting, bounds, largestLoss, price, currency, decimals }) {
+export async function agree({ bounds, ...shown }) {
+  await agreeOn({ ...shown, range: rangeOf(bounds) });
+}
+
+/** The same for a range of any kind: texts and numbers by name. */
+export async function agreeOn({ campaign, participant, setting, range, largestLoss, price, currency, decimals }) {
   const key = placeOf(campaign, participant);
-  const [low, high] = asBounds(bounds);
   termsOf(largestLoss);
   const most = asNumber(largestLoss);
   const kept = await inStore("readwrite", (stores, give) => {
     const asked = stores.agreements.get(key);
     asked.onsuccess = () => {
-      const before = asked.result ?? { setting, low, high, largestLoss: most };
+      const before = asked.result ?? { setting, ...range, largestLoss: most };
       give(before);
-      if (before.setting !== setting || before.low !== low || before.high !== high) return;
+      if (before.setting !== setting || !sameRange(before, range)) return;
       const lower = Math.min(before.largestLoss, most);
       const hers = { largestLoss: lower, price, currency, decimals };
-      stores.agreements.put({ campaign, participant, setting, low, high, ...hers });
+      stores.agreements.put({ campaign, participant, setting, ...range, ...hers });
     };
   });
-  if (kept.setting !== setting || kept.low !== low || kept.high !== high) throw changed();
+  if (kept.setting !== setting || !sameRange(kept, range)) throw changed();
 }
 
 /** What `agree` kept for this campaign and participant, or null. */
@@ -91,9 +95,13 @@ export async function agreed({ campaign, participant }) {
 }
 
 /** Refuse what goes beyond what she agreed to, or says herself where nothing was kept. */
-export function requireAgreed(kept, { setting, privacyLoss, bounds, atMost }) {
-  const [low, high] = asBounds(bounds);
-  if (kept && (kept.setting !== setting || kept.low !== low || kept.high !== high)) throw changed();
+export function requireAgreed(kept, { bounds, ...asked }) {
+  requireAgreedOn(kept, { ...asked, range: rangeOf(bounds) });
+}
+
+/** The same for a range of any kind. */
+export function requireAgreedOn(kept, { setting, privacyLoss, range, atMost }) {
+  if (kept && (kept.setting !== setting || !sameRange(kept, range))) throw changed();
   const most = kept?.largestLoss ?? (atMost === undefined ? NaN : asNumber(atMost));
   if (Number.isNaN(most)) {
     throw new PrivatizeError("unknown", "This browser does not know what you agreed to: atMost must be given.");
@@ -118,43 +126,54 @@ function changed() {
  *          the message in it, `noisy` that message in data units
  */
 export async function prepare({ campaign, participant, value, privacyLoss, bounds, atMost }) {
-  const key = placeOf(campaign, participant);
   const datum = asDatum(value);
   const terms = termsOf(privacyLoss);
-  const [low, high] = asBounds(bounds);
-  const draw = () => ({ campaign, participant, low, high, body: bodyOf(drawn(datum, terms, [low, high]), newNonce()) });
+  const { low, high } = rangeOf(bounds);
+  const draw = () => drawn(datum, terms, [low, high]);
+  return await prepareOnce({ campaign, participant, privacyLoss, atMost, range: { low, high }, terms, draw }, ONE_NUMBER);
+}
+
+/** What `prepare` does, for messages of any kind: what they are drawn by, how they are read, for which range. */
+export async function prepareOnce({ campaign, participant, privacyLoss, atMost, range, terms, draw }, kind) {
+  const key = placeOf(campaign, participant);
+  const record = () => ({ campaign, participant, ...range, body: bodyOf(draw(), newNonce(), kind) });
   const kept = await inStore("readwrite", (stores, give) => {
     const asked = stores.messages.get(key);
     const agreement = stores.agreements.get(key); // requests are answered in their order
     agreement.onsuccess = () => {
       if (asked.result !== undefined) return give(asked.result);
       try {
-        requireAgreed(agreement.result, { setting: "local", privacyLoss, bounds, atMost });
+        requireAgreedOn(agreement.result, { setting: "local", privacyLoss, range, atMost });
       } catch (refusal) {
         return give(refusal);
       }
-      const found = draw();
+      const found = record();
       stores.messages.add(found);
       give(found);
     };
   });
   if (kept instanceof PrivatizeError) throw kept;
-  const ready = readyOf(kept);
+  const ready = readyOf(kept, kind);
   const { grid_bits: bits, epsilon } = ready.message;
-  if (kept.low !== low || kept.high !== high || bits !== terms.gridBits || !sameTexts(epsilon, terms.epsilon)) {
+  if (!sameRange(kept, range) || bits !== terms.gridBits || !sameTexts(epsilon, terms.epsilon)) {
     throw new PrivatizeError("terms", "A noisy value was made before with another privacy loss or other bounds.");
   }
   return ready;
 }
 
 /** What `prepare` made before for this campaign and participant, or null. */
-export async function prepared({ campaign, participant }) {
+export async function prepared(place) {
+  return await preparedBefore(place, ONE_NUMBER);
+}
+
+/** What `prepareOnce` made before, a message of a kind, or null. */
+export async function preparedBefore({ campaign, participant }, kind) {
   const key = placeOf(campaign, participant);
   const kept = await inStore("readonly", (stores, give) => {
     const asked = stores.messages.get(key);
     asked.onsuccess = () => give(asked.result);
   });
-  return kept === undefined ? null : readyOf(kept);
+  return kept === undefined ? null : readyOf(kept, kind);
 }
 
 /** A message with new noise. Nothing is kept: for anything that is sent, use `prepare`. */
@@ -204,7 +223,7 @@ export function termsOf(privacyLoss) {
 }
 
 /** A finite double as the fraction in lowest terms that it is: an integer, and a power of two. */
-function ratioOf(number) {
+export function ratioOf(number) {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, number);
   const bits = view.getBigUint64(0);
@@ -238,8 +257,8 @@ function drawn(datum, terms, bounds) {
  * The nearest integer at most fifty noise scales from the range: farther out the server believes nobody. Noise gets
  * there with a probability below exp(−50), and cutting it off after it is drawn costs no privacy.
  */
-export function withinReach(integer, { gridBits, scale: [numerator, denominator] }) {
-  const farthest = (FARTHEST * numerator + denominator - 1n) / denominator;
+export function withinReach(integer, { gridBits, scale: [numerator, denominator] }, scales = FARTHEST) {
+  const farthest = (scales * numerator + denominator - 1n) / denominator;
   const last = (1n << BigInt(gridBits)) + farthest;
   if (integer < -farthest) return -farthest;
   return integer > last ? last : integer;
@@ -273,7 +292,7 @@ function happensWithExpOf(p, q) {
 }
 
 /** An integer from 0 to limit − 1, each equally likely: as many random bits as it has, anew if they are too large. */
-function uniformBelow(limit) {
+export function uniformBelow(limit) {
   const bits = bitLength(limit - 1n);
   const words = new Uint32Array((bits + 31) >> 5);
   const excess = BigInt((words.length << 5) - bits);
@@ -287,7 +306,7 @@ function uniformBelow(limit) {
 }
 
 /** How many binary digits a nonnegative integer has; none for zero. */
-function bitLength(integer) {
+export function bitLength(integer) {
   return integer === 0n ? 0 : integer.toString(2).length;
 }
 
@@ -336,38 +355,56 @@ function opened() {
 }
 
 /** A stored record as `prepare` gives it; one that `prepare` did not write is neither sent nor drawn again. */
-function readyOf({ low, high, body }) {
+function readyOf(record, kind) {
   let message, nonce;
   try {
-    ({ message, nonce } = JSON.parse(body));
+    ({ message, nonce } = JSON.parse(record.body));
   } catch {
     message = null;
   }
-  if (!isMessage(message) || !NONCE.test(nonce) || bodyOf(message, nonce) !== body) {
+  if (!kind.isMessage(message) || !NONCE.test(nonce) || bodyOf(message, nonce, kind) !== record.body) {
     throw new PrivatizeError("damaged", "The noisy value kept in this browser is damaged; it is not made anew.");
   }
-  return { body, message, noisy: decode(message, [low, high]) };
+  return { body: record.body, message, noisy: kind.decoded(message, record) };
 }
 
-function isMessage(message) {
+/** Messages about one number: their fields in order, which they are, and what they mean. */
+const ONE_NUMBER = {
+  fields: ["format", "version", "grid_bits", "epsilon", "value"],
+  isMessage: (message) => hasHead(message, FORMAT) && isInteger(message.value),
+  decoded: (message, { low, high }) => decode(message, [low, high]),
+};
+
+/** Whether a message states its format, a grid and a loss. */
+export function hasHead(message, format) {
   return (
-    message?.format === FORMAT &&
+    message?.format === format &&
     message.version === VERSION &&
     Number.isInteger(message.grid_bits) &&
     Array.isArray(message.epsilon) &&
     message.epsilon.length === 2 &&
-    [...message.epsilon, message.value].every((text) => typeof text === "string" && INTEGER.test(text))
+    message.epsilon.every(isInteger)
   );
 }
 
-function bodyOf({ format, version, grid_bits, epsilon, value }, nonce) {
-  return JSON.stringify({ message: { format, version, grid_bits, epsilon, value }, nonce });
+/** Whether this is an integer as it is sent. */
+export function isInteger(text) {
+  return typeof text === "string" && INTEGER.test(text);
+}
+
+function bodyOf(message, nonce, { fields }) {
+  return JSON.stringify({ message: Object.fromEntries(fields.map((name) => [name, message[name]])), nonce });
 }
 
 /** A random name for the delivery, by which the server knows a repeated attempt without a look at what it carries. */
 function newNonce() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Whether a record is about this range and no other. */
+function sameRange(kept, range) {
+  return ["low", "high", "survey"].every((name) => kept[name] === range[name]);
 }
 
 function sameTexts(one, other) {
@@ -380,7 +417,7 @@ function sameTexts(one, other) {
  * A number, or the number that a text writes in decimal digits; NaN if it is neither. Texts are what Python's float()
  * and Number() read alike: no "inf", no "0x10", no "1_000", no digits but 0 to 9, and not nothing.
  */
-function asNumber(given) {
+export function asNumber(given) {
   if (typeof given === "number") return given;
   const text = typeof given === "string" ? given.trim() : "";
   return NUMERAL.test(text) ? Number(text) : NaN;
@@ -402,6 +439,11 @@ function asBounds(given) {
     throw new PrivatizeError("bounds", "bounds must be two numbers, the lower first, of size at most 1e100.");
   }
   return [low + 0, high + 0]; // without the sign of a negative zero
+}
+
+function rangeOf(bounds) {
+  const [low, high] = asBounds(bounds);
+  return { low, high };
 }
 
 function placeOf(campaign, participant) {

@@ -1,0 +1,129 @@
+"""People's answers to a survey as numbers: one row per person, one column per question.
+
+A number stands for itself, yes is 1 and no is 0, and an answer of a choice is its place among the answers, from 0.
+Whoever left a question open has dropped out of the whole survey: her row is all NaN. An error names a question and
+rows, never what somebody answered.
+"""
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hushbid.arrays import BoolArray, FloatArray, first_row, rows_text
+from hushbid.errors import DataError
+from hushbid.questions import Choice, Question, YesNo
+
+_FORMS = "columns by question, or one row per person with one answer per question"
+
+
+def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray) -> FloatArray:
+    """Everybody's answers, people × questions; only ``needed`` rows have to be answers to these questions.
+
+    ``data`` are columns by the questions' names (a frame, or a mapping), or rows: each a list of answers in the
+    questions' order, a mapping by the questions' names, or None. None, NaN and an empty text are answers left open.
+    """
+    table = np.full((needed.size, len(questions)), math.nan)
+    asked = np.flatnonzero(needed).tolist()
+    for place, (question, column) in enumerate(zip(questions, _columns(data, questions, needed), strict=True)):
+        bad = np.zeros(needed.size, dtype=np.bool_)
+        for row in asked:
+            try:
+                table[row, place] = _coded(column[row], question)
+            except (TypeError, ValueError):
+                bad[row] = True
+        if bad.any():
+            told = f"{question.name!r} must be answered with {_allowed(question)}, but {rows_text(bad, 'is')} not."
+            raise DataError(told, field="data", row=first_row(bad))
+    table[np.isnan(table).any(axis=1)] = math.nan
+    return table
+
+
+def _columns(data: object, questions: Sequence[Question], needed: BoolArray) -> list[Sequence[Any]]:
+    names = [one.name for one in questions]
+    if hasattr(data, "columns") and hasattr(data, "__getitem__"):  # a frame
+        data = {name: data[name] for name in data.columns}
+    if isinstance(data, Mapping):
+        _refuse_names(set(data), names, "data")
+        columns: list[Sequence[Any]] = [_listed(data[name]) for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if len(column) != needed.size:
+                told = f"data must have one answer per person ({needed.size}) to {name!r}, got {len(column)}."
+                raise DataError(told, field="data")
+        return columns
+    if isinstance(data, np.ndarray) and (data.ndim != 2 or data.shape[1] != len(names)):
+        told = f"data must have one column per question ({len(names)}), got shape {data.shape}."
+        raise DataError(told, field="data")
+    rows = _listed(data)
+    if len(rows) != needed.size:
+        raise DataError(f"data must have one entry per person ({needed.size}), got {len(rows)}.", field="data")
+    by_person = [_row(row, place, names) if needed[place] else [None] * len(names) for place, row in enumerate(rows)]
+    return list(zip(*by_person, strict=True))
+
+
+def _listed(values: Any) -> list[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, (Iterable, np.ndarray)):
+        raise DataError(f"data must be {_FORMS}, got {type(values).__name__}.", field="data")
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(object), None)
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _row(row: Any, place: int, names: list[str]) -> Sequence[Any]:
+    """One person's answers in the questions' order."""
+    if _is_missing(row):
+        return [None] * len(names)
+    if isinstance(row, Mapping):
+        _refuse_names(set(row), names, f"row {place}", row=place)
+        return [row[name] for name in names]
+    if isinstance(row, (str, bytes)) or not isinstance(row, (Sequence, np.ndarray)) or len(row) != len(names):
+        told = f"row {place} must be one answer per question ({len(names)}), or None where somebody dropped out."
+        raise DataError(told, field="data", row=place)
+    return list(row)
+
+
+def _refuse_names(found: set[Any], names: list[str], where: str, row: int | None = None) -> None:
+    missing = [name for name in names if name not in found]
+    if missing or len(found) > len(names):
+        wrong = f"has none called {missing[0]!r}" if missing else "has others"
+        raise DataError(f"{where} must hold an answer to every question and nothing else, but {wrong}.", row=row)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and math.isnan(value)
+
+
+def _coded(answer: Any, question: Question) -> float:
+    """One answer as a number, NaN if it was left open."""
+    if _is_missing(answer) or (isinstance(answer, str) and not answer.strip()):
+        return math.nan
+    if isinstance(question, Choice) and isinstance(answer, str):
+        return float(question.answers.index(answer.strip()))
+    if isinstance(answer, (str, bytes)) or np.ndim(answer) > 0:
+        raise TypeError
+    if isinstance(question, YesNo):
+        return _one_of(answer, 2)
+    if isinstance(question, Choice):
+        if isinstance(answer, (bool, np.bool_)):
+            raise TypeError
+        return _one_of(answer, len(question.answers))
+    try:
+        return float(answer)
+    except OverflowError:  # an integer beyond every float; the bounds will clamp it
+        return math.inf if answer > 0 else -math.inf
+
+
+def _one_of(answer: Any, count: int) -> float:
+    if not isinstance(answer, (numbers.Real, np.bool_)) or answer not in range(count):
+        raise ValueError
+    return float(answer)
+
+
+def _allowed(question: Question) -> str:
+    if isinstance(question, Choice):
+        return f"one of its {len(question.answers)} answers"
+    return "True or False (or 1 or 0)" if isinstance(question, YesNo) else "a number"

@@ -1,0 +1,170 @@
+"""What a survey found, question by question: facts and pictures for the section of the estimate.
+
+A number and a share of yes are drawn as a single estimate is; the shares of a choice are bars with their intervals.
+Every interval is sure by itself, not all of them together.
+"""
+
+import math
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from hushbid.disclosure import ErrorModel, QuestionAnswer
+from hushbid.disclosure.survey import planned_errors
+from hushbid.mechanism.market import plan_of
+from hushbid.questions import Choice, Layout, Number, Question
+from hushbid.report.material import Material
+from hushbid.report.rendering import plain
+from hushbid.report.suppression import coarse
+from hushbid.report.svg import NARROW, Chart, Drawing, Scale, Table, axis_x, box, label, rule, shortened
+from hushbid.wording import fixed, interval, level_text, number, percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFacts:
+    """What was found for one question, or is expected."""
+
+    place: int
+    """Which question it is, from 1."""
+
+    name: str
+    """How the question is called."""
+
+    unit: str
+    """Of its answers; may be empty."""
+
+    asked: str
+    """How it was asked, in words."""
+
+    bounds: tuple[float, float]
+    """The public range of an answer."""
+
+    values: tuple[float, ...]
+    """The estimate, or the share of each answer; empty before a release."""
+
+    answers: tuple[str, ...]
+    """What the values are of, for a choice; empty otherwise."""
+
+    projected: tuple[float, ...]
+    """Of a choice, the nearest shares that can be; empty otherwise."""
+
+    level: float
+    """How sure an interval is."""
+
+    half_width: float
+    """Half the width of every interval at ``level``; infinite if nothing was bought."""
+
+    standard_error: float
+    """Root mean squared error of every value, if price and answer are unrelated."""
+
+    worst_standard_error: float
+    """The same at worst, if they are related as closely as was allowed for."""
+
+
+def answer_facts(material: Material) -> tuple[AnswerFacts, ...]:
+    """The questions in their order; empty where one number was asked for."""
+    market, release = material.outcome.market, material.release
+    if market.survey is None or market.layout is None:
+        return ()
+    answers: list[QuestionAnswer] | list[None] = [None] * len(market.survey)
+    errors: list[ErrorModel] | list[None] = [None] * len(market.survey)
+    if release is not None:
+        answers, errors = list(release.answers), [one.error for one in release.answers]
+    elif material.outcome.active:
+        errors = planned_errors(plan_of(material.outcome, key="report"))
+    rows = zip(market.survey, answers, errors, strict=True)
+    return tuple(
+        _facts(material, place, question, market.layout, answer, error)
+        for place, (question, answer, error) in enumerate(rows, start=1)
+    )
+
+
+def _facts(
+    material: Material,
+    place: int,
+    question: Question,
+    layout: Layout,
+    answer: QuestionAnswer | None,
+    error: ErrorModel | None,
+) -> AnswerFacts:
+    people = material.outcome.active
+    choice = isinstance(question, Choice)
+
+    def rounded(value: float) -> float:
+        return coarse(value, people)
+
+    return AnswerFacts(
+        place=place,
+        name=plain(question.name),
+        unit=plain(question.unit) if isinstance(question, Number) else "",
+        asked=_asked(question, layout, place - 1),
+        bounds=question.bounds if isinstance(question, Number) else (0.0, 1.0),
+        values=() if answer is None else answer.values,
+        answers=tuple(plain(one) for one in question.answers) if isinstance(question, Choice) else (),
+        projected=answer.projected if answer is not None and choice else (),
+        level=material.level,
+        half_width=math.inf if error is None else rounded(error.half_width(material.level)),
+        standard_error=math.inf if error is None else rounded(math.sqrt(error.mse)),
+        worst_standard_error=math.inf if error is None else rounded(math.sqrt(error.worst_mse)),
+    )
+
+
+def _asked(question: Question, layout: Layout, row: int) -> str:
+    """How a question was asked, and what it shares its noise with."""
+    group = layout.group_of(row)
+    others = len(group.rows) - 1
+    shared = f", with a noise that it shares with {others} other question{'s' * (others > 1)}" if others else ""
+    part = f"; {percent(group.share)} of everybody's privacy loss is for that" if len(layout.groups) > 1 else ""
+    if isinstance(question, Choice):
+        return f"one of {len(question.answers)} answers{part}"
+    if isinstance(question, Number):
+        low, high = (number(end, 6) for end in question.bounds)
+        unit = f" {plain(question.unit)}" if question.unit else ""
+        return f"a number from {low} to {high}{unit}{shared}{part}"
+    return f"yes or no{shared}{part}"
+
+
+def shares_chart(facts: AnswerFacts) -> Chart:
+    """The shares of a choice, each with its interval."""
+    rows = []
+    for name, value, likely in zip(facts.answers, facts.values, facts.projected, strict=True):
+        text, low, high = interval(value, facts.half_width)
+        rows.append((name, text, low, high, fixed(likely, max(len(text.partition(".")[2]), 1))))
+    return Chart(
+        name=f"question-{facts.place}",
+        title=f"{facts.name}: the share of each answer",
+        description="Bars: " + "; ".join(f"{name} {text}, {low} to {high}" for name, text, low, high, _ in rows) + ".",
+        draw=lambda width: _bars(facts, width),
+        table=Table(head=("Answer", "Share", "From", "To", "Nearest shares that can be"), rows=tuple(rows)),
+    )
+
+
+def _bars(facts: AnswerFacts, width: float) -> Drawing:
+    """One row for each answer: its name, a bar up to its share, and its interval as a line."""
+    narrow = width == NARROW
+    left, edge, room = (0.0 if narrow else 190.0), 10.0, (44.0 if narrow else 34.0)
+    ends = [0.0, 1.0, *(value + sign * facts.half_width for value in facts.values for sign in (-1, 1))]
+    scale = Scale(min(ends), max(ends), left + edge, width - edge)
+    marks: list[Markup] = []
+    for place, (name, value) in enumerate(zip(facts.answers, facts.values, strict=True)):
+        top = room * place + (16.0 if narrow else 0.0)
+        if narrow:
+            marks.append(label(0, top - 2, shortened(name, width), "strong"))
+        else:
+            marks.append(label(left - 4, top + 20, shortened(name, left - 10), anchor="end"))
+        start, end = sorted((scale(0.0), scale(value)))
+        middle, reach = top + 14.0, (scale(value - facts.half_width), scale(value + facts.half_width))
+        marks += [
+            box(start, top + 5, max(end - start, 1.5), 18, "s1", radius=2),
+            rule(reach[0], middle, reach[1], middle, "mark"),
+            rule(reach[0], middle - 5, reach[0], middle + 5, "mark"),
+            rule(reach[1], middle - 5, reach[1], middle + 5, "mark"),
+        ]
+    bottom = room * len(facts.answers) + 12.0
+    marks += axis_x(scale, bottom, "share", wanted=4 if narrow else 8)
+    return Drawing(width=width, height=bottom + 46, marks=tuple(marks))
+
+
+def sure(facts: AnswerFacts) -> str:
+    """How sure an interval is, in words."""
+    return level_text(facts.level)

@@ -1,0 +1,167 @@
+"""Checks of a survey's answers: each question's, with the error that follows from the grid, question by question.
+
+Of everybody's integer weight ``W`` a group of questions has ``floor(W·parts/2**30)``; its noise has the scale of the
+grid, so that its parts cost nobody more than her weight. What is stated of a question is derived from those integers,
+from its range and its variance; the values themselves cannot be checked without the data, beyond that they lie on the
+public grid and that the shares of a choice add up to one.
+"""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from hushbid.arrays import FloatArray, IntArray
+from hushbid.disclosure import QuestionAnswer, Release
+from hushbid.questions import Choice, NoiseGroup, Number, Question
+from hushbid.verification.check_questions import noise_of
+from hushbid.verification.check_release import error_check, integer_weights, noiseless_weights, present_in, spent_in
+from hushbid.verification.findings import Check, judged
+from hushbid.verification.stated_numbers import Facts, best_weights, used_of
+
+_PARTS = 2**30
+_GRID = 2.0**-40
+"""Data and estimates are put on grids as fine as this part of the range."""
+
+
+def answer_checks(facts: Facts) -> Iterator[Check]:
+    """Everything about the answers, where a survey was released."""
+    release, layout, questions = facts.record.release, facts.market.layout, facts.market.survey
+    if release is None or layout is None or questions is None:
+        return
+    if [one.question for one in release.answers] != list(questions):
+        yield judged("answers", ["The answers are not to the survey's questions"], "")
+        return
+    integers = _integers(facts, release)
+    groups = {row: group for group in layout.groups for row in group.rows}
+    for row, answer in enumerate(release.answers):
+        group = groups[row]
+        weights, scale, rounding = _delivered(integers, release, group)
+        name = answer.question.name
+        yield error_check(f"error of {name!r}", answer.error, _error(facts, answer, group, weights, scale, rounding))
+        weights, scale = _planned(facts, group)
+        yield error_check(
+            f"planned error of {name!r}", answer.planned_error, _error(facts, answer, group, weights, scale, 0.0)
+        )
+    yield _shared(integers, release, list(layout.groups))
+    yield _values(release)
+
+
+def _integers(facts: Facts, release: Release) -> IntArray:
+    """Everybody's weight before it is split."""
+    present, exponent = present_in(facts, release), release.grid.weight_exponent
+    if exponent is None:
+        return noiseless_weights(facts, present)
+    return integer_weights(spent_in(facts, release), present, exponent)
+
+
+def _parts(integers: IntArray, release: Release, group: NoiseGroup) -> list[int]:
+    """A group's part of everybody's weight, in whole numbers of any size; without noise there is nothing to split."""
+    if release.grid.weight_exponent is None:
+        return list(integers.tolist())
+    return [weight * group.parts // _PARTS for weight in integers.tolist()]
+
+
+def _delivered(integers: IntArray, release: Release, group: NoiseGroup) -> tuple[FloatArray, float, float]:
+    """The weights that were used, the scale of the noise, and the rounding, on a range of width 1."""
+    parts, exponent = _parts(integers, release, group), release.grid.weight_exponent
+    step = 1.0 / max(sum(parts), 1)
+    noise = 0.0 if exponent is None else math.ldexp(1.0, exponent) * step
+    return np.array(parts, dtype=float) * step, noise, 2.0 * _GRID + 2.0 * step
+
+
+def _planned(facts: Facts, group: NoiseGroup) -> tuple[FloatArray, float]:
+    """The same, had everybody delivered, and without rounding."""
+    if (facts.losses == math.inf).any():
+        return best_weights(facts, facts.losses)[0], 0.0
+    used = facts.losses if not facts.shared else used_of(facts.losses, facts.variance)
+    total = math.fsum(used)
+    return used / total, 1.0 / (total * (group.parts / _PARTS))
+
+
+def _error(
+    facts: Facts, answer: QuestionAnswer, group: NoiseGroup, weights: FloatArray, scale: float, rounding: float
+) -> dict[str, float]:
+    """The fields of an error model of one question."""
+    low, high = _range(answer.question)
+    width, variance = high - low, _variance(answer.question)
+    squares, equal = math.fsum(weights**2), 1.0 / facts.roster
+    bias = facts.market.max_relation**2 * variance * max(squares / equal - 1.0, 0.0)
+    above = math.fsum(weight - equal for weight in weights.tolist() if weight > equal)
+    related = facts.market.max_relation > 0.0
+    return {
+        "sampling_variance": variance * squares,
+        "squared_steps": width**2 * squares,
+        "largest_step": width * float(weights.max()),
+        "largest_noise": width * scale,
+        "next_noise": 0.0,
+        "other_noise_squared": 0.0,
+        "rounding": width * rounding,
+        "squared_bias": bias,
+        "largest_bias": min(math.sqrt(bias), width * above) if related else 0.0,
+        "cells": group.cells,
+        "choice": group.choice,
+    }
+
+
+def _range(question: Question) -> tuple[float, float]:
+    return question.bounds if isinstance(question, Number) else (0.0, 1.0)
+
+
+def _variance(question: Question) -> float:
+    """The most that a value can vary, in squared units."""
+    if isinstance(question, Number) and question.variance is not None:
+        return question.variance
+    low, high = _range(question)
+    return (high - low) ** 2 / 4.0
+
+
+def _shared(integers: IntArray, release: Release, groups: list[NoiseGroup]) -> Check:
+    """All parts of a person's weight together are no more than her weight, in whole numbers."""
+    split = [_parts(integers, release, group) for group in groups]
+    problems = []
+    if release.grid.weight_exponent is not None:
+        together = [sum(parts) for parts in zip(*split, strict=True)]
+        if any(mine > whole for mine, whole in zip(together, integers.tolist(), strict=True)):
+            problems.append("The groups of questions cost somebody more than her weight")
+        if any(sum(parts) < 1 for parts in split):
+            problems.append("A group of questions has no weight at all")
+    sentence = "All questions together cost nobody more than her privacy loss"
+    return judged("one loss for all questions", problems, sentence, groups=len(groups))
+
+
+def _values(release: Release) -> Check:
+    """On the public grid, no further outside the range than noise can carry them, and shares that add up to one.
+
+    One cell exceeds ``100`` times its standard deviation with a probability below ``1e-20``, however many cells there
+    are: the tail of every group falls exponentially.
+    """
+    problems = []
+    for answer in release.answers:
+        low, high = _range(answer.question)
+        error, name = answer.error, answer.question.name
+        spread = error.largest_noise * math.sqrt(float(noise_of(error.cells, error.choice)))
+        reach = 100.0 * spread + error.rounding
+        for value in answer.values:
+            if not math.isfinite(value):
+                problems.append(f"A value of {name!r} is not a finite number")
+                continue
+            step = round(Fraction(value - low) / Fraction(high - low) / Fraction(_GRID))
+            near = [low + (high - low) * ((step + k) / (1 << 40)) for k in (-1, 0, 1)]
+            if value not in near:
+                problems.append(f"A value of {name!r} does not lie on the public grid")
+            if not low - reach <= value <= high + reach:
+                problems.append(f"A value of {name!r} lies further outside the range than the noise can carry it")
+        if (
+            isinstance(answer.question, Choice)
+            and not abs(math.fsum(answer.values) - 1.0) <= len(answer.values) * _GRID
+        ):
+            problems.append(f"The shares of {name!r} do not add up to one")
+    return judged(
+        "answers",
+        problems,
+        "The answers lie on the public grid; whether they are the ones that were drawn cannot be told without the data,"
+        " only by comparing the record's hash with one published elsewhere",
+        questions=len(release.answers),
+    )

@@ -1,0 +1,238 @@
+"""Surveys from a campaign file: what it may hold, what is bought and released, and what is told of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from hushbid import Accuracy, Choice, Number, YesNo, verify
+from hushbid.cli import main
+from hushbid.errors import DataError, InputError
+from hushbid.purchase import Purchase, Reading, buy, read_campaign
+from hushbid.purchase.questions_section import survey_in
+from hushbid.purchase.releasing import release_recorded
+from hushbid.purchase.toml_sections import line_numbers
+from hushbid.record import read
+
+N = 60
+CAMPAIGN = """\
+name = "Staff"
+made_up = true
+
+[market]
+setting = "central"
+prior = "uniform:1,3"
+max_relation = 0.05
+
+[[questions]]
+kind = "number"
+name = "sleep"
+bounds = [0, 12]
+variance = 2.5
+unit = "hours"
+standard_error = 1.2
+
+[[questions]]
+kind = "yes_no"
+name = "smoker"
+standard_error = 0.2
+
+[[questions]]
+kind = "choice"
+name = "shift"
+answers = ["days", "nights", "no answer"]
+column = "works"
+standard_error = 0.2
+
+[data]
+late = "unpaid"
+"""
+
+
+def columns(**changes: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    found = {
+        "id": [f"p{k}" for k in range(N)],
+        "sensitivity": rng.uniform(1, 3, N),
+        "sleep": rng.uniform(4, 9, N),
+        "smoker": rng.choice(["yes", "No", "TRUE", "0"], N).tolist(),
+        "works": rng.choice(["days", "nights", "no answer"], N).tolist(),
+    }
+    return {**found, **changes}
+
+
+def written(tmp_path: Path, text: str = CAMPAIGN, **files: str) -> Path:
+    for name, content in files.items():
+        (tmp_path / f"{name}.csv").write_text(content)
+    path = tmp_path / "staff.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def bought(tmp_path_factory: pytest.TempPathFactory) -> Purchase:
+    return buy(written(tmp_path_factory.mktemp("staff")), reports=columns(), audit=False)
+
+
+def test_a_campaign_file_asks_its_questions_in_their_order(tmp_path: Path) -> None:
+    campaign = read_campaign(written(tmp_path), reports=columns())
+    market = campaign.market_for(None)
+    assert market.questions == (
+        Number(name="sleep", bounds=(0, 12), variance=2.5, unit="hours"),
+        YesNo(name="smoker"),
+        Choice(name="shift", answers=("days", "nights", "no answer")),
+    )
+    assert market.goal == Accuracy((1.2, 0.2, 0.2))
+    assert campaign.data is not None
+    assert campaign.data.columns == ("sleep", "smoker", "works")
+
+
+def test_answers_come_with_an_interval_and_an_error_for_each_question(bought: Purchase) -> None:
+    facts = bought.facts()
+    json.dumps(facts)
+    assert [one["name"] for one in facts["questions"]] == ["sleep", "smoker", "shift"]
+    assert all(
+        one["worst_standard_error"] <= wanted * (1 + 1e-9)
+        for one, wanted in zip(facts["questions"], (1.2, 0.2, 0.2), strict=True)
+    )
+    sleep, smoker, shift = facts["estimate"]["answers"]
+    assert sleep["interval"]["low"] < sleep["estimate"] < sleep["interval"]["high"]
+    assert smoker["kind"] == "yes_no"
+    assert list(shift["shares"]) == ["days", "nights", "no answer"]
+    assert sum(one["estimate"] for one in shift["shares"].values()) == pytest.approx(1.0, abs=0.01)
+    told = bought.text()
+    assert "Estimate of sleep: " in told
+    assert "the share of yes to smoker" in told
+    assert "not all of them together" in told
+
+
+def test_the_record_of_a_survey_is_read_back_from_its_file_and_verified(bought: Purchase) -> None:
+    record = read(next(path for path in bought.files if path.name == "record.json"))
+    assert record.hash == bought.record.hash if bought.record else False
+    assert verify(record, people=1).ok
+
+
+def test_the_report_shows_every_question_and_both_errors(bought: Purchase) -> None:
+    page = next(path for path in bought.files if path.name == "report.html").read_text()
+    for heading in ("<h3>sleep</h3>", "<h3>smoker</h3>", "<h3>shift</h3>", "<h3>All questions together</h3>"):
+        assert heading in page
+    assert "one of 3 answers" in page
+    assert "a number from 0 to 12 hours" in page
+    assert "question-3" in page
+    assert "3 questions were answered" in " ".join(page.split())
+    assert "at worst" in page
+    assert "inf" not in page.partition("<main>")[2].partition('id="cost"')[0].replace("information", "")
+
+
+def test_whoever_leaves_a_question_open_has_dropped_out_of_the_whole(tmp_path: Path, bought: Purchase) -> None:
+    assert bought.decided.everybody is not None
+    who = int(np.argmax(bought.decided.everybody.outcome.privacy_loss))
+    table = columns()
+    table["works"][who] = ""
+    again = buy(written(tmp_path), reports=table, audit=False)
+    assert again.release is not None
+    assert again.release.dropped_out == (who,)
+    payments = next(path for path in again.files if path.name == "payments.csv").read_text().splitlines()
+    assert payments[who + 1] == f"p{who},0,XXX,no,yes"
+    assert "1 person did not deliver; intervals allow for it." in again.text()
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "told"),
+    [
+        ("sleep", "much", "column 'sleep' must hold numbers such as 0.25 or nothing, but row 3 does not"),
+        ("smoker", "maybe", "column 'smoker' must hold yes or no, or nothing, but row 3 does not"),
+        ("works", "evenings", "column 'works' must hold one of its 3 answers, or nothing, but row 3 does not"),
+    ],
+)
+def test_an_answer_that_is_none_is_told_by_its_row(tmp_path: Path, column: str, cell: str, told: str) -> None:
+    table = columns()
+    table[column] = [cell if row == 3 else str(value) for row, value in enumerate(table[column])]
+    with pytest.raises(DataError, match=told) as refused:
+        buy(written(tmp_path), reports=table, audit=False)
+    assert cell not in str(refused.value)
+
+
+def told_of(tmp_path: Path, text: str) -> str:
+    with pytest.raises(InputError) as refused:
+        read_campaign(written(tmp_path, text), reports=columns())
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('prior = "u', 'bounds = [0, 1]\nprior = "u', "line 6, market.bounds: cannot be stated beside questions"),
+        ('prior = "u', 'variance = 1\nprior = "u', "line 6, market.variance: cannot be stated beside questions"),
+        ('prior = "u', 'budget = 1\nprior = "u', "line 6, market.budget: cannot be stated beside the questions'"),
+        ('prior = "u', 'standard_error = 1\nprior = "u', "line 6, market.standard_error: must stand in the table"),
+        ("central", "local", "line 9, questions: can be asked in the central setting only"),
+        ('kind = "yes_no"', 'kind = "maybe"', 'line 18, questions.2.kind: must be "number" or "yes_no" or "choice"'),
+        ("bounds = [0, 12]", "bounds = [12, 0]", "line 12, questions.1.bounds: must be two numbers, the smaller first"),
+        ("variance = 2.5", "variance = 99", "line 13, questions.1.variance: must be positive and at most 36"),
+        ('unit = "hours"\nstandard_error = 1.2', "", "line 9, questions.1: must state a standard_error as other"),
+        ('name = "smoker"', 'name = "sleep"', "line 9, questions: must have different names, got 'sleep' twice."),
+        ('"days", "nights", "no answer"', '"days"', "line 25, questions.3.answers: must be 2 to 100 texts"),
+        ("answers = [", "answers = [1, ", "line 25, questions.3.answers: must be a list of texts"),
+        ("column =", "colum =", "line 26, questions.3.colum: is not a field of this file (did you mean column?)"),
+        ('late = "unpaid"', 'value = "x"', "line 30, data.value: cannot be stated beside questions"),
+        ("made_up = true", 'unit = "hours"', "line 2, unit: cannot be stated beside questions"),
+        ("[[questions]]", "[questions.x]", "questions: must be tables, one for each question: [[questions]]"),
+    ],
+)
+def test_what_is_wrong_with_questions_is_told_once_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
+    text = CAMPAIGN.replace(old, new) if old == "[[questions]]" else CAMPAIGN.replace(old, new, 1)
+    if old == "[[questions]]":
+        text = CAMPAIGN.split("[[questions]]")[0] + '[questions]\nname = "x"\n'
+    found = told_of(tmp_path, text)
+    assert told in found
+    assert "problems" not in found, found
+
+
+def test_lines_of_repeated_tables_are_counted() -> None:
+    lines = line_numbers("[[a]]\nx = 1\n[[a]]\nx = 2\n[b]\n")
+    assert lines == {"a": 1, "a.1": 1, "a.1.x": 2, "a.2": 3, "a.2.x": 4, "b": 5}
+
+
+def test_a_column_that_a_file_lacks_is_told_at_the_question(tmp_path: Path) -> None:
+    files = {"reports": "id,sensitivity\na,1.5\n", "data": "id,sleep,smoker\na,7,yes\n"}
+    text = CAMPAIGN.replace("[data]", '[reports]\nfile = "reports.csv"\n\n[data]\nfile = "data.csv"')
+    with pytest.raises(InputError, match=r"line 22, questions\.3: .*data\.csv has no column 'works'"):
+        read_campaign(written(tmp_path, text, **files))
+
+
+def test_an_engine_refuses_several_questions(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="several questions need engine='memory'"):
+        buy(written(tmp_path), reports=pl.DataFrame(columns()).lazy(), reading=Reading(engine="polars"))
+
+
+def test_answers_are_released_from_the_record_of_decisions(tmp_path: Path) -> None:
+    path = written(tmp_path, CAMPAIGN.partition("[data]")[0].replace('column = "works"\n', ""))
+    decided = buy(path, reports=columns(), audit=False)
+    record = next(one for one in decided.files if one.name == "outcome.json")
+    table = columns()
+    answers = {name: table[name] for name in ("id", "sleep", "smoker")} | {"shift": table["works"]}
+    released = release_recorded(record, answers, out=tmp_path / "released.json")
+    assert [one.name for one in released.answer.release.answers] == ["sleep", "smoker", "shift"]
+    assert "Shares of shift" in released.text()
+    with pytest.raises(InputError, match="value_column must be left out for a survey"):
+        release_recorded(record, answers, value_column="sleep", out=tmp_path / "again.json")
+
+
+def test_price_and_plan_take_the_questions_of_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path, reports="id,sensitivity\n" + "".join(f"p{k},{1 + k / N}\n" for k in range(N)))
+    run = CliRunner()
+    market = ["--prior", "uniform:1,3", "--questions", str(path)]
+    priced = json.loads(run.invoke(main, ["price", str(tmp_path / "reports.csv"), *market, "--json"]).stdout)
+    assert [one["name"] for one in priced["questions"]] == ["sleep", "smoker", "shift"]
+    planned = run.invoke(main, ["plan", *market, "--people", "60", "--repetitions", "20"])
+    assert planned.stdout.startswith("Standard errors of the questions: sleep: ")
+    both = run.invoke(main, ["plan", *market, "--people", "60", "--budget", "5"])
+    assert "state a standard error each" in both.stderr
+    (tmp_path / "empty.toml").write_text("")
+    with pytest.raises(InputError, match="must hold tables"):
+        survey_in(tmp_path / "empty.toml")
