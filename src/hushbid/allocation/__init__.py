@@ -8,9 +8,10 @@ In reading order:
 - `central`: the central optimum for a price of the error: one dimension, in pieces with a root in closed form
 - `capped`: the central optimum when nobody may lose more than a cap
 - `contrast`: the central optimum for a combination of stratum means, with one noise for all strata
+- `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response
 - `local`: the local optimum for a price of the error, by how many people are active
 - `local_accuracy`: the cheapest local purchase with a given error, by one number of people and one equation
-- `local_capped`: the local optimum for a price of the error when nobody may lose more than one cap
+- `local_capped`: the local optimum for a price of the error when nobody may lose more than one cap, on either curve
 - `reply_rules`: the optimum as a function of one person's cost, which payments integrate
 - `level_replies`, `central_replies`: that function for many people at once, without solving again
 - `local_replies`, `local_accuracy_replies`, `local_capped_replies`: the same in the local setting
@@ -86,6 +87,7 @@ def allocate(
     max_loss: ArrayLike = math.inf,
     tie_key: Sequence[Any] | NDArray[Any] | None = None,
     strata: Strata | None = None,
+    response: bool = False,
 ) -> Allocation:
     """The privacy losses and weights that minimise ``error_weight·MSE + Σ virtual_costs·privacy_loss``, globally.
 
@@ -114,6 +116,8 @@ def allocate(
     strata
         Everybody's stratum, and the combination of stratum means that is wanted instead of one mean: ``weights`` then
         have its signs and add up to each stratum's weight.
+    response
+        Whether people answer a yes/no question by randomised response instead of adding noise: local, variance 1/4.
 
     >>> allocation = allocate([1.0, 1.2, 9.0], setting="central", variance=0.25)
     >>> allocation.active, allocation.weights.round(4).tolist()
@@ -126,6 +130,7 @@ def allocate(
         goal=goal,
         tie_key=tie_key,
         local=_is_local(setting),
+        response=response,
     )
     if strata is not None and setting == "local":
         return joined(problem, strata, [(rows, part) for rows, part, _ in _separately(problem, strata, max_loss)])
@@ -151,6 +156,14 @@ def _is_local(setting: object) -> bool:
 def _caps(max_loss: ArrayLike, problem: Problem, setting: str) -> float | FloatArray | None:
     """The caps, in the local setting one for all; None where there are none."""
     caps = as_local_cap(max_loss, problem.goal) if setting == "local" else as_caps(max_loss, problem.costs.size)
+    if problem.response and caps != math.inf:
+        raise InputError(
+            "max_privacy_loss must be left out with randomised response: the best purchase under both has not been"
+            " proved.",
+            field="max_privacy_loss",
+        )
+    if problem.response and isinstance(problem.goal, Price):
+        return math.inf  # the solver that takes every curve
     return None if np.min(caps) == math.inf else caps
 
 
@@ -179,6 +192,7 @@ def replies(
     max_loss: ArrayLike = math.inf,
     tie_key: Sequence[Any] | NDArray[Any] | None = None,
     strata: Strata | None = None,
+    response: bool = False,
 ) -> ReplyRule:
     """The optimum as a function of one person's virtual cost, the others' fixed: what payments integrate.
 
@@ -190,7 +204,13 @@ def replies(
     """
     local = _is_local(setting)
     problem = as_problem(
-        virtual_costs, variance=variance, error_weight=error_weight, goal=goal, tie_key=tie_key, local=local
+        virtual_costs,
+        variance=variance,
+        error_weight=error_weight,
+        goal=goal,
+        tie_key=tie_key,
+        local=local,
+        response=response,
     )
     if strata is not None and local:
         return SeparateReplies(
@@ -206,7 +226,7 @@ def replies(
     if caps is not None:
         return FullCaps.of(problem, caps) or CappedReplies(problem, caps)
     if local and isinstance(problem.goal, Accuracy) and isinstance(spread, float) and spread > 0.0:
-        return LocalAccuracyReplies(problem.costs, spread, problem.goal.number, precedence(tie_key))
+        return LocalAccuracyReplies(problem, precedence(tie_key))
     if not isinstance(problem.goal, Price) and not local:
         return LevelReplies(problem.costs, spread, problem.goal)
     if variance_vanishes(problem):
@@ -224,10 +244,13 @@ def least_objective(
     goal: Goal,
     max_loss: ArrayLike = math.inf,
     strata: Strata | None = None,
+    response: bool = False,
 ) -> float:
     """What no allocation's objective can be below, found without solving: `Allocation.lower_bound` by itself."""
     local = _is_local(setting)
-    problem = as_problem(virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local)
+    problem = as_problem(
+        virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local, response=response
+    )
     if strata is not None and local:
         return sum(part.lower_bound for _, part, _ in _separately(problem, strata, max_loss))
     caps = _caps(max_loss, problem, setting)
@@ -244,9 +267,11 @@ def least_objective(
         "budget": least_error,
     }
     if local:
-        kinds = {"price": local_lower_bound, "accuracy": local_accuracy_lower_bound}
-        if caps is not None:
-            kinds = {"price": partial(local_lower_bound, max_loss=float(np.min(caps)))}
+        cap = math.inf if caps is None else float(np.min(caps))
+        kinds = {
+            "price": partial(local_lower_bound, max_loss=cap, response=response),
+            "accuracy": partial(local_accuracy_lower_bound, response=response),
+        }
     return float(kinds[goal.kind](problem.costs, problem.variance, goal.number))
 
 

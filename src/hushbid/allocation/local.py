@@ -22,15 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.allocation.local_curves import LAPLACE
 from hushbid.allocation.lower_bounds import local_lower_bound
 from hushbid.allocation.problem import HUGE, Allocation, Problem
 from hushbid.arrays import FloatArray, IndexArray
 
-STEEPEST: float = 3.0 * math.sqrt(3.0) / (8.0 * math.sqrt(2.0))
-"""The largest slope of ``q``, at ``y = √(2/3)``: above it there is no root."""
-
-WORTHWHILE: float = 1.0 / (2.0 * math.sqrt(2.0))
-"""Somebody is worth her cost at price ``P`` exactly if ``ψ ≤ P`` times this, the largest ``q(y)/y``."""
+STEEPEST, WORTHWHILE, high_root = LAPLACE.steepest, LAPLACE.worthwhile, LAPLACE.high_root
 
 _S = 2.0 * math.sqrt(8.0 / 3.0)
 _CLOSE = 4e-6
@@ -45,19 +42,6 @@ _SMALL = 1 << 10
 
 _SELECT_ABOVE = 1 << 15
 _SAMPLE = 1 << 13
-
-
-def high_root(ratio: FloatArray) -> FloatArray:
-    """The larger ``y`` with ``q'(y) = 4y/(y² + 2)² = ratio``, for ``0 < ratio ≤ STEEPEST``, in closed form.
-
-    With ``z = √y`` it is the quartic ``z⁴ − b·z + 2 = 0``, ``b = 2/√ratio``, whose resolvent ``s³ − 8s − b² = 0`` has
-    one positive root, a hyperbolic cosine.
-    """
-    s = _S * np.cosh(np.arccosh(np.maximum(STEEPEST / ratio, 1.0)) / 3.0)
-    root = np.sqrt(s)
-    z = 0.5 * (root + np.sqrt(np.maximum(4.0 / (np.sqrt(ratio) * root) - s, 0.0)))
-    y: FloatArray = z * z
-    return y
 
 
 @dataclass(slots=True, eq=False)

@@ -29,12 +29,13 @@ and nothing is paid.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy
 from hushbid.allocation.levels import unreachable
-from hushbid.allocation.local import STEEPEST, WORTHWHILE, high_root
+from hushbid.allocation.local_curves import Curve, curve_of
 from hushbid.allocation.local_queue import Moves, PrefixSums
 from hushbid.allocation.lower_bounds import local_accuracy_lower_bound
 from hushbid.allocation.problem import MOST, TINY, Allocation, Problem
@@ -68,7 +69,7 @@ def solve_local_accuracy(problem: Problem) -> Allocation:
     variance, goal = problem.variance, problem.goal
     assert isinstance(variance, float)
     assert isinstance(goal, Accuracy)
-    square = goal.number**2
+    square, curve = goal.number**2, curve_of(problem)
     problem.confine()
     people = int(np.count_nonzero(problem.costs <= MOST))
     if not people > variance / square:
@@ -76,43 +77,39 @@ def solve_local_accuracy(problem: Problem) -> Allocation:
     free = np.flatnonzero(problem.costs == 0.0)
     needed = variance / square - free.size
     if free.size and needed <= 0.0:
-        shared = loss_of_equals(free.size, variance, square)
+        shared = curve.loss_of_equals(free.size, variance, square)
         return _spread_out(problem, free, np.full(free.size, shared), 0.0, worth=0.0)
-    if free.size == 0 and needed <= 0.5:  # the cheapest alone: nobody supplies less than a half as cheaply
-        loss = loss_of_equals(1, variance, square)
-        worth = problem.cheapest * (variance * loss**2 + 2.0) ** 2 / (4.0 * loss)
+    if free.size == 0 and needed <= curve.enough:  # the cheapest alone: nobody supplies less as cheaply
+        loss = curve.loss_of_equals(1, variance, square)
+        worth = problem.cheapest * _price_of(curve, needed, variance, loss)
         return _spread_out(problem, cheapest_rows(problem, 1), np.array([loss]), problem.cheapest * loss, worth=worth)
     # the others, cheapest first, as far as they could matter
-    rows = cheapest_rows(problem, min(free.size + most_needed(needed), people))[free.size :]
-    y, spent, price = balance(problem.costs[rows], needed)
+    rows = cheapest_rows(problem, min(free.size + most_needed(needed, curve), people))[free.size :]
+    y, spent, price = balance(problem.costs[rows], needed, curve)
     root = math.sqrt(variance)
     losses = np.concatenate([np.full(free.size, np.inf), y / root])
     return _spread_out(problem, np.concatenate([free, rows[: y.size]]), losses, spent / root, worth=price * root)
 
 
-def balance(ordered: FloatArray, needed: float) -> tuple[FloatArray, float, float]:
+def balance(ordered: FloatArray, needed: float, curve: Curve) -> tuple[FloatArray, float, float]:
     """The losses of the active in normal form, what they cost and the price, for sorted positive costs."""
-    count = first_dear(ordered, needed)
+    count = first_dear(ordered, needed, curve)
     unit = float(ordered[min(count, ordered.size) - 1])
     normal = ordered / unit
-    nobody = Moves(normal, PrefixSums(normal, terms), *(np.array([one]) for one in (normal.size, np.inf, normal.size)))
-    found = cheapest_purchases(nobody, np.array([needed]), count)
+    nobody = Moves(
+        normal, PrefixSums(normal, curve.terms), *(np.array([one]) for one in (normal.size, np.inf, normal.size))
+    )
+    found = cheapest_purchases(nobody, np.array([needed]), count, curve)
     price, last = float(found.price[0]), float(found.last[0])
-    y = high_root(np.maximum(normal[: int(found.count[0])] / price, TINY))
+    y = curve.high_root(np.maximum(normal[: int(found.count[0])] / price, TINY))
     if not math.isnan(last):
-        y[-1] = math.sqrt(2.0 * last / (1.0 - last))
+        y[-1] = float(curve.loss(found.last)[0])
     return y, unit * float(found.value[0]), unit * price
 
 
-def loss_of_equals(people: int, variance: float, target: float) -> float:
-    """The loss at which so many people, all alike, just reach a mean squared error of ``target``."""
-    slack = people * target - variance
-    return math.sqrt(2.0 / slack) if slack > 0.0 else math.inf
-
-
-def most_needed(needed: float) -> int:
-    """So many of the cheapest contain everybody who can be active: whoever is worthwhile supplies a half or more."""
-    return int(2.0 * needed) + 2
+def most_needed(needed: float, curve: Curve) -> int:
+    """So many of the cheapest contain everybody who can be active: whoever is worthwhile supplies enough."""
+    return int(needed / curve.enough) + 2
 
 
 def cheapest_rows(problem: Problem, how_many: int) -> IndexArray:
@@ -128,8 +125,8 @@ def cheapest_rows(problem: Problem, how_many: int) -> IndexArray:
     return rows[np.argsort(costs[rows], kind="stable")[:how_many]]
 
 
-def first_dear(costs: FloatArray, needed: float) -> int:
-    """The first ``k`` with ``S_k(2√2·ψ_k) > needed``, for sorted costs; one more than there are people if none."""
+def first_dear(costs: FloatArray, needed: float, curve: Curve) -> int:
+    """The first ``k`` who supply more than ``needed`` at the price that makes the last worthwhile, or one too many."""
     power = np.cbrt(np.maximum(costs / costs[-1], TINY)) ** 2
     likely = np.arange(1.0, costs.size + 1.0)
     likely -= _FIRST * power.cumsum() / power + _SECOND * (power * power).cumsum() / (power * power)
@@ -139,40 +136,31 @@ def first_dear(costs: FloatArray, needed: float) -> int:
         # where the approximation, right at the last count tried, says; if that goes on for long, halve
         guess = int(likely.searchsorted(needed - shift, side="right")) + 1 if tries < 12 else (low + high) // 2
         count = min(max(guess, low + 1), high - 1)
-        supply = count - float(terms(costs[:count] / (costs[count - 1] / WORTHWHILE))[0].sum())
+        supply = count - float(curve.terms(costs[:count] / (costs[count - 1] / curve.worthwhile))[0].sum())
         low, high = (low, count) if supply > needed else (count, high)
         shift = supply - float(likely[count - 1])
         tries += 1
     return high
 
 
-def cheapest_purchases(moves: Moves, needed: FloatArray, start: int) -> Purchases:
+def cheapest_purchases(moves: Moves, needed: FloatArray, start: int, curve: Curve) -> Purchases:
     """The cheapest purchase of a precision ``needed[j]`` from each list, if the first too dear is near ``start``."""
-    count = _first_dear_of_each(moves, needed, start)
+    count = _first_dear_of_each(moves, needed, start, curve)
     found = Purchases(np.full(count.size, np.inf), np.full(count.size, np.inf), count - 1, np.full(count.size, np.nan))
     # all who are worthwhile, without the first who is not
     enough = np.flatnonzero(count - 1 > needed)
-    found.value[enough], found.price[enough] = _all_high(moves, enough, (count - 1)[enough], needed[enough])
+    found.value[enough], found.price[enough] = _all_high(moves, enough, (count - 1)[enough], needed[enough], curve)
     # with her, unless she is not even worthwhile at their price
     which = np.flatnonzero(count <= moves.size)
     cost = moves.cost(which, count[which])
-    hers = cost < WORTHWHILE * found.price[which]
+    hers = cost < curve.worthwhile * found.price[which]
     which, cost = which[hers], cost[hers]
-    value, price, last = _with_last(moves, which, count[which], cost, needed[which])
+    value, price, last = _with_last(moves, which, count[which], cost, needed[which], curve)
     better = value < found.value[which]
     which = which[better]
     found.value[which], found.price[which], found.last[which] = value[better], price[better], last[better]
     found.count[which] += 1
     return found
-
-
-def terms(ratio: FloatArray) -> FloatArray:
-    """``1 − q``, ``ψ·y/P`` and ``dq/d ln P`` at the high root for ``ψ/P``."""
-    ratio = np.clip(ratio, TINY, STEEPEST)
-    y = high_root(ratio)
-    square = y * y
-    short = 2.0 / (square + 2.0)
-    return np.stack([short, ratio * y, 4.0 * (1.0 - short) / (3.0 * square - 2.0 + 1e-9)])
 
 
 def up_crossing(
@@ -203,20 +191,21 @@ def up_crossing(
     return at
 
 
-def steepness(q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``y'(q)``, what the last bit of precision takes, and how its logarithm moves with ``q``."""
-    rest = 1.0 - q
-    return 1.0 / (np.sqrt(2.0 * q * rest) * rest), (4.0 * q - 1.0) / (2.0 * q * rest)
+def _price_of(curve: Curve, needed: float, variance: float, loss: float) -> float:
+    """What the last bit of precision costs somebody alone, for a cost of 1; also where there is no variance."""
+    if variance == 0.0:
+        return 1.0 / loss
+    return float(curve.steepness(np.array([needed]))[0][0]) * math.sqrt(variance)
 
 
-def _first_dear_of_each(moves: Moves, needed: FloatArray, start: int) -> IndexArray:
+def _first_dear_of_each(moves: Moves, needed: FloatArray, start: int, curve: Curve) -> IndexArray:
     """What `first_dear` finds, for each list, by steps of one: one person's move changes it by little."""
     low, high = np.zeros(needed.size, dtype=np.intp), moves.size + 1
     count = np.minimum(np.maximum(start, 1), moves.size)
     pending = np.flatnonzero(high - low > 1)
     while pending.size:
         at = count[pending]
-        short = moves.sums(pending, at, moves.cost(pending, at) / WORTHWHILE)[0]
+        short = moves.sums(pending, at, moves.cost(pending, at) / curve.worthwhile)[0]
         dear = at - needed[pending] > short
         high[pending], low[pending] = np.where(dear, at, high[pending]), np.where(dear, low[pending], at)
         count[pending] = np.where(dear, at - 1, at + 1)
@@ -224,13 +213,15 @@ def _first_dear_of_each(moves: Moves, needed: FloatArray, start: int) -> IndexAr
     return high
 
 
-def _all_high(moves: Moves, which: IndexArray, count: IndexArray, needed: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _all_high(
+    moves: Moves, which: IndexArray, count: IndexArray, needed: FloatArray, curve: Curve
+) -> tuple[FloatArray, FloatArray]:
     """Value and price where the first ``count``, all worthwhile, supply what is needed.
 
     The logarithm of what they fall short of ``count`` is convex in that of the price, so that Newton's method, from the
     least price at which all are worthwhile, never overshoots.
     """
-    price = moves.cost(which, count) / WORTHWHILE
+    price = moves.cost(which, count) / curve.worthwhile
     value, slack = np.full(price.size, np.inf), count - needed
     pending = np.arange(price.size)
     for _ in range(100):
@@ -246,22 +237,22 @@ def _all_high(moves: Moves, which: IndexArray, count: IndexArray, needed: FloatA
 
 
 def _with_last(
-    moves: Moves, which: IndexArray, count: IndexArray, cost: FloatArray, needed: FloatArray
+    moves: Moves, which: IndexArray, count: IndexArray, cost: FloatArray, needed: FloatArray, curve: Curve
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Value, price and the last one's part with ``count`` people; the value is infinite where nothing balances."""
     others = count - 1
     slack = others - needed
 
     def excess(pending: IndexArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        steep, growth = steepness(z)
+        steep, growth = curve.steepness(z)
         short, _, change = moves.sums(which[pending], others[pending], cost[pending] * steep)
         return slack[pending] + z - short, 1.0 + change * growth
 
-    last = up_crossing(excess, np.where(slack < 0.0, -slack, _LEAST_PART), np.full(which.size, 0.5))
-    price = cost * steepness(last)[0]
+    last = up_crossing(excess, np.where(slack < 0.0, -slack, _LEAST_PART), np.full(which.size, curve.enough))
+    price = cost * curve.steepness(last)[0]
     short, spends, _ = moves.sums(which, others, price)
     left = slack + last - short
-    value = price * (spends - left) + cost * np.sqrt(2.0 * last / (1.0 - last))
+    value = price * (spends - left) + cost * curve.loss(last)
     return np.where(np.abs(left) <= 1e-6 * last, value, np.inf), price, last
 
 
@@ -273,7 +264,7 @@ def _spread_out(problem: Problem, rows: IndexArray, losses: FloatArray, spent: f
     privacy_loss, weights = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
     privacy_loss[rows] = losses
     if variance + 2.0 / losses[0] / losses[0] > 0.0:
-        precision = 1.0 / (variance + 2.0 / losses / losses)
+        precision = curve_of(problem).precisions(losses, variance)
         weights[rows] = precision / precision.sum()
     else:  # no variance and no noise
         weights[rows] = 1.0 / rows.size
@@ -285,5 +276,5 @@ def _spread_out(problem: Problem, rows: IndexArray, losses: FloatArray, spent: f
         active=int(rows.size),
         setting="local",
         error_weight=worth / goal.number**4,
-        _certify=problem.certifying(local_accuracy_lower_bound),
+        _certify=problem.certifying(partial(local_accuracy_lower_bound, response=problem.response)),
     )

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation.goals import Goal, Price
-from hushbid.allocation.local import STEEPEST, high_root, solve_local
-from hushbid.allocation.local_accuracy import cheapest_rows, steepness, terms, up_crossing
-from hushbid.allocation.local_queue import Moves, PrefixSums, Terms
+from hushbid.allocation.local import solve_local
+from hushbid.allocation.local_accuracy import cheapest_rows, up_crossing
+from hushbid.allocation.local_curves import LAPLACE, Curve, curve_of
+from hushbid.allocation.local_queue import Moves, PrefixSums
 from hushbid.allocation.lower_bounds import local_lower_bound
 from hushbid.allocation.problem import HUGE, TINY, Allocation, Problem
 from hushbid.arrays import FloatArray, IndexArray, as_number
@@ -34,10 +35,39 @@ ONE_LOCAL_CAP = (
     "max_privacy_loss must be one number in the local setting: with one per person the optimum is NP-hard to find."
 )
 
-_PEAK = math.sqrt(2.0 / 3.0)
 _LEAST = 1e-300
 _CLOSE = 1e-9
 _SELECTED = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What people supply who reply to a price as best they can between the turn of the curve and a cap."""
+
+    curve: Curve
+    cap: float
+    """In normal form; infinite if there is none."""
+
+    def reply(self, ratio: FloatArray) -> FloatArray:
+        """The best loss, for a cost of ``ratio`` times the price."""
+        curve = self.curve
+        root = curve.high_root(np.clip(ratio, TINY, curve.steepest))
+        y: FloatArray = np.clip(root, min(curve.turn, self.cap), self.cap)
+        return y
+
+    def terms(self, ratio: FloatArray) -> FloatArray:
+        """``q``, ``ψ·y/P`` and ``dq/d ln P`` of that reply, in three rows."""
+        y = self.reply(ratio)
+        q = self.curve.precision(y)
+        moving = (ratio < self.curve.steepest) & (y > self.curve.turn * (1.0 + 1e-7)) & (y < self.cap)
+        return np.stack([q, ratio * y, np.where(moving, self.curve.change(y, q), 0.0)])
+
+    @property
+    def worthwhile(self) -> float:
+        """The largest ``q(y)/y`` up to the cap."""
+        if float(self.curve.loss(np.array(self.curve.enough))) <= self.cap:
+            return self.curve.worthwhile
+        return float(self.curve.precision(np.array(self.cap))) / self.cap
 
 
 @dataclass(slots=True, eq=False)
@@ -79,27 +109,28 @@ def as_local_cap(max_loss: ArrayLike, goal: Goal) -> float:
 def solve_local_capped(problem: Problem, max_loss: float) -> Allocation:
     """The global optimum of the local problem with ``privacy_loss ≤ max_loss`` (one variance for all)."""
     variance = refuse_vanishing(problem)
-    free = solve_local(problem)
-    if float(free.privacy_loss.max()) <= max_loss:  # the best without a cap is best under it
-        return free
+    if not problem.response:
+        free = solve_local(problem)
+        if float(free.privacy_loss.max()) <= max_loss:  # the best without a cap is best under it
+            return free
     root, scale = math.sqrt(variance), problem.scale(variance)
-    cap, size = max_loss * root, _SELECTED
+    supply, size = Supply(curve_of(problem), max_loss * root), _SELECTED
     while True:
         rows = cheapest_rows(problem, size)
         rows = rows[problem.costs[rows] <= 1e20 * HUGE * scale]
         normal = problem.costs[rows] / scale
-        start = first_dear(normal, cap)
+        start = first_dear(normal, supply)
         if start < rows.size or rows.size < size:
             break
         size *= 8
-    sums = PrefixSums(normal, capped_terms(cap))
+    sums = PrefixSums(normal, supply.terms)
     nobody = Moves(normal, sums, *(np.array([one]) for one in (normal.size, np.inf, normal.size)))
-    best = best_purchases(nobody, cap, start)
+    best = best_purchases(nobody, supply, start)
     active = int(best.count[0])
     if math.isnan(best.price[0]):
         y = best.pair[:active, 0]
     else:
-        y = reply(normal[:active] / best.price[0], cap)
+        y = supply.reply(normal[:active] / best.price[0])
     return _spread_out(problem, max_loss, rows[:active], np.minimum(y / root, max_loss))
 
 
@@ -115,43 +146,18 @@ def refuse_vanishing(problem: Problem) -> float:
     return problem.variance
 
 
-def reply(ratio: FloatArray, cap: float) -> FloatArray:
-    """The best loss between the peak and the cap, for a cost of ``ratio`` times the price."""
-    y: FloatArray = np.clip(high_root(np.clip(ratio, TINY, STEEPEST)), min(_PEAK, cap), cap)
-    return y
-
-
-def capped_terms(cap: float) -> Terms:
-    """``q``, ``ψ·y/P`` and ``dq/d ln P`` of that reply, in three rows."""
-
-    def of(ratio: FloatArray) -> FloatArray:
-        y = reply(ratio, cap)
-        square = y * y
-        q = square / (square + 2.0)
-        moving = (ratio < STEEPEST) & (y > _PEAK * (1.0 + 1e-7)) & (y < cap)
-        return np.stack([q, ratio * y, np.where(moving, 4.0 * q / (3.0 * square - 2.0 + 1e-9), 0.0)])
-
-    return of
-
-
-def worthwhile(cap: float) -> float:
-    """The largest ``q(y)/y`` up to the cap."""
-    y = min(cap, math.sqrt(2.0))
-    return y / (y * y + 2.0)
-
-
-def first_dear(costs: FloatArray, cap: float) -> int:
+def first_dear(costs: FloatArray, supply: Supply) -> int:
     """The first ``k`` who supply more than the balance at the price that makes the last just worthwhile."""
-    low, high, most, of = 0, costs.size + 1, worthwhile(cap), capped_terms(cap)
+    low, high, most = 0, costs.size + 1, supply.worthwhile
     while high - low > 1:
         count = (low + high) // 2
         price = max(float(costs[count - 1]) / most, _LEAST)
-        supply = float(of(costs[:count] / price)[0].sum())
-        low, high = (low, count) if supply * math.sqrt(price) > 1.0 else (count, high)
+        supplied = float(supply.terms(costs[:count] / price)[0].sum())
+        low, high = (low, count) if supplied * math.sqrt(price) > 1.0 else (count, high)
     return high
 
 
-def best_purchases(moves: Moves, cap: float, start: int) -> Capped:
+def best_purchases(moves: Moves, supply: Supply, start: int) -> Capped:
     """The best purchase from each list of at least one person, if the first too dear is near ``start``."""
     size = moves.size.size
     best = Capped(
@@ -162,12 +168,13 @@ def best_purchases(moves: Moves, cap: float, start: int) -> Capped:
         np.zeros((2, size)),
     )
     some = np.flatnonzero(moves.size >= 1)
-    _alone(moves, some, cap, best)
-    _two(moves, np.flatnonzero(moves.size >= 2), cap, best)
-    count = _first_dear_of_each(moves, cap, start)
+    _alone(moves, some, supply, best)
+    if supply.curve is LAPLACE:  # otherwise the second of two is never low
+        _two(moves, np.flatnonzero(moves.size >= 2), supply.cap, best)
+    count = _first_dear_of_each(moves, supply, start)
     for number in (count - 1, count):
         which = np.flatnonzero((number >= 1) & (number <= moves.size))
-        value, price = _balance(moves, which, number[which], cap)
+        value, price = _balance(moves, which, number[which], supply)
         better = value < best.value[which]
         which = which[better]
         best.value[which], best.price[which] = value[better], price[better]
@@ -175,11 +182,11 @@ def best_purchases(moves: Moves, cap: float, start: int) -> Capped:
     return best
 
 
-def _alone(moves: Moves, which: IndexArray, cap: float, best: Capped) -> None:
+def _alone(moves: Moves, which: IndexArray, supply: Supply, best: Capped) -> None:
     """The cheapest alone."""
     cost = moves.cost(which, np.ones(which.size, dtype=np.intp))
-    y = np.minimum(np.cbrt(4.0 / np.maximum(cost, _LEAST)), cap)
-    best.error[which] = 1.0 + 2.0 / (y * y)
+    y = np.minimum(supply.curve.alone(np.maximum(cost, _LEAST)), supply.cap)
+    best.error[which] = 1.0 / supply.curve.precision(y)
     best.value[which], best.count[which], best.pair[0, which] = best.error[which] + cost * y, 1, y
 
 
@@ -187,22 +194,23 @@ def _two(moves: Moves, which: IndexArray, cap: float, best: Capped) -> None:
     """The two cheapest, the first at the cap or at her high root, the second wherever her supply balances."""
     one, two = (moves.cost(which, np.full(which.size, number)) for number in (1, 2))
     dear = np.maximum(two, _LEAST)
-    top = cap * cap / (cap * cap + 2.0)
+    top, curve = cap * cap / (cap * cap + 2.0), LAPLACE
     for capped in (True, False):
 
         def excess(at: IndexArray, z: FloatArray, capped: bool = capped) -> tuple[FloatArray, FloatArray]:
-            steep, growth = steepness(z)
+            steep, growth = curve.steepness(z)
             price = dear[at] * steep
             wanted = price**-0.5
             if capped:
                 return top + z - wanted, 1.0 + 0.5 * wanted * growth
-            short, _, change = terms(one[at] / price)
+            short, _, change = curve.terms(one[at] / price)
             return 1.0 - short + z - wanted, 1.0 + (change + 0.5 * wanted) * growth
 
         z = up_crossing(excess, np.full(which.size, 1e-60), np.full(which.size, top))
         first = np.full(which.size, cap)
         if not capped:
-            first = np.minimum(high_root(np.clip(one / (dear * steepness(z)[0]), TINY, STEEPEST)), cap)
+            slope = one / (dear * curve.steepness(z)[0])
+            first = np.minimum(curve.high_root(np.clip(slope, TINY, curve.steepest)), cap)
         second = np.minimum(np.sqrt(2.0 * z / (1.0 - z)), cap)
         # whatever they are, these losses are allowed: their value counts
         error = 1.0 / (first * first / (first * first + 2.0) + z)
@@ -213,9 +221,9 @@ def _two(moves: Moves, which: IndexArray, cap: float, best: Capped) -> None:
         best.pair[:, rows] = first[better], second[better]
 
 
-def _first_dear_of_each(moves: Moves, cap: float, start: int) -> IndexArray:
+def _first_dear_of_each(moves: Moves, supply: Supply, start: int) -> IndexArray:
     """What `first_dear` finds, for each list, by steps of one: one person's move changes it by little."""
-    low, high, most = np.zeros(moves.size.size, dtype=np.intp), moves.size + 1, worthwhile(cap)
+    low, high, most = np.zeros(moves.size.size, dtype=np.intp), moves.size + 1, supply.worthwhile
     count = np.minimum(np.maximum(start, 1), moves.size)
     pending = np.flatnonzero(high - low > 1)
     while pending.size:
@@ -228,24 +236,24 @@ def _first_dear_of_each(moves: Moves, cap: float, start: int) -> IndexArray:
     return high
 
 
-def _balance(moves: Moves, which: IndexArray, count: IndexArray, cap: float) -> tuple[FloatArray, FloatArray]:
+def _balance(moves: Moves, which: IndexArray, count: IndexArray, supply: Supply) -> tuple[FloatArray, FloatArray]:
     """Value and price where the first ``count``, all high or at the cap, supply ``P^{-1/2}``."""
-    price = np.maximum(moves.cost(which, count) / worthwhile(cap), _LEAST)
+    price = np.maximum(moves.cost(which, count) / supply.worthwhile, _LEAST)
     low, high, value = np.full(price.size, _LEAST), np.full(price.size, np.inf), np.full(price.size, np.inf)
     pending = np.arange(price.size)
     for _ in range(200):
         if pending.size == 0:
             break
         now = price[pending]
-        supply, spends, change = moves.sums(which[pending], count[pending], now)
+        supplied, spends, change = moves.sums(which[pending], count[pending], now)
         wanted = now**-0.5
         # the dual value: its slope in P is the excess, so at the end it is right to second order
-        value[pending] = 2.0 * np.sqrt(now) + now * (spends - supply)
-        low[pending] = np.where(supply <= wanted, now, low[pending])
-        high[pending] = np.where(supply <= wanted, high[pending], now)
+        value[pending] = 2.0 * np.sqrt(now) + now * (spends - supplied)
+        low[pending] = np.where(supplied <= wanted, now, low[pending])
+        high[pending] = np.where(supplied <= wanted, high[pending], now)
         # Newton for the logarithms where it stays in the bracket, else halve it
-        distance = np.log(wanted / supply)
-        move = distance / (change / supply + 0.5)
+        distance = np.log(wanted / supplied)
+        move = distance / (change / supplied + 0.5)
         ahead = now * np.exp(np.clip(move, -60.0, 60.0))
         small = np.abs(move) <= _CLOSE
         close = small & (np.abs(distance) <= 1e-7)  # where q' peaks a small move alone is no sign of balance
@@ -259,7 +267,7 @@ def _balance(moves: Moves, which: IndexArray, count: IndexArray, cap: float) -> 
 def _spread_out(problem: Problem, max_loss: float, rows: IndexArray, losses: FloatArray) -> Allocation:
     """Everybody's figures from those of the active."""
     assert isinstance(problem.variance, float)
-    precision = 1.0 / (problem.variance + 2.0 / (losses * losses))
+    precision = curve_of(problem).precisions(losses, problem.variance)
     privacy_loss, weights = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
     privacy_loss[rows], weights[rows] = losses, precision / precision.sum()
     mse = 1.0 / float(precision.sum())
@@ -271,5 +279,5 @@ def _spread_out(problem: Problem, max_loss: float, rows: IndexArray, losses: Flo
         active=int(rows.size),
         setting="local",
         error_weight=problem.error_weight,
-        _certify=problem.certifying(partial(local_lower_bound, max_loss=max_loss)),
+        _certify=problem.certifying(partial(local_lower_bound, max_loss=max_loss, response=problem.response)),
     )

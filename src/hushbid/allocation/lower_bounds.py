@@ -15,6 +15,7 @@ Local: the dual bound. For any ``P ≥ 0``, ``2√(AP) + Σ min(0, min_y ψ_i·y
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _KAPPA = 1.5 * 4.0 ** (1.0 / 3.0)
 _WORTHWHILE = 1.0 / (2.0 * math.sqrt(2.0))
+_WORTHWHILE_RESPONSE, _ENOUGH_RESPONSE = 0.5825829083651485, 0.6342344133498707
+_MOST_WORTHWHILE = 0.6
 _EXACT_UP_TO = 1 << 15
 _TIGHT = 2e-10
 _ROUNDING = 1e-11
@@ -85,9 +88,11 @@ def bound_over_pieces(
     return _bound_over(_Pieces(left, right, floor, mean, spread), _KAPPA) * (1.0 - _ROUNDING)
 
 
-def local_lower_bound(costs: FloatArray, variance: float, error_weight: float, max_loss: float = math.inf) -> float:
+def local_lower_bound(
+    costs: FloatArray, variance: float, error_weight: float, max_loss: float = math.inf, response: bool = False
+) -> float:
     """The dual bound at its best ``P``, found by bisection on its slope; or what noise alone costs, if that is more."""
-    noise = _noise_alone(float(costs.min()), error_weight)
+    noise = 0.0 if response else _noise_alone(float(costs.min()), error_weight)
     scale = error_weight * variance * math.sqrt(variance)
     if variance == 0.0 or float(costs.min()) > HUGE * scale:
         return noise
@@ -96,55 +101,71 @@ def local_lower_bound(costs: FloatArray, variance: float, error_weight: float, m
     cap = max_loss * math.sqrt(variance)
     # Nobody is active for P < 2√2·ψ_1, where the bound rises; supply meets demand P^{-1/2} somewhere above.
     low = max(2.0 * math.sqrt(2.0) * float(costs.min()), 1.0 / costs.size**2)
-    best = _best_dual(costs, low, cap, lambda price: (price**-0.5, 2.0 * math.sqrt(price)), 1e-12)
+    low = 0.5 * low if response else low  # 1.7·ψ_1 with randomised response
+    best = _best_dual(
+        costs,
+        low,
+        partial(_responses, cap=cap, response=response),
+        lambda price: (price**-0.5, 2.0 * math.sqrt(price)),
+        1e-12,
+    )
     return max(error_weight * variance * best * (1.0 - _ROUNDING), noise)
 
 
-def local_accuracy_lower_bound(costs: FloatArray, variance: float, standard_error: float) -> float:
+def local_accuracy_lower_bound(
+    costs: FloatArray, variance: float, standard_error: float, response: bool = False
+) -> float:
     """The dual bound on what this root mean squared error costs; or what the cheapest alone would, if that is less.
 
-    Whoever supplies no more than a half is worth most at a half: so ``T ≤ 1/2`` costs at least what one person at the
-    least cost would take.
+    Whoever supplies no more than ``enough`` is worth most there: so up to that much costs at least what one person at
+    the least cost would take.
     """
     cheapest, square = float(costs.min()), standard_error**2
-    alone = min(variance, 0.5 * square)
-    least = (
-        cheapest * math.sqrt(2.0 * alone / (square - alone) / variance)
-        if variance
-        else cheapest * math.sqrt(2.0 / square)
-    )
+    enough = _ENOUGH_RESPONSE if response else 0.5
+    alone = min(variance, enough * square)
+    if response:
+        least = cheapest * math.atanh(math.sqrt(alone / square)) / math.sqrt(variance)
+    elif variance:
+        least = cheapest * math.sqrt(2.0 * alone / (square - alone) / variance)
+    else:
+        least = cheapest * math.sqrt(2.0 / square)
     free = int(np.count_nonzero(costs == 0.0))
     needed = variance / square
-    if needed <= max(free, 0.5):
+    if needed <= max(free, enough):
         return least * (1.0 - _ROUNDING)
     some = costs[costs <= MOST]
     unit = float(some.min(initial=math.inf, where=some > 0.0))
     # of many people it is enough to come so near: the bound is off by the square, or by one person in so many
     close = min(max(1e-12 * needed, 1e-12), 1e-7)
-    best = _best_dual(some / unit, 2.0 * math.sqrt(2.0), math.inf, lambda price: (needed, price * needed), close)
+    worth = partial(_responses, cap=math.inf, response=response)
+    best = _best_dual(some / unit, 1.0, worth, lambda price: (needed, price * needed), close)
     return max(best * unit / math.sqrt(variance), least) * (1.0 - _ROUNDING)
 
 
 def _best_dual(
-    costs: FloatArray, low: float, cap: float, demand: Callable[[float], tuple[float, float]], close: float
+    costs: FloatArray,
+    low: float,
+    respond: Callable[[FloatArray, IndexArray, float], tuple[float, float]],
+    demand: Callable[[float], tuple[float, float]],
+    close: float,
 ) -> float:
     """The largest dual value: where supply meets demand, which gives the supply wanted and its worth at a price."""
     high = 2.0 * low
     # double until supply meets demand
     while True:
-        people = np.unique(costs[costs <= high * _WORTHWHILE], return_counts=True)
-        if _responses(*people, high, cap)[0] >= demand(high)[0]:
+        people = np.unique(costs[costs <= high * _MOST_WORTHWHILE], return_counts=True)
+        if respond(*people, high)[0] >= demand(high)[0]:
             break
         low, high = high, 2.0 * high
     # then halve
     while high - low > close * high:
         middle = 0.5 * (low + high)
-        if _responses(*people, middle, cap)[0] > demand(middle)[0]:
+        if respond(*people, middle)[0] > demand(middle)[0]:
             high = middle
         else:
             low = middle
     # the bound holds at every P, so at both ends
-    return max(demand(p)[1] + _responses(*people, p, cap)[1] for p in (low, high))
+    return max(demand(p)[1] + respond(*people, p)[1] for p in (low, high))
 
 
 def least_expense(costs: FloatArray, variance: float | FloatArray, standard_error: float) -> float:
@@ -215,10 +236,14 @@ def _noise_alone(cost: float, error_weight: float) -> float:
     return float(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * cost ** (2.0 / 3.0) * (1.0 - _ROUNDING))
 
 
-def _responses(costs: FloatArray, people: IndexArray, price: float, cap: float) -> tuple[float, float]:
+def _responses(
+    costs: FloatArray, people: IndexArray, price: float, cap: float, response: bool = False
+) -> tuple[float, float]:
     """``Σ q`` and ``Σ (ψ·y − P·q)`` over those whose best reply to the dual price is not zero; so many at each cost."""
     # worthwhile up to the largest q(y)/y, which is at y = √2 or at the cap
     most = _WORTHWHILE if cap >= math.sqrt(2.0) else cap / (cap * cap + 2.0)
+    if response:
+        most = _WORTHWHILE_RESPONSE
     active = int(np.searchsorted(costs, price * most, side="right"))
     paid, many = costs[:active], people[:active]
     free = int(many[0]) if active and paid[0] == 0.0 else 0
@@ -235,8 +260,21 @@ def _responses(costs: FloatArray, people: IndexArray, price: float, cap: float) 
             break
     y = np.minimum(z * z, cap)
     q = y * y / (y * y + 2.0)
+    if response:
+        y, q = _answers(paid / price)
     supply = free_supply + float(many.dot(q))
     return supply, float(many.dot(np.minimum(paid * y - price * q, 0.0))) - price * (free_supply + 1e-15 * supply)
+
+
+def _answers(ratio: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``y`` and ``q = tanh²y`` at the larger root of ``q'(y) = 2t(1 − t²) = r``: by Newton in ``s = 1 − t``, from 0."""
+    s = 0.25 * ratio
+    for _ in range(60):
+        step = (ratio - 2.0 * s * (1.0 - s) * (2.0 - s)) / (4.0 - 12.0 * s + 6.0 * s * s)
+        s = s + step
+        if not (step > 1e-16 * s).any():
+            break
+    return 0.5 * np.log((2.0 - s) / s), (1.0 - s) ** 2
 
 
 def _highest_level(costs: FloatArray, mass: FloatArray | None) -> float:

@@ -64,6 +64,9 @@ class Problem:
     cheapest: float
     """The smallest virtual cost."""
 
+    response: bool = False
+    """Whether people answer yes or no by randomised response instead of adding noise; local, variance 1/4."""
+
     @property
     def error_weight(self) -> float:
         """``A``: positive and finite; for a `Price` only."""
@@ -170,6 +173,7 @@ def as_problem(
     goal: Goal | None = None,
     tie_key: Sequence[Any] | NDArray[Any] | None,
     local: bool,
+    response: bool = False,
 ) -> Problem:
     """Validate once; the message names the argument, the row where there is one, and what is allowed."""
     costs = as_floats(virtual_costs, "virtual_costs")
@@ -188,11 +192,13 @@ def as_problem(
             field="variance",
         )
     spread = as_variance(variance, n)
+    if response and not (local and spread == 0.25):
+        raise InputError("response must be False unless the setting is local and the variance 0.25.", field="response")
     if cheapest == 0.0:
         costs = costs + 0.0  # -0.0 becomes 0.0
     elif costs is virtual_costs and n <= _COPIED_UP_TO:  # the caller's own array, which may change
         costs = costs.copy()
-    return Problem(costs, spread, aim, None if tie_key is None else as_keys(tie_key, n), cheapest)
+    return Problem(costs, spread, aim, None if tie_key is None else as_keys(tie_key, n), cheapest, response)
 
 
 def _as_aim(goal: Goal | None, error_weight: float | None, n: int) -> Goal:
