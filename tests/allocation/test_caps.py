@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from hushbid.allocation import Accuracy, Budget, Goal, Price, ReplyRule, allocate, replies
+from hushbid.allocation.capped import optimum, solve
 from hushbid.allocation.capped.near import Present
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import best_weights
@@ -294,3 +295,23 @@ def test_an_accuracy_is_out_of_reach_without_exactly_those_who_are_needed_for_it
         needed.append(best.mse > goal.number**2)
     assert (without == math.inf).tolist() == needed
     assert 0 < sum(needed) < 12
+
+
+@pytest.mark.parametrize("share", [0.5, 0.02])
+@pytest.mark.parametrize("kind", ["price", "accuracy", "budget"])
+def test_of_many_people_a_few_looked_at_are_bought_from_as_if_all_were(
+    kind: str, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = 2.0 * np.random.default_rng(3).exponential(size=40_000)
+    free = allocate(costs, goal=Price(50.0))
+    cap = share * float(free.privacy_loss.max())
+    goals = {"accuracy": Accuracy(1.2 * free.mse**0.5), "budget": Budget(0.7 * float(costs @ free.privacy_loss))}
+    goal = goals.get(kind, Price(50.0))
+    found = allocate(costs, goal=goal, max_loss=cap)
+    monkeypatch.setattr(optimum, "SELECT_ABOVE", 10**9)
+    monkeypatch.setattr(solve, "SELECT_ABOVE", 10**9)
+    among_all = allocate(costs, goal=goal, max_loss=cap)
+    assert found.active < 20_000
+    assert found.objective == pytest.approx(among_all.objective, rel=1e-12)
+    np.testing.assert_allclose(found.privacy_loss, among_all.privacy_loss, rtol=1e-8, atol=1e-12)
+    assert 0.0 <= found.gap < 1e-9

