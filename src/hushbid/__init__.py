@@ -8,6 +8,7 @@ In reading order, from the mathematics up:
 
 - `errors`, `arrays`, `durable`, `wording`, `documents`, `codec`, `money`, `tables`: the ground floor, for every layer
 - `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
+- `questions`: what is asked, and how one privacy loss pays for all answers
 - `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best report
 - `disclosure`: noise, promises, and drawing an estimate once
 - `mechanism`: a `Market` and what it decides, plans and simulates

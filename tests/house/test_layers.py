@@ -24,7 +24,7 @@ LAYERS = (
     ("record", "receipts"),
     ("mechanism",),
     ("allocation", "payments", "disclosure"),
-    ("estimation", "priors"),
+    ("estimation", "priors", "questions"),
     ("tables",),
     ("codec", "money"),
     ("documents",),
