@@ -22,7 +22,7 @@ def cost(market, outcome, row, truth):
     return weight * outcome.mse + truth * outcome.privacy_loss[row] - outcome.payments[row]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     prior=st.sampled_from(PRIORS),
     setting=st.sampled_from(["central", "local"]),

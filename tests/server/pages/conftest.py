@@ -1,4 +1,4 @@
-"""One browser for all tests of pages, and a server with an analyst and an auditor on each store."""
+"""A browser for each file of tests, and a server with an analyst and an auditor on each store."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +12,9 @@ from tests.server.pages.support import FLAGS
 from tests.server.support import Installation
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(require: Callable[[str], Path]) -> Iterator[Browser]:
+    """Ended with the file: beside it nothing else in the process could run an event loop."""
     path = require("chromium")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=str(path), chromium_sandbox=False, args=list(FLAGS))
