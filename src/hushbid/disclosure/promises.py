@@ -132,7 +132,7 @@ def refuse_unreleasable(least: float) -> None:
     if least < SMALLEST_LOSS:
         raise MarketError(
             f"A privacy loss of {least:.2g} is too small to release anything: it must be at least 2**-53 ="
-            f" {SMALLEST_LOSS:.2g}, so the error weight is too small for these reports."
+            f" {SMALLEST_LOSS:.2g}, so the goal asks for too little from these people."
         )
 
 

@@ -24,6 +24,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from hushbid import wording
 from hushbid.allocation import Goal, HardBudget
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
@@ -258,7 +259,7 @@ def people_paid_in_coins(goal: Goal) -> float:
 def _refuse_too_small(goal: HardBudget, people: int) -> None:
     if people > people_paid_in_coins(goal):
         raise InputError(
-            f"a hard budget must be more than one coin of {goal.coin:g} for each of {people} people, as payments are"
-            f" rounded up, got {goal.amount:g}.",
+            f"a hard budget must be more than one coin of {goal.coin:g} for each of {wording.people(people)}, as"
+            f" payments are rounded up, got {goal.amount:g}.",
             field="amount",
         )
