@@ -386,6 +386,10 @@ def test_a_cap_binds_the_rivals_as_well() -> None:
         (lambda: compare(BUYER), "without reports"),
         (lambda: compare(BUYER, [1.5], people=3), "not both"),
         (lambda: compare(replace(BUYER, variance=[0.25, 0.2]), [1.5, 1.2]), "one per person"),
+        (
+            lambda: compare(replace(BUYER, max_privacy_loss=[0.1, 3.0]), [1.5, 1.2]),
+            "max_privacy_loss must be one number",
+        ),
         (lambda: compare(replace(PAPER, outside_option="estimate"), [1.5, 1.2]), "own_data"),
         (lambda: UniformLoss.best(BUYER.for_people(0)), "at least 1"),
         (lambda: UniformLoss.best(BUYER.for_people(2), error_weight=-1.0), "positive and finite"),

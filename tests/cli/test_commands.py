@@ -170,6 +170,14 @@ def test_a_goal_that_cannot_be_had_is_refused_in_a_sentence(
     assert "Traceback" not in told.output
 
 
+def test_a_hard_budget_too_small_for_anybodys_price_buys_nothing_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\nb,1.2\n")
+    call = ["price", str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", "--hard-budget", "0.03"]
+    told = CliRunner().invoke(main, call)
+    assert told.exit_code == 0
+    assert told.stderr == "Nothing was bought: none of 2 people reported low enough. Nobody is paid.\n"
+
+
 def test_where_a_goal_is_refused_on_peoples_own_devices_the_other_setting_is_shown_with_the_reason() -> None:
     arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--budget", "5", "--no-rivals"]
     told = CliRunner().invoke(main, arguments)

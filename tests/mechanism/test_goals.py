@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from hushbid import Accuracy, Budget, Empirical, Gamma, HardBudget, LogNormal, Market, Mixture, Price, Uniform
-from hushbid.errors import Unreachable
+from hushbid.errors import InputError, Unreachable
 from hushbid.mechanism.worst_case import worst_payment
 
 PRIORS = {
@@ -122,3 +122,15 @@ def test_a_local_accuracy_is_kept_bounded_and_planned_like_a_central_one():
     assert missing <= worst_payment(made.for_people(6), above_support=True)
     frontier = made.plan(6, rng=generator(9), repetitions=10).frontier
     assert [point.standard_error for point in frontier] == pytest.approx([1.2, 0.6, 0.3], rel=1e-9)
+
+
+@pytest.mark.parametrize("goal", [Budget, HardBudget, Accuracy])
+@pytest.mark.parametrize("number", [1e-60, 1e60])
+def test_what_no_purse_and_no_data_have_is_refused_before_it_overflows(goal, number):
+    with pytest.raises(InputError, match=r"must be from 1e-50 to 1e\+50, got 1e"):
+        goal(number)
+
+
+def test_an_accuracy_with_nobody_within_the_support_says_so():
+    with pytest.raises(Unreachable, match="nobody reported within the prior's support"):
+        Market(prior=Uniform(1, 2), goal=Accuracy(0.5)).acquire([3.0, 4.0])

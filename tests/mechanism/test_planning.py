@@ -386,6 +386,14 @@ def test_a_local_buyer_with_a_budget_reads_the_price_of_the_error_off_the_fronti
     assert frontier[0].payment < 10.0 < frontier[-1].payment
 
 
+def test_a_hard_budget_of_hardly_more_than_a_coin_each_is_planned_without_the_smaller_ones():
+    market = Market(prior=Uniform(1, 2), goal=HardBudget(1.01, coin=0.01))
+    found = market.plan(100, rng=np.random.default_rng(1), repetitions=20).frontier
+    assert [point.goal.number for point in found] == [1.01, 2.02, 4.04]
+    with pytest.raises(MarketError, match=r"not met with any number of people tried, up to 100, got 1\.5"):
+        market.plan(target_standard_error=1.5, rng=np.random.default_rng(1), repetitions=20)
+
+
 def test_people_who_care_have_no_table_of_protection_for_it_is_refused():
     plan = market(user_weight=1.0, variance=0.2).plan(5, rng=generator(), repetitions=10)
     assert plan.protection == ()

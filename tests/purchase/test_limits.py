@@ -1,5 +1,6 @@
 """Limits that people state beside their prices: a column of positive numbers, or nothing."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -93,3 +94,23 @@ def test_a_campaign_keeps_limits_on_every_engine_and_its_record_holds_them(tmp_p
         hashes.append(outcome_key(outcome))
     assert len(set(hashes)) == 1  # so one of them stands for all
     assert verify(bought.record).ok
+
+
+@pytest.mark.parametrize(
+    ("goal", "told"),
+    [
+        (["--budget", "5"], r"limits on privacy loss cost accuracy: without, the standard error would be 0\.\d+\.\n"),
+        (["--standard-error", "1"], r"limits on privacy loss cost EUR \d+\.\d\d against the optimum without them\.\n"),
+    ],
+    ids=["budget", "accuracy"],
+)
+def test_what_limits_cost_is_told_in_money_or_where_the_money_is_given_in_accuracy(
+    goal: list[str], told: str, tmp_path: Path
+) -> None:
+    read(tmp_path, ["0.2", "", "3", "0.1"])
+    call = ["price", str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", "--currency", "EUR", *goal]
+    limited = CliRunner().invoke(main, [*call, "--limit-column", "most"])
+    assert re.search(told, limited.stderr), limited.stderr
+    if goal[0] == "--budget":  # what it says is what there is without
+        free = CliRunner().invoke(main, call).stderr
+        assert re.findall(r"would be (0\.\d+)", limited.stderr) == re.findall(r"of the estimate: (0\.\d+)", free)

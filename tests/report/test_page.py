@@ -14,15 +14,18 @@ import numpy as np
 import pytest
 
 from hushbid import (
+    Budget,
     Empirical,
     Gamma,
     Grouped,
+    HardBudget,
     LogNormal,
     Market,
     Outcome,
     Release,
     Uniform,
 )
+from hushbid.allocation import Goal
 from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives, check_privacy
 from hushbid.audit.incentive_report import Violation
 from hushbid.baselines import compare
@@ -193,6 +196,25 @@ def test_the_price_of_the_cap_is_the_difference_to_the_optimum_without(outcome: 
     assert np.all(np.diff(levels) > 0)
     assert np.all(np.diff(objectives) <= 1e-9)
     assert objectives[-1] == pytest.approx(cap.uncapped.objective)
+
+
+@pytest.mark.parametrize("goal", [Budget(60), HardBudget(60, coin=0.01)], ids=["budget", "hard budget"])
+def test_what_limits_did_is_told_and_nothing_is_compared_that_does_not_keep_them(goal: Goal) -> None:
+    market = Market(prior=Uniform(1, 2), bounds=(0, 10), goal=goal, max_relation=0.2, population=80)
+    reports = np.linspace(1, 2, 60)
+    outcome = market.acquire(reports, limits=np.where(reports < 1.2, 0.2, np.inf))
+    report = build_report(outcome)
+    text = Page(render_report(report)).text
+    # both settings at their worst error, which is the accuracy that they share
+    here, there = report.comparison.settings
+    assert (here.standard_error, there.standard_error) == pytest.approx((math.sqrt(outcome.worst_mse),) * 2)
+    assert "Standard error, at worst" in text
+    assert "There nobody's loss is limited" in text
+    assert not report.rivals.rows
+    assert "Everybody has a limit of her own here" in text
+    hard = isinstance(goal, HardBudget)
+    assert ("This campaign is the best one that keeps them" in text) is not hard
+    assert ("what it leaves is not spent on others" in text) is hard
 
 
 def test_an_outcome_read_back_gives_the_same_report(outcome: Outcome, report: Report) -> None:

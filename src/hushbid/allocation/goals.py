@@ -13,6 +13,9 @@ from typing import Any, ClassVar
 from hushbid.arrays import as_nonnegative, as_number
 from hushbid.errors import InputError
 
+_LARGEST = 1e50
+"""What is stated is squared and multiplied; far beyond all money and data that would overflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Goal(ABC):
@@ -41,6 +44,8 @@ class Goal(ABC):
         number = as_number(getattr(self, name), name)
         if not 0.0 < number < math.inf:
             raise InputError(f"{name} must be positive and finite, got {number:g}.", field=name)
+        if not 1.0 / _LARGEST <= number <= _LARGEST:
+            raise InputError(f"{name} must be from {1.0 / _LARGEST:g} to {_LARGEST:g}, got {number:g}.", field=name)
         object.__setattr__(self, name, number)
 
 

@@ -150,9 +150,13 @@ class Rival(ABC):
 
 
 def common_variance(population: Population) -> float:
-    """The one variance of a market, for a range of width 1; rivals are not defined for several."""
+    """The one variance of a market, for a range of width 1; rivals know neither several variances nor several caps."""
     if isinstance(population.variance, np.ndarray):
         raise InputError("variance must be one number to compare with rivals, got one per person.", field="variance")
+    if isinstance(population.cap, np.ndarray):
+        raise InputError(
+            "max_privacy_loss must be one number to compare with rivals, got one per person.", field="max_privacy_loss"
+        )
     if population.outside_option != "own_data" and population.cares:
         raise InputError(
             f"outside_option must be 'own_data' to compare with rivals while user_weight is not 0,"

@@ -160,7 +160,7 @@ def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:
         told = "" if layout is None else f", of which {part:.2g} is for some of the questions,"
         raise MarketError(
             f"A privacy loss of {least:.2g}{told} is too small to release anything: it must be at least 2**-53 ="
-            f" {SMALLEST_LOSS:.2g}, so the error weight is too small for these reports."
+            f" {SMALLEST_LOSS:.2g}, so the goal asks for too little from these people."
         )
 
 

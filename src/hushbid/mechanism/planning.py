@@ -17,6 +17,7 @@ from hushbid.errors import InputError, MarketError, Unreachable
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.protection import RELATIONS, Protection, protected
 from hushbid.mechanism.setting import CENTRAL
+from hushbid.mechanism.shared_menu import people_paid_in_coins
 from hushbid.mechanism.simulation import Estimate, Progress, Simulation, simulate, standard_error
 from hushbid.mechanism.virtual_figures import FEWEST, campaigns, drawn
 from hushbid.wording import people
@@ -138,8 +139,9 @@ def plan(
     if n is None or target_standard_error is not None or target_payment is not None:
         if n is not None:
             raise InputError(f"n must not be given with a target, which asks for it, got {n}.", field="n")
-        search = _Search.of(for_people(2).goal, target_standard_error, target_payment, repetitions, rng, progress)
-        needed = search.number(for_people, most or _MOST_PEOPLE)
+        goal = for_people(2).goal  # a market may refuse a single person
+        search = _Search.of(goal, target_standard_error, target_payment, repetitions, rng, progress)
+        needed = search.number(for_people, int(min(most or _MOST_PEOPLE, people_paid_in_coins(goal))))
         n = int(needed.value)
     population = for_people(n)
     seed = int(rng.integers(2**62))
@@ -170,6 +172,8 @@ def _frontier(population: Population, seed: int, draws: int) -> Iterator[Frontie
     power = {Accuracy: -1.0, Price: 3.0}.get(type(goal), 1.0)
     for factor in _FACTORS:
         stated = replace(goal, **{fields(goal)[0].name: goal.number * factor**power})
+        if people_paid_in_coins(stated) < population.people:
+            continue
         try:
             found = list(drawn(replace(population, goal=stated), seed, draws))
         except MarketError:

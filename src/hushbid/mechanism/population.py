@@ -382,6 +382,9 @@ class Population:
     def refuse_unreachable(self, count: int, planned: float) -> None:
         """An accuracy that ``count`` people cannot reach, whose least error with the planned variance is this."""
         wanted = self.goal.number
+        if count == 0:
+            told = f"A standard error of {wanted:g} cannot be reached: nobody reported within the prior's support."
+            raise Unreachable(told, field="standard_error")
         if planned < self.aim.number**2 * (1.0 - 1e-12):  # what rounding cannot tell from the least is out of reach
             return
         least = math.sqrt(max(planned - self.bias, 0.0) * self.unit)

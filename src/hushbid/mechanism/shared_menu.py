@@ -24,7 +24,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.allocation import HardBudget
+from hushbid import wording
+from hushbid.allocation import Goal, HardBudget
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.menu_level import menu_level
@@ -251,11 +252,18 @@ def _exact(amount: float) -> Fraction:
     return Fraction(repr(amount))
 
 
+def people_paid_in_coins(goal: Goal) -> float:
+    """How many people a goal can have: under a hard budget fewer than it has coins, as payments are rounded up."""
+    if not isinstance(goal, HardBudget) or goal.coin == 0.0:
+        return math.inf
+    return math.ceil(_exact(goal.amount) / _exact(goal.coin)) - 1
+
+
 def refuse_too_small(goal: HardBudget, people: int) -> None:
     """Refuse a budget that rounding payments up to coins could exceed."""
-    if _exact(goal.amount) <= people * _exact(goal.coin):
+    if people > people_paid_in_coins(goal):
         raise InputError(
-            f"a hard budget must be more than one coin of {goal.coin:g} for each of {people} people, as payments are"
-            f" rounded up, got {goal.amount:g}.",
+            f"a hard budget must be more than one coin of {goal.coin:g} for each of {wording.people(people)}, as"
+            f" payments are rounded up, got {goal.amount:g}.",
             field="amount",
         )

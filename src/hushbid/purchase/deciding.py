@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid import wording
+from hushbid.allocation import Accuracy, HardBudget, Price
 from hushbid.disclosure import Release
 from hushbid.durable import Write
 from hushbid.mechanism import Figures, Market, Outcome
@@ -157,7 +158,7 @@ class Decided:
 
     def text(self) -> str:
         """For people."""
-        return decided_text(self.facts(), self.currency)
+        return decided_text(self.facts(), self.currency, self.market)
 
 
 def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:
@@ -225,7 +226,7 @@ def record_writer(record: Record) -> Write:
     return lambda file: file.write(record.to_bytes())
 
 
-def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
+def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:
     """What was decided, in sentences."""
     count, bought = facts["people"], facts["bought_from"]
     lines = []
@@ -233,9 +234,8 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
         rows = "1 row" if facts["dropped_rows"] == 1 else f"{facts['dropped_rows']:,} rows"
         lines.append(f"Left out because they cannot be priced: {rows}.")
     if bought == 0:
-        lines.append(
-            f"Nothing was bought: none of {count:,} people reported within the prior's support. Nobody is paid."
-        )
+        where = "low enough" if isinstance(market.goal, HardBudget) else "within the prior's support"
+        lines.append(f"Nothing was bought: none of {count:,} people reported {where}. Nobody is paid.")
         return "\n".join(lines)
     lines += [
         f"Bought from {bought:,} of {count:,} people ({facts['setting']} setting); nobody loses more than ε ="
@@ -250,9 +250,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency) -> str:
             " them."
         )
     if facts["cap_cost"] > 0.0:
-        lines.append(
-            f"The cap on privacy loss costs {currency.text_of(facts['cap_cost'])} against the optimum without it."
-        )
+        lines.append(_cap_in_words(facts, currency, market))
     if math.isinf(facts["largest_privacy_loss"]):
         lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
     return "\n".join(lines)
@@ -273,6 +271,18 @@ def _expected(facts: Mapping[str, Any]) -> list[str]:
         f" {one['standard_error']:.4g}{_at_worst(one)}."
         for one in facts["questions"]
     ]
+
+
+def _cap_in_words(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:
+    """What caps and limits cost: money, or accuracy where the money is given."""
+    what, it = ("People's limits on privacy loss cost", "them")
+    if market.max_privacy_loss is not None:
+        what, it = "The cap on privacy loss costs", "it"
+    if isinstance(market.goal, (Price, Accuracy)):
+        return f"{what} {currency.text_of(facts['cap_cost'])} against the optimum without {it}."
+    without = math.sqrt(max(facts["worst_standard_error"] ** 2 - facts["cap_cost"], 0.0))
+    related = " at worst" if market.max_relation > 0.0 else ""
+    return f"{what} accuracy: without, the standard error would be {without:.4g}{related}."
 
 
 def _at_worst(facts: Mapping[str, Any]) -> str:

@@ -60,6 +60,9 @@ class CapFacts:
     costs_money: bool
     """Whether a cap costs money; if not, for a budget, it costs accuracy."""
 
+    shared: bool = False
+    """Whether people share in a menu, under a hard budget; then the purchase is not the best one under the cap."""
+
 
 def facts_of(material: Material) -> CapFacts:
     """The campaign with its cap and without, and what other caps would have cost."""
@@ -70,11 +73,14 @@ def facts_of(material: Material) -> CapFacts:
         return CapFacts(capped=None, uncapped=None, reached=0, curve=curve, costs_money=costs_money)
     free = replace(outcome.market, max_privacy_loss=None).acquire(outcome.reports, tie_key=outcome.tie_order)
     return CapFacts(
-        capped=settings.setting_facts(outcome, "with the cap", material.level),
+        capped=settings.setting_facts(
+            outcome, "with" if outcome.limits is not None else "with the cap", material.level
+        ),
         uncapped=settings.setting_facts(free, "without", material.level),
         reached=int(np.count_nonzero(free.privacy_loss > population.cap)),
         curve=curve,
         costs_money=costs_money,
+        shared=isinstance(population.goal, HardBudget),
     )
 
 

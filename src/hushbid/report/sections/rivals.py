@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
 from hushbid.allocation import Price
@@ -91,6 +92,8 @@ def _missing(outcome: Outcome) -> str:
             f"For more than {MOST_PEOPLE:,} people this takes longer than the campaign; the command hushbid compare"
             " does it."
         )
+    if isinstance(outcome.population.cap, np.ndarray):
+        return "Everybody has a limit of her own here, and the other ways to buy take the same loss from many."
     if not 0.0 < outcome.total_payment < math.inf:
         return "People pay on balance, or without limit, so there is no price to compare."
     return ""

@@ -36,7 +36,10 @@ class SettingFacts:
     """Nobody loses more (rounded up)."""
 
     standard_error: float
-    """Root mean squared error of the estimate."""
+    """Root mean squared error of the estimate, at worst."""
+
+    error_name: str
+    """What it is called: at worst, where a relation was allowed for."""
 
     half_width: float | None
     """Half the interval; None for a survey, whose questions have one each."""
@@ -57,6 +60,9 @@ class ComparisonFacts:
 
     missing: str
     """Why there is no comparison; empty if there is one."""
+
+    unlimited: bool = False
+    """Whether the other setting is without the cap or the limits of this one, which do not go with it."""
 
 
 Measure = tuple[str, Callable[[SettingFacts], float], Callable[[float], str]]
@@ -85,7 +91,8 @@ def facts_of(material: Material) -> ComparisonFacts:
         settings.append(setting_facts(free, f"{other.market.setting}, no cap", level))
     if any(too_few(one.bought_from) for one in settings):
         return ComparisonFacts(settings=(here,), missing=_FEW_EITHER_WAY)
-    return ComparisonFacts(settings=tuple(settings), missing="")
+    unlimited = outcome.population.has_caps and not other.population.has_caps
+    return ComparisonFacts(settings=tuple(settings), missing="", unlimited=unlimited)
 
 
 def elsewhere(outcome: Outcome) -> Outcome:
@@ -117,7 +124,8 @@ def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
         name=name,
         bought_from=outcome.active,
         largest_loss=at_most(float(outcome.privacy_loss.max(initial=0.0))),
-        standard_error=math.sqrt(outcome.mse),
+        standard_error=math.sqrt(outcome.worst_mse),
+        error_name="Standard error, at worst" if outcome.market.max_relation > 0.0 else "Standard error",
         half_width=_half_width(outcome, level),
         total=outcome.total_payment,
         objective=outcome.objective if isinstance(outcome.market.goal, Price) else None,
@@ -133,7 +141,7 @@ def _half_width(outcome: Outcome, level: float) -> float | None:
 
 def chart(settings: Sequence[SettingFacts], *, unit: str, currency: Currency | None, level: float) -> Chart:
     """One block of bars per measure, each on its own scale."""
-    measures = _measures(unit, currency)
+    measures = _measures(settings[0].error_name, unit, currency)
     return Chart(
         name="settings",
         title="The same reports, bought both ways",
@@ -143,9 +151,9 @@ def chart(settings: Sequence[SettingFacts], *, unit: str, currency: Currency | N
     )
 
 
-def _measures(unit: str, currency: Currency | None) -> tuple[Measure, ...]:
+def _measures(error_name: str, unit: str, currency: Currency | None) -> tuple[Measure, ...]:
     return (
-        ("Standard error", lambda one: one.standard_error, lambda value: with_unit(number(value), unit)),
+        (error_name, lambda one: one.standard_error, lambda value: with_unit(number(value), unit)),
         ("Total payment", lambda one: one.total, lambda value: money(value, currency)),
         ("Largest privacy loss", lambda one: one.largest_loss, lambda value: f"ε{NBSP}≤{NBSP}{number(value)}"),
         ("Bought from", lambda one: float(one.bought_from), lambda value: people(int(value))),
@@ -196,7 +204,7 @@ def table(
         rows=(
             row("Bought from", lambda one: count(one.bought_from)),
             row("Largest privacy loss, at most", lambda one: number(one.largest_loss)),
-            row("Standard error", lambda one: with_unit(number(one.standard_error), unit)),
+            row(settings[0].error_name, lambda one: with_unit(number(one.standard_error), unit)),
             *(
                 [
                     row(
