@@ -102,7 +102,7 @@ def example(name: str) -> str:
 def home(tmp_path: Path) -> Path:
     (tmp_path / "reports.csv").write_text("id,sensitivity,shift,limit\na,1.5,days,2\nb,2.5,nights,\n")
     (tmp_path / "data.csv").write_text("id,value\na,7\nb,6\n")
-    for name in ("short.toml", "long.toml"):
+    for name in ("short.toml", "long.toml", "survey.toml"):
         (tmp_path / name).write_text(example(name))
     return tmp_path
 
@@ -120,7 +120,7 @@ def asked(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Campaign, set[st
     raw = Section.raw
 
     def remember(section: Section, name: str) -> Any:
-        fields.add(section.field(name))
+        fields.add(re.sub(r"\.\d+\.", ".", section.field(name)))  # of every question alike
         return raw(section, name)
 
     monkeypatch.setattr(Section, "raw", remember)
@@ -133,6 +133,7 @@ def test_the_long_example_uses_every_field_and_the_tables_describe_each(
     campaign, fields = asked(home / "long.toml", monkeypatch)
     assert campaign.ceiling == 1000
     unused = {f"market.{name}" for name in STATED if name != "buyer_weight"}  # exactly one is stated
+    unused.add("questions")  # they take the place of bounds
     assert set(flat(tomllib.loads(example("long.toml")))) == fields - unused
     page = sections(REFERENCE / "campaign-file.md")
     for field in fields:
@@ -142,11 +143,22 @@ def test_the_long_example_uses_every_field_and_the_tables_describe_each(
         elif table:
             assert re.search(rf"^\| `{name}` \|", page[f"[{table}]"], re.MULTILINE), field
         else:
-            assert f"[{name}]" in page or f"| `{name}` |" in page["At the top"], field
+            assert f"[{name}]" in page or f"[[{name}]]" in page or f"| `{name}` |" in page["At the top"], field
+
+
+def test_the_example_of_a_survey_uses_every_field_of_a_question(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign, fields = asked(home / "survey.toml", monkeypatch)
+    assert campaign.market_for(None).stated_goal.to_dict()["standard_error"] == [1.5, 0.5]
+    tables = tomllib.loads(example("survey.toml"))["questions"]
+    of_questions = {field for field in fields if field.startswith("questions.")}
+    assert {f"questions.{name}" for table in tables for name in table} == of_questions
+    text = sections(REFERENCE / "campaign-file.md")["[[questions]]"]
+    assert {f"questions.{name}" for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)} == of_questions
 
 
 def test_the_tables_name_no_field_that_the_reader_would_refuse(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, fields = asked(home / "long.toml", monkeypatch)
+    fields |= asked(home / "survey.toml", monkeypatch)[1]
     for title, text in sections(REFERENCE / "campaign-file.md").items():
         table = "" if title == "At the top" else f"{title.strip('[]')}."
         assert {f"{table}{name}" for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)} <= fields

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,7 +131,9 @@ def test_answers_are_read_from_rows_names_columns_and_arrays_alike() -> None:
     expected = np.array([[3, 1, 0, 0.5], [8, 0, 2, -0.5], [9, 1, 1, 0]])
     columns = {name: [row[place] for row in ROWS] for place, name in enumerate(names)}
     by_name = [dict(zip(names, row, strict=True)) for row in ROWS]
-    for given_ in (ROWS, by_name, columns, expected, np.ma.masked_array(expected)):
+    arrays = {name: expected[:, place] for place, name in enumerate(names)}
+    frame = pd.DataFrame(columns)
+    for given_ in (ROWS, by_name, columns, expected, np.ma.masked_array(expected), arrays, frame):
         np.testing.assert_array_equal(as_answers(given_, MIXED, needed=needed), expected)
 
 
@@ -161,6 +164,18 @@ def test_what_is_no_answer_is_told_by_question_and_row_and_never_shown(place: in
     assert "middle" not in str(told.value)
     # nobody looks at the answers of people whose data were not bought
     release_plan(plan_of([1.0, 0.0, 1.0], label=f"{place} {wrong!r}"), [ROWS[0], row, ROWS[2]])
+
+
+@pytest.mark.parametrize(("place", "wrong"), [(1, 2.0), (1, 0.5), (2, 3.0), (2, -1.0), (2, 0.5), (2, math.inf)])
+def test_arrays_of_numbers_are_read_as_strictly(place: int, wrong: float) -> None:
+    table = as_answers(ROWS, MIXED, needed=np.ones(3, dtype=bool))
+    table[2, place] = wrong
+    with pytest.raises(DataError, match=rf"'{MIXED[place].name}' must be .* row 2 is not"):
+        as_answers(table, MIXED, needed=np.ones(3, dtype=bool))
+    read = as_answers(table, MIXED, needed=np.array([True, True, False]))
+    assert np.isnan(read[2]).all()
+    with pytest.raises(DataError):
+        as_answers({"party": np.array([True])}, (PARTY,), needed=np.array([True]))
 
 
 @pytest.mark.parametrize("data", [ROWS[:2], "abc", {"hours": [1, 2, 3]}, [[1, 2], [1, 2], [1, 2]], np.zeros((3, 3)), 5])

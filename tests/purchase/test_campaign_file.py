@@ -253,4 +253,4 @@ def test_in_the_local_setting_the_data_are_messages_unless_called_simulated(home
 
 def test_lines_are_found_in_tables_dotted_keys_and_quotes() -> None:
     found = line_numbers('a = 1\n# b = 2\n[t]\n"c" = 3\nd.e = 4\n\n[t.u] # note\nf = 5\n[[v]]\ng = 6\n')
-    assert found == {"a": 1, "t": 3, "t.c": 4, "t.d.e": 5, "t.u": 7, "t.u.f": 8, "v": 9, "v.g": 10}
+    assert found == {"a": 1, "t": 3, "t.c": 4, "t.d.e": 5, "t.u": 7, "t.u.f": 8, "v": 9, "v.1": 9, "v.1.g": 10}

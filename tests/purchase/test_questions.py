@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from hushbid import Accuracy, Choice, Number, YesNo, verify
 from hushbid.cli import main
+from hushbid.engine import price
 from hushbid.errors import DataError, InputError
 from hushbid.purchase import Purchase, Reading, buy, read_campaign
 from hushbid.purchase.questions_section import survey_in
@@ -206,8 +207,11 @@ def test_a_column_that_a_file_lacks_is_told_at_the_question(tmp_path: Path) -> N
 
 
 def test_an_engine_refuses_several_questions(tmp_path: Path) -> None:
+    people = pl.DataFrame(columns())
     with pytest.raises(InputError, match="several questions need engine='memory'"):
-        buy(written(tmp_path), reports=pl.DataFrame(columns()).lazy(), reading=Reading(engine="polars"))
+        buy(written(tmp_path), reports=people.lazy(), reading=Reading(engine="polars"))
+    with pytest.raises(InputError, match="several questions need engine='memory'"):
+        price(people, read_campaign(written(tmp_path), reports=columns()).market_for(None))
 
 
 def test_answers_are_released_from_the_record_of_decisions(tmp_path: Path) -> None:

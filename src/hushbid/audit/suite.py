@@ -68,7 +68,7 @@ def audits_of(
                 yield check_privacy(plan, user=user, samples=samples, confidence=_CONFIDENCE)
         if "accuracy" in checks and plan.questions:
             cells = plan.people * len(plan.questions)
-            yield from check_survey_accuracy(plan, rng=rng, repetitions=max(100, min(500, _CELLS // cells // 10)))
+            yield from check_survey_accuracy(plan, rng=rng, repetitions=max(100, min(1000, _CELLS // cells // 10)))
         elif "accuracy" in checks:
             repetitions = max(100, min(2000, _CELLS // plan.people))
             yield check_accuracy(plan, rng=rng, repetitions=repetitions)

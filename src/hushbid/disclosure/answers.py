@@ -8,14 +8,16 @@ rows, never what somebody answered.
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushbid.arrays import BoolArray, FloatArray, first_row, rows_text
 from hushbid.errors import DataError
 from hushbid.questions import Choice, Question, YesNo
 
+Column = Sequence[Any] | NDArray[Any]
 _FORMS = "columns by question, or one row per person with one answer per question"
 
 
@@ -26,14 +28,12 @@ def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray
     questions' order, a mapping by the questions' names, or None. None, NaN and an empty text are answers left open.
     """
     table = np.full((needed.size, len(questions)), math.nan)
-    asked = np.flatnonzero(needed).tolist()
     for place, (question, column) in enumerate(zip(questions, _columns(data, questions, needed), strict=True)):
-        bad = np.zeros(needed.size, dtype=np.bool_)
-        for row in asked:
-            try:
-                table[row, place] = _coded(column[row], question)
-            except (TypeError, ValueError):
-                bad[row] = True
+        if isinstance(column, np.ndarray):
+            codes, bad = _coded_numbers(column, question, needed)
+        else:
+            codes, bad = _coded_objects(column, question, needed)
+        table[needed, place] = codes[needed]
         if bad.any():
             told = f"{question.name!r} must be answered with {_allowed(question)}, but {rows_text(bad, 'is')} not."
             raise DataError(told, field="data", row=first_row(bad))
@@ -41,13 +41,36 @@ def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray
     return table
 
 
-def _columns(data: object, questions: Sequence[Question], needed: BoolArray) -> list[Sequence[Any]]:
+def _coded_objects(column: Sequence[Any], question: Question, needed: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """The answers to one question, and whose are none; nobody else's is even looked at."""
+    codes, bad = np.full(needed.size, math.nan), np.zeros(needed.size, dtype=np.bool_)
+    for row in np.flatnonzero(needed).tolist():
+        try:
+            codes[row] = _coded(column[row], question)
+        except (TypeError, ValueError):
+            bad[row] = True
+    return codes, bad
+
+
+def _coded_numbers(column: NDArray[Any], question: Question, needed: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """The same of an array of numbers, many at a time."""
+    codes = column.astype(np.float64)
+    if isinstance(question, (YesNo, Choice)):
+        count = len(question.answers) if isinstance(question, Choice) else 2
+        wrong = ~np.isnan(codes) & ~np.isin(codes, np.arange(count))
+        if isinstance(question, Choice) and column.dtype.kind == "b":
+            wrong = np.ones_like(needed)
+        return codes, wrong & needed
+    return codes, np.zeros_like(needed)
+
+
+def _columns(data: object, questions: Sequence[Question], needed: BoolArray) -> list[Column]:
     names = [one.name for one in questions]
     if hasattr(data, "columns") and hasattr(data, "__getitem__"):  # a frame
         data = {name: data[name] for name in data.columns}
     if isinstance(data, Mapping):
         _refuse_names(set(data), names, "data")
-        columns: list[Sequence[Any]] = [_listed(data[name]) for name in names]
+        columns: list[Column] = [_numbers_or_listed(data[name]) for name in names]
         for name, column in zip(names, columns, strict=True):
             if len(column) != needed.size:
                 told = f"data must have one answer per person ({needed.size}) to {name!r}, got {len(column)}."
@@ -56,11 +79,25 @@ def _columns(data: object, questions: Sequence[Question], needed: BoolArray) -> 
     if isinstance(data, np.ndarray) and (data.ndim != 2 or data.shape[1] != len(names)):
         told = f"data must have one column per question ({len(names)}), got shape {data.shape}."
         raise DataError(told, field="data")
+    if _are_numbers(data) and len(data) == needed.size:
+        return list(data.T)
     rows = _listed(data)
     if len(rows) != needed.size:
         raise DataError(f"data must have one entry per person ({needed.size}), got {len(rows)}.", field="data")
     by_person = [_row(row, place, names) if needed[place] else [None] * len(names) for place, row in enumerate(rows)]
     return list(zip(*by_person, strict=True))
+
+
+def _are_numbers(values: object) -> TypeGuard[NDArray[Any]]:
+    """Whether these are numbers that can be read many at a time."""
+    return type(values) is np.ndarray and values.dtype.kind in "fiub"
+
+
+def _numbers_or_listed(values: Any) -> Column:
+    dtype = getattr(values, "dtype", None)  # a frame's column, perhaps
+    if isinstance(dtype, np.dtype) and dtype.kind in "fiub" and not isinstance(values, np.ma.MaskedArray):
+        values = np.asarray(values)
+    return values if _are_numbers(values) and values.ndim == 1 else _listed(values)
 
 
 def _listed(values: Any) -> list[Any]:

@@ -399,6 +399,9 @@ def _check_options(
     ):
         if value not in allowed:
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
+    if market.survey is not None:
+        told = "several questions need engine='memory': what engines release is one column."
+        raise InputError(told, field="questions")
     for name in ("variance", "user_weight", "max_privacy_loss"):
         if isinstance(getattr(market, name), np.ndarray):
             told = f"{name} of the market must be one number here; variances and caps may come from columns."

@@ -179,13 +179,8 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
 
 
 def _refuse_other_table(campaign: Campaign) -> None:
-    """An engine does not join: the data must stand beside the reports; and it adds up one column only."""
+    """An engine does not join: the data must stand beside the reports."""
     data = campaign.data
-    if "questions" in campaign.market:
-        raise InputError(
-            f"{campaign.path}: several questions need engine='memory': an engine adds up one column of data only.",
-            field="questions",
-        )
     if data is not None and not _same_table(data.file, campaign.reports.file):
         raise InputError(
             f"{campaign.path}: on an engine data.file must be the table of reports.file, with a column"

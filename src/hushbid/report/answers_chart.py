@@ -12,12 +12,12 @@ from markupsafe import Markup
 from hushbid.disclosure import ErrorModel, QuestionAnswer
 from hushbid.disclosure.survey import planned_errors
 from hushbid.mechanism.market import plan_of
-from hushbid.questions import Choice, Layout, Number, Question
+from hushbid.questions import Choice, Layout, Number, Question, YesNo
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import coarse
 from hushbid.report.svg import NARROW, Chart, Drawing, Scale, Table, axis_x, box, label, rule, shortened
-from hushbid.wording import fixed, interval, level_text, number, percent
+from hushbid.wording import fixed, interval, number, percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,9 @@ class AnswerFacts:
 
     name: str
     """How the question is called."""
+
+    what: str
+    """What is estimated, as it stands in a title: its mean, or the share of yes."""
 
     unit: str
     """Of its answers; may be empty."""
@@ -96,6 +99,7 @@ def _facts(
     return AnswerFacts(
         place=place,
         name=plain(question.name),
+        what=f"the share of yes to {plain(question.name)}" if isinstance(question, YesNo) else plain(question.name),
         unit=plain(question.unit) if isinstance(question, Number) else "",
         asked=_asked(question, layout, place - 1),
         bounds=question.bounds if isinstance(question, Number) else (0.0, 1.0),
@@ -163,8 +167,3 @@ def _bars(facts: AnswerFacts, width: float) -> Drawing:
     bottom = room * len(facts.answers) + 12.0
     marks += axis_x(scale, bottom, "share", wanted=4 if narrow else 8)
     return Drawing(width=width, height=bottom + 46, marks=tuple(marks))
-
-
-def sure(facts: AnswerFacts) -> str:
-    """How sure an interval is, in words."""
-    return level_text(facts.level)

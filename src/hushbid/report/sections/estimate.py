@@ -107,7 +107,7 @@ def answer_chart(facts: answers_chart.AnswerFacts) -> Chart:
         noise_share=0.0,
         dropped_out=0,
     )
-    drawn = interval_chart(alone, quantity=facts.name, unit=facts.unit)
+    drawn = interval_chart(alone, quantity=facts.what, unit=facts.unit)
     return replace(drawn, name=f"question-{facts.place}")
 
 
