@@ -18,9 +18,9 @@ where K adds up bounds on logarithms of moment generating functions: for the dat
 
 an upper sum because T falls. The half-width is the s at which this reaches half of ``1 − level``, plus the grid's
 rounding. A question of a survey gets one cell of each noise term instead, whose distribution and cumulants are those of
-`hushbid.disclosure.tails`; the rest is the same. Where Laplace noise dominates, it is the Laplace quantile; where sampling dominates it is up to 1.4 times as
-wide as the normal interval that large samples would justify (at 95 %), the price of holding for all distributions on
-the range whose variance is at most the declared one.
+`hushbid.disclosure.tails`; the rest is the same. Where Laplace noise dominates, it is the Laplace quantile; where
+sampling dominates it is up to 1.4 times as wide as the normal interval that large samples would justify (at 95 %), the
+price of holding for all distributions on the range whose variance is at most the declared one.
 """
 
 import math
