@@ -11,6 +11,8 @@ import pytest
 import hushbid
 from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
 from hushbid.disclosure import release_made_up as drawn_in_memory
+from hushbid.disclosure import survey
+from hushbid.disclosure.grid import DATA_BITS
 from hushbid.disclosure.once_question import person_digests, tallied
 from hushbid.disclosure.preparing import row_forms
 from hushbid.disclosure.survey_from_sums import SurveySums
@@ -60,7 +62,7 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
     losses = kind.read(there.frame).sort_by("id").column("privacy_loss").to_numpy()
     np.testing.assert_allclose(losses, outcome.privacy_loss, rtol=1e-9, atol=1e-12)
     # the integers: of losses that are the same to the last bit, those of memory
-    memory = SurveySums.of(outcome.privacy_loss, TABLE, summed_survey(here, summed_plan(here)))  # type: ignore[arg-type]
+    memory = SurveySums.of(outcome.privacy_loss, TABLE, summed_survey(here, summed_plan(here)))
     assert sums_of(here) == memory
     found = sums_of(there)
     assert found == sums_of(price(people(), MARKET, gather=100, window=50))
@@ -81,6 +83,24 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
     assert asked.tally.marked == pytest.approx(expected.marked, rel=1e-9)
     assert asked.tally.marked_variances == pytest.approx(expected.marked_variances, rel=1e-9)
     assert asked.bounds == plan.bounds
+
+
+def test_the_integers_are_those_that_memory_adds_its_noise_to() -> None:
+    plan, found = plan_of(MARKET.acquire(REPORTS), from_engine=True), sums_of(price(people(), MARKET))
+    summed = survey.weigh(plan, (plan.promised > 0) & ~OPEN)
+    cells = [
+        list(one) if group.group.choice else [cell >> DATA_BITS for cell in one]
+        for group, one in zip(summed.groups, found.cells, strict=True)
+    ]
+    assert cells == summed.totals(TABLE)
+    assert list(found.weights) == [one.total_weight for one in summed.groups]
+
+
+def test_rows_that_cannot_be_priced_are_left_out_of_a_survey_too() -> None:
+    reports = np.where(np.arange(N) % 9 == 0, -1.0, REPORTS)
+    fewer = people(sensitivity=reports).filter(pa.array(reports > 0))
+    whole = price(people(sensitivity=reports), MARKET, on_bad_rows="drop")
+    assert sums_of(whole) == sums_of(price(fewer, MARKET))
 
 
 @pytest.mark.parametrize("goal", [{}, {"goal": HardBudget(300)}])

@@ -182,9 +182,9 @@ def _refuse_other_table(campaign: Campaign) -> None:
     """An engine does not join: the data must stand beside the reports."""
     data = campaign.data
     if data is not None and not _same_table(data.file, campaign.reports.file):
-        columns = " and ".join(map(repr, data.names))
+        columns = f"a column {data.names[0]!r}" if data.columns is None else "a column for each question"
         raise InputError(
-            f"{campaign.path}: on an engine data.file must be the table of reports.file, with a column"
+            f"{campaign.path}: on an engine data.file must be the table of reports.file, with"
             f" {columns} of data; join the two first, or use engine='memory'.",
             field="data.file",
         )
