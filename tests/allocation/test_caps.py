@@ -315,3 +315,12 @@ def test_of_many_people_a_few_looked_at_are_bought_from_as_if_all_were(
     assert found.objective == pytest.approx(among_all.objective, rel=1e-12)
     np.testing.assert_allclose(found.privacy_loss, among_all.privacy_loss, rtol=1e-8, atol=1e-12)
     assert 0.0 <= found.gap < 1e-9
+
+
+def test_somebody_who_asks_for_far_more_than_all_others_is_as_good_as_not_there() -> None:
+    for far in (1e12, 1e17, 5e21):
+        for near in ([2.7], [0.0, 2.7], [2.7, 2.8, 3.0]):
+            alone = allocate(near, goal=Price(100.0), max_loss=1.0)
+            beside = allocate([*near, far, far], goal=Price(100.0), max_loss=1.0)
+            assert beside.privacy_loss.tolist() == [*alone.privacy_loss.tolist(), 0.0, 0.0]
+            assert beside.lower_bound == pytest.approx(beside.objective, rel=1e-9)

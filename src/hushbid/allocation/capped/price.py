@@ -72,12 +72,25 @@ class Found:
 
 
 def fill(
-    variants: Variants, which: IndexArray, at: FloatArray, target: FloatArray, near: FloatArray | None = None
+    variants: Variants,
+    which: IndexArray,
+    at: FloatArray,
+    target: FloatArray,
+    near: FloatArray | None = None,
+    ceiling: FloatArray | None = None,
 ) -> Lines:
-    """The level at which losses, at the rate that belongs to ``S = at``, add up to ``target``, and its line."""
+    """The level at which losses, at the rate that belongs to ``S = at``, add up to ``target``, and its line.
+
+    No level is above its population's ``ceiling``: what is then missing is as if had at that price.
+    """
     base = variants.crowd.base
     rate = 0.5 * at * at
     level = np.minimum(variants.levels(rate, target, which, near), variants.crowd.top)
+    if ceiling is not None:
+        # asked first whether it is reached: a level among costs far above has no digits to be found by
+        end = ceiling[which]
+        short = Points(end, rate, variants.totals(end, rate, which), base).all_losses < target
+        level = np.where(short, end, np.minimum(level, end))
     totals = variants.totals(level, rate, which)
     points = Points(level, rate, totals, base)
     tau, filled = base + level, points.all_losses
@@ -136,13 +149,16 @@ def _cubic_roots(c1: FloatArray, c3: FloatArray, c2: FloatArray) -> list[FloatAr
 def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArray, gap: float = _GAP) -> Found:
     """The least value over ``low ≤ S ≤ high`` in each population, where ``best`` is attained already.
 
-    What is ruled out is not better by more than ``gap``.
+    What is ruled out is not better by more than ``gap``. Whoever asks for more than an error saves is not bought from:
+    ``−∂MSE/∂ε`` is at most ``2·MSE/S``, and where nothing is worse than ``best``, both ``MSE`` and ``2/S²`` are at most
+    that. So levels end there: without an end those between people of very different costs have no digits.
     """
     base = variants.crowd.base
     full = _all_caps(variants)
+    ceiling = math.sqrt(2.0) * best**1.5 * (1.0 + 1e-6) - base
     high = np.minimum(high, full)
     low = np.minimum(low, high * 0.5)
-    seen = _first_lines(variants, low, high, full)
+    seen = _first_lines(variants, low, high, full, ceiling)
     best = best.copy()
     np.minimum.at(best, seen.which, seen.value)
     inner = np.flatnonzero(seen.which[1:] == seen.which[:-1])
@@ -155,7 +171,7 @@ def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArr
         np.minimum.at(bound, left.which[~open_], least[~open_])
         if not open_.any():
             break
-        left, right = _split(variants, full, left.take(open_), right.take(open_), place[open_])
+        left, right = _split(variants, full, ceiling, left.take(open_), right.take(open_), place[open_])
         new = np.append(left.value, right.value)
         np.minimum.at(best, np.append(left.which, right.which), new)
         seen = seen.joined(left)
@@ -164,7 +180,9 @@ def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArr
     return _polished(variants, seen, bound)
 
 
-def _split(variants: Variants, full: FloatArray, left: Lines, right: Lines, place: FloatArray) -> tuple[Lines, Lines]:
+def _split(
+    variants: Variants, full: FloatArray, ceiling: FloatArray, left: Lines, right: Lines, place: FloatArray
+) -> tuple[Lines, Lines]:
     """The parts of intervals: two each, or more if there are few."""
     at, corner = _splits(left, right, place)
     parts = min(_POINTS // at.size, _PARTS)
@@ -172,18 +190,18 @@ def _split(variants: Variants, full: FloatArray, left: Lines, right: Lines, plac
         steps = np.arange(1, parts) / parts
         at, which = (left.at[:, None] * (right.at / left.at)[:, None] ** steps).ravel(), left.which.repeat(parts - 1)
         near = left.level[:, None] + (right.level - left.level)[:, None] * steps
-        inner = fill(variants, which, at, at, near.ravel())
+        inner = fill(variants, which, at, at, near.ravel(), ceiling)
         grid = inner.columns.reshape(6, left.at.size, parts - 1)
         strung = np.concatenate([left.columns[:, :, None], grid, right.columns[:, :, None]], axis=2)
         every = np.repeat(left.which, parts)
         return Lines(every, strung[:, :, :-1].reshape(6, -1)), Lines(every, strung[:, :, 1:].reshape(6, -1))
     near = 0.5 * (left.level + right.level)
-    before = fill(variants, left.which, at, np.where(corner, at * (1.0 - _BESIDE), at), near)
+    before = fill(variants, left.which, at, np.where(corner, at * (1.0 - _BESIDE), at), near, ceiling)
     after = before
     if corner.any():
         some = np.flatnonzero(corner)
         which, here = left.which[some], at[some]
-        beside = fill(variants, which, here, np.minimum(here * (1.0 + _BESIDE), _FULL * full[which]))
+        beside = fill(variants, which, here, np.minimum(here * (1.0 + _BESIDE), _FULL * full[which]), None, ceiling)
         after = Lines(before.which, before.columns.copy())
         after.columns[:, some] = beside.columns
     return left.joined(after), before.joined(right)
@@ -215,7 +233,7 @@ def _all_caps(variants: Variants) -> FloatArray:
     return np.where(left > 0, np.inf, total - finite[own] + np.where(moved < np.inf, moved, 0.0))
 
 
-def _first_lines(variants: Variants, low: FloatArray, high: FloatArray, full: FloatArray) -> Lines:
+def _first_lines(variants: Variants, low: FloatArray, high: FloatArray, full: FloatArray, ceiling: FloatArray) -> Lines:
     """Some ``S`` to start with, evenly spaced in ratio; both ends among them."""
     points = int(min(max(6.0, 2.0 * float(np.log2(high / low).max())), 24.0))
     steps = np.linspace(0.0, 1.0, points)
@@ -223,7 +241,7 @@ def _first_lines(variants: Variants, low: FloatArray, high: FloatArray, full: Fl
     at[:, -1] = high
     which = np.repeat(np.arange(low.size), points)
     flat = at.ravel()
-    return fill(variants, which, flat, np.minimum(flat, _FULL * full[which]))
+    return fill(variants, which, flat, np.minimum(flat, _FULL * full[which]), None, ceiling)
 
 
 def _polished(variants: Variants, seen: Lines, bound: FloatArray) -> Found:
