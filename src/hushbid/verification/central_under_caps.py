@@ -189,9 +189,11 @@ class CappedRule:
         near = np.flatnonzero(~far)
         if near.size:
             some, start, reach = moved.take(near), low[near], (high - low)[near]
+            # from far below the first cost, however much larger the largest is
+            least = np.log((self._base + start + 1e-300) / (self._base + some.highest + 1e-300)) - 80.0
             place = root_between(
                 lambda x: short(self._curve(some, start + reach * np.exp(x))),
-                np.full_like(start, -80.0),
+                np.minimum(least, -80.0).astype(np.longdouble),
                 0.0 * start,
                 self._crowd.digits,
             )
