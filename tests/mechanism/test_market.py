@@ -12,9 +12,24 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 
 import hushbid
-from hushbid import Empirical, Grouped, LogNormal, Market, Outcome, Price, Uniform, buyer_weight_for, from_scipy
+from hushbid import (
+    Accuracy,
+    Budget,
+    Empirical,
+    Exponential,
+    Grouped,
+    HardBudget,
+    LogNormal,
+    Market,
+    Outcome,
+    Price,
+    Uniform,
+    buyer_weight_for,
+    from_scipy,
+)
 from hushbid.allocation import allocate
 from hushbid.disclosure import ReleasePlan, privatize
 from hushbid.errors import (
@@ -551,3 +566,36 @@ def test_each_setting_is_the_others_other_and_people_send_messages_in_one_of_the
         here = replace(market, setting=setting)
         there = replace(market, setting=here.strategy.other)
         assert (there.strategy.other, there.strategy.sends_messages) == (setting, setting == "central")
+
+
+@pytest.mark.parametrize("bad", [math.nan, 0.0, -1.0])
+def test_a_limit_or_cap_that_is_no_positive_number_is_refused_by_its_row_and_none_or_inf_means_no_limit(bad) -> None:
+    free = market()
+    for given in ([0.5, bad, 0.5], np.array([0.5, bad, 0.5])):
+        with pytest.raises(InputError, match=r"limits must be at least .* row 1 is not") as stated:
+            free.acquire([1.1, 1.2, 1.3], limits=given)
+        with pytest.raises(InputError, match=r"max_privacy_loss must be at least .* row 1 is not") as capped:
+            market(max_privacy_loss=given)
+        assert stated.value.row == capped.value.row == 1
+    open_, none = (free.acquire([1.1, 1.2, 1.3], limits=[0.5, one, 0.5]) for one in (math.inf, None))
+    assert open_.limits.tolist() == none.limits.tolist() == [0.5, math.inf, 0.5]
+    assert open_.privacy_loss[1] > 0.5
+
+
+def test_truth_values_are_no_goals() -> None:
+    for goal in (Budget, Accuracy, HardBudget, Price):
+        with pytest.raises(InputError, match="must be a number, got True"):
+            goal(True)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("report", [5.0, 9.0])
+def test_under_a_cap_that_does_not_bind_one_person_alone_is_paid_her_integral_up_to_reports_without_end(report) -> None:
+    # whoever is alone is bought for her best by herself: the loss that minimises 2A/ε² + ψε
+    def loss(z: float) -> float:
+        return float(np.cbrt(4.0 / (z + math.expm1(z))))
+
+    alone = Market(prior=Exponential(1), bounds=(0, 10), max_privacy_loss=1.0, buyer_weight=0.01).acquire([report])
+    rent, _ = quad(loss, report, 100.0, epsrel=1e-10, limit=200)
+    np.testing.assert_allclose(alone.payments, report * loss(report) + rent, rtol=3e-6)
+    assert abs(alone.payments[0] - report * loss(report) - rent) <= alone.incentive_error
