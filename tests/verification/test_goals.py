@@ -17,9 +17,10 @@ from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price, alloca
 from hushbid.documents import content_hash
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, Population, release
-from hushbid.priors import Empirical, Grouped, LogNormal, Mixture, Uniform
+from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.record import Record
 from hushbid.verification.central_by_level import LevelRule
+from hushbid.verification.findings import Check
 from hushbid.verification.verifying import findings, verify
 
 STEPS = Empirical([1, 2, 2, 4, 5])
@@ -234,6 +235,48 @@ def test_an_honest_record_with_limits_holds_and_another_limit_is_noticed(goal: G
         assert finding("optimality", dataclasses.replace(outcome, limits=higher)) == "failed"
     removed = with_limits(record, None)
     assert next(check.status for check in findings(removed) if check.name == "key") == "failed"
+
+
+def test_of_many_people_with_limits_of_their_own_one_rent_altered_by_a_thousandth_is_found() -> None:
+    rng = np.random.default_rng(3)
+    prior = LogNormal(0.0, 0.5)
+    limits = rng.uniform(0.02, 1.0, 45)
+    outcome = Market(prior=prior, goal=Budget(8.0)).acquire(prior.sample(45, rng=rng), limits=limits)
+    assert outcome.active > 20
+    honest = {check.name: check for check in findings(Record.of(outcome), people=1)}
+    assert all(check.status != "failed" for check in honest.values())
+    assert honest["rents"].figures["people"] == outcome.active
+    row = int(np.flatnonzero(outcome.privacy_loss)[outcome.active // 2])
+    low, high = outcome.rent_bounds
+    for factor in (0.999, 1.001):
+        change = np.zeros(45)
+        change[row] = (factor - 1.0) * outcome.information_rent[row]
+        lie = dataclasses.replace(
+            outcome,
+            information_rent=outcome.information_rent + change,
+            payments=outcome.payments + change,
+            rent_bounds=(low + change, high + change),
+        )
+        assert finding("rents", lie) == "failed"
+
+
+@pytest.mark.parametrize("goal", [Budget(0.6), Accuracy(3.0), Price(0.5)], ids=str)
+def test_the_least_and_the_largest_of_reports_under_a_cap_are_given_what_verification_finds(goal: Goal) -> None:
+    market = Market(prior=Exponential(1.0), goal=goal, max_privacy_loss=0.5)
+    outcome = market.acquire([1e-200, 0.3, 0.5, 0.6, 1e200])
+    assert outcome.privacy_loss[0] > 0.0
+    assert outcome.privacy_loss[-1] == 0.0
+    found = {check.name: check for check in up_to_optimality(Record.of(outcome))}
+    assert found["weights"].status == "ok"
+    assert float(found["optimality"].figures["largest difference"]) <= 1e-9
+
+
+def up_to_optimality(record: Record) -> Iterator[Check]:
+    """The findings before anybody's rent is integrated."""
+    for check in findings(record, people=1):
+        yield check
+        if check.name == "optimality":
+            return
 
 
 def finding(name: str, outcome: Outcome) -> str:

@@ -5,7 +5,8 @@ and the rate ``ρ`` that solves ``Σ ε_i (τρ − V_i ε_i) = 2``, whose left 
 ``M = τρ/Σε`` and its expense ``E = Σ ψε``. With the level ``M`` and ``ρ`` fall and ``E`` rises, and along the way an
 error less by one unit costs ``D = (Σε)²/(2ρ) = τ²ρ/(2M²)`` more.
 
-* An error or an expense that is given: its level is bracketed and found.
+* An error or an expense that is given: its level and rate are found from those of the population as it is
+  (:mod:`hushbid.verification.caps_from_nearby`), which are bracketed, as is whatever is not found so.
 * A price ``A``: ``A·M + E`` falls where ``D < A`` and rises where ``D > A``. For an interval of levels the values at
   its ends may say that it falls throughout, rises throughout, or is worse than what was seen throughout. Such an
   interval is thrown away; others are cut, until what is left is so narrow that ``D = A`` is solved in it.
@@ -14,16 +15,17 @@ One person's cost is replaced for many (person, cost) pairs at a time (:mod:`hus
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.arrays import FloatArray, IndexArray
+from hushbid.verification.caps_from_nearby import from_nearby, root_between
 from hushbid.verification.central_by_exclusion import Answers
-from hushbid.verification.crowd_under_caps import Crowd, Moved
+from hushbid.verification.crowd_under_caps import Crowd, Moved, Sums
 
 Long = NDArray[np.longdouble]
 
@@ -33,6 +35,8 @@ _NARROW = 1e-7
 _FAR = 1e15
 _AS_GOOD = 1.0 + 1e-13
 _BLUR = 1e-13
+_PEOPLE_PER_EFFORT = 200.0
+"""From a purchase nearby, so many people take twice as long as few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +77,7 @@ class CappedRule:
     @property
     def effort(self) -> float:
         """How much longer than usual an answer takes."""
-        return self._crowd.effort
+        return self._crowd.effort if self._weight is not None else 1.0 + self._costs.size / _PEOPLE_PER_EFFORT
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The purchase if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j.
@@ -149,7 +153,26 @@ class CappedRule:
     def _solved(self, moved: Moved, single: FloatArray) -> _Points:
         if self._weight is not None:
             return self._best_price(moved, single)
-        # an error or an expense: the level at which it is met
+        # an error or an expense: from the population as it is, and by a bracket where that leads nowhere
+        found = from_nearby(self._crowd, moved, *self._here, error=self._error, expense=self._expense)
+        points = self._points(found.level, found.rate, self._crowd.sums(moved, found.level, found.rate))
+        rest = np.flatnonzero(~found.solved)
+        if rest.size:
+            bracketed = self._bracketed(moved.take(rest))
+            for name in _Points.__slots__:
+                getattr(points, name)[rest] = getattr(bracketed, name)
+        return points
+
+    @cached_property
+    def _here(self) -> tuple[float, float]:
+        """How far the level is above the first one, and the rate, of the population as it is."""
+        row = np.array([int(np.argmin(self._costs))])
+        moved = self._crowd.moved(row, self._costs[row])
+        found = self._bracketed(moved)
+        return float((found.level - moved.start)[0]), float(found.rate[0])
+
+    def _bracketed(self, moved: Moved) -> _Points:
+        """The level at which an error or an expense is met, between the first and one far away."""
         low, high = moved.start, moved.start + _FAR * (self._base + moved.highest + 1e-300)
 
         def short(points: _Points) -> Long:
@@ -158,26 +181,26 @@ class CappedRule:
                 return np.asarray(np.log(self._error / points.mse), dtype=np.longdouble)
             return np.asarray(np.log(points.expense) - math.log(float(self._expense or 1.0)), dtype=np.longdouble)
 
-        top = self._curve(moved, high)
-        reach = high - low
-        place = _root(
-            lambda x: short(self._curve(moved, low + reach * np.exp(x))),
-            np.full_like(low, -80.0),
-            0.0 * low,
-            self._crowd.digits,
-        )
-        found = self._curve(moved, low + reach * np.exp(place))
+        found = self._curve(moved, high)
         # what not even the highest level reaches: all of a budget cannot be spent, an error is out of reach
-        far = short(top) <= 0.0
-        mse = found.mse
+        far = short(found) <= 0.0
         if self._error is not None:
-            mse = np.where(far & (top.mse > self._error * (1.0 + 1e-12)), math.inf, np.where(far, top.mse, mse))
-        return _Points(
-            np.where(far, top.level, found.level),
-            np.where(far, top.rate, found.rate),
-            np.where(far, top.mse, mse) if self._error is None else mse.astype(np.longdouble),
-            np.where(far, top.expense, found.expense),
-        )
+            found.mse[far & (found.mse > self._error * (1.0 + 1e-12))] = math.inf
+        near = np.flatnonzero(~far)
+        if near.size:
+            some, start, reach = moved.take(near), low[near], (high - low)[near]
+            # from far below the first cost, however much larger the largest is
+            least = np.log((self._base + start + 1e-300) / (self._base + some.highest + 1e-300)) - 80.0
+            place = root_between(
+                lambda x: short(self._curve(some, start + reach * np.exp(x))),
+                np.minimum(least, -80.0).astype(np.longdouble),
+                0.0 * start,
+                self._crowd.digits,
+            )
+            met = self._curve(some, start + reach * np.exp(place))
+            for name in _Points.__slots__:
+                getattr(found, name)[near] = getattr(met, name)
+        return found
 
     def _curve(self, moved: Moved, level: Long) -> _Points:
         """The purchase at each pair's level: the rate by the quadratic equation of whoever is at her cap, and who not.
@@ -195,7 +218,7 @@ class CappedRule:
             pull = tau * sums.capped
             target = 2.0 + sums.squares
             ahead = 2.0 * target / (pull + np.sqrt(pull * pull + 4.0 * sums.work * target))
-            done = np.abs(ahead - rate) <= close * rate
+            done = ~(np.abs(ahead - rate) > close * rate)  # what is no number will not become one
             if done.all():
                 break
             inside = (ahead > low) & (ahead < high) & (round_ % 5 < 4)
@@ -205,8 +228,12 @@ class CappedRule:
             rate = np.where(done | stuck, rate, np.where(inside, ahead, middle)).astype(np.longdouble)
             if (done | stuck).all():
                 break
-        total = sums.capped + rate * sums.gain
-        return _Points(level, rate, tau * rate / total, sums.spent + rate * sums.work)
+        return self._points(level, rate, sums)
+
+    def _points(self, level: Long, rate: Long, sums: Sums) -> _Points:
+        tau, total = self._base + level, sums.capped + rate * sums.gain
+        mse: Long = np.asarray(tau * rate / total, dtype=np.longdouble)
+        return _Points(level, rate, mse, sums.spent + rate * sums.work)
 
     # -- a price -------------------------------------------------------------------------------------------------------
 
@@ -306,7 +333,7 @@ class CappedRule:
         if crossing.size:
             some, first, width = where.take(crossing), low[crossing], (high - low)[crossing]
             zero = 0.0 * first
-            share = _root(
+            share = root_between(
                 lambda x: slope(self._curve(some, first + width * x)), zero, zero + 1.0, self._crowd.digits / _NARROW
             )
             better = self._curve(some, first + width * share)
@@ -358,24 +385,3 @@ def _joined(parts: list[tuple[IndexArray, _Points, _Points]]) -> tuple[IndexArra
         for k in (1, 2)
     ]
     return pair, ends[0], ends[1]
-
-
-def _root(function: Callable[[Long], Long], low: Long, high: Long, close: float) -> Long:
-    """Where a rising function passes zero: false position, with the end that stays halved, and halving now and then."""
-    below, above = function(low), function(high)
-    last = high
-    for round_ in range(400):
-        halving = round_ % 8 == 7
-        with np.errstate(all="ignore"):
-            middle = high - above * (high - low) / (above - below)
-        middle = np.where((middle > low) & (middle < high) & (not halving), middle, 0.5 * (low + high))
-        value = function(middle.astype(np.longdouble))
-        up = value > 0.0
-        # the end that stays is halved in weight
-        below, above = np.where(up, 0.5 * below, value), np.where(up, value, 0.5 * above)
-        low, high = np.where(up, low, middle), np.where(up, middle, high)
-        still = (np.abs(middle - last) <= close) | (high - low <= close) | (value == 0.0)
-        last = middle
-        if still.all() and not halving:
-            break
-    return last

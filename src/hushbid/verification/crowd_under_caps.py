@@ -7,7 +7,6 @@ cost, and sums up to any cost are kept in extended precision.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +47,16 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Over those at their caps ``Σ e``, ``Σ V·e²``, ``Σ ψ·e``; over the others ``Σ u(τ − ψ)``, ``Σ uψ(τ − ψ)``."""
+    """Over those at their caps ``Σ e``, ``Σ V·e²``, ``Σ ψ·e``; over the others who sell ``Σ u(τ − ψ)``,
+    ``Σ uψ(τ − ψ)``, and the derivatives of these in ``τ``."""
 
     capped: Long
     squares: Long
     spent: Long
     gain: Long
     work: Long
+    density: Long
+    cost_density: Long
 
 
 class Crowd:
@@ -70,6 +72,11 @@ class Crowd:
         kinds = np.unique(np.stack([variance[finite], caps[finite]]), axis=1).T if finite.any() else np.zeros((0, 2))
         self._kinds: list[_Kind] = []
         self._direct = costs.size <= max(_FEW, 8 * len(kinds))
+        if self._direct:
+            cap, cost = np.where(caps < math.inf, caps, 0.0), np.where(finite, costs, 0.0)
+            self._held_beyond = caps * variance
+            self._at_cap = np.stack([cap, variance * cap * cap, cost * cap], axis=1)
+            self._inner = np.stack([1.0 / variance, cost / variance], axis=1)
         if not self._direct:
             for spread, cap in kinds.tolist():
                 some = finite & (variance == spread) & (caps == cap)
@@ -131,17 +138,17 @@ class Crowd:
         return Sums(*total)
 
     def _one_by_one(self, moved: Moved, level: Long, rate: Long) -> Sums:
-        place = np.tile(self._offset, (level.size, 1))
-        place[np.arange(level.size), moved.rows] = moved.into.astype(float)
-        found = _one(
-            self.base,
-            place,
-            self._variance[None, :],
-            self._caps[None, :],
-            level.astype(float)[:, None],
-            rate.astype(float)[:, None],
-        )
-        return Sums(*(part.sum(axis=1).astype(np.longdouble) for part in found))
+        # everybody else, as products with what does not depend on the pair
+        gap = np.maximum(level.astype(float)[:, None] - self._offset[None, :], 0.0)
+        gap[np.arange(level.size), moved.rows] = 0.0
+        held = (rate.astype(float)[:, None] * gap > self._held_beyond) & (gap > 0.0)
+        at_cap = held.astype(float) @ self._at_cap
+        gap[held] = 0.0
+        inner, slopes = gap @ self._inner, (gap > 0.0).astype(float) @ self._inner
+        # and her
+        spread, cap = (part[moved.rows].astype(np.longdouble) for part in (self._variance, self._caps))
+        own = _one(self.base, moved.into, spread, cap, level, rate)
+        return Sums(*(part + mine for part, mine in zip((*at_cap.T, *inner.T, *slopes.T), own, strict=True)))
 
 
 class _Kind:
@@ -154,7 +161,7 @@ class _Kind:
         self._sums = [np.concatenate([np.zeros(1, dtype=np.longdouble), column.cumsum()]) for column in columns]
 
     def sums(self, base: float, level: Long, rate: Long) -> tuple[Long, ...]:
-        """The five sums over these people."""
+        """The sums over these people."""
         with np.errstate(all="ignore"):
             edge = level - self._variance * self._cap / rate if self._cap < math.inf else np.full_like(level, -math.inf)
         inner = self._offset.searchsorted(level.astype(float), side="left")
@@ -163,21 +170,22 @@ class _Kind:
         held, theirs = self._sums[0][outer], self._sums[1][outer]
         gain = (level * count - first) / self._variance
         work = base * gain + (level * first - second) / self._variance
+        density, cost_density = count / self._variance, (base * count + first) / self._variance
         cap = self._cap if self._cap < math.inf else np.longdouble(0.0)
-        return held * cap, held * self._variance * cap * cap, (base * held + theirs) * cap, gain, work
+        squares, spent = held * self._variance * cap * cap, (base * held + theirs) * cap
+        return held * cap, squares, spent, gain, work, density, cost_density
 
 
-def _one(
-    base: float, place: NDArray[Any], spread: NDArray[Any], cap: NDArray[Any], level: NDArray[Any], rate: NDArray[Any]
-) -> tuple[NDArray[Any], ...]:
-    """What each person adds to the five sums."""
+def _one(base: float, place: Long, spread: Long, cap: Long, level: Long, rate: Long) -> tuple[Long, ...]:
+    """What each person adds to the sums."""
     gap = np.maximum(level - place, 0.0)
     gap = np.where(place < math.inf, gap, 0.0)
     held = (rate * gap > cap * spread) & (gap > 0.0)
     loss = np.where(held, cap, 0.0)
     gain = np.where(held, 0.0, gap) / spread
     cost = np.where(place < math.inf, base + place, 0.0)
-    return loss, spread * loss * loss, cost * loss, gain, cost * gain
+    density = np.where(held | (gap == 0.0), 0.0, 1.0) / spread
+    return loss, spread * loss * loss, cost * loss, gain, cost * gain, density, cost * density
 
 
 def _other(values: FloatArray, best: IndexArray, rows: IndexArray, nobody: float) -> FloatArray:
