@@ -23,16 +23,13 @@ from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.local import as_loss, check_messages, error_of, messages_of
 from hushbid.disclosure.message import LARGEST_GRID_BITS, as_ratio
-from hushbid.disclosure.promises import ReleasePlan
+from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid, QuestionAnswer
 from hushbid.disclosure.survey import Weighing, answers_of, bounds_of, errors_of, layout_of_plan
 from hushbid.disclosure.survey_message import PrivatizedAnswers, cut_off
 from hushbid.errors import DataError, InputError, ReleaseError
 from hushbid.estimation import best_weights
 from hushbid.questions import PARTS, Layout, NoiseGroup, Question, as_questions, layout_of, refuse_other_layout
-
-LARGEST_LOSS = 2.0**24
-"""A larger finite loss would leave less noise than the grid's steps can hold."""
 
 _UNIT_SCALE = 2.0**40
 _STORE_FORMAT = "hushbid private answers"
@@ -241,7 +238,7 @@ def _errors(
 
 def _as_loss(privacy_loss: float, accept_infinite_loss: bool, layout: Layout) -> float:
     loss = as_loss(privacy_loss, accept_infinite_loss)
-    if loss < math.inf and not (loss <= LARGEST_LOSS and grid_bits(loss, layout) >= 1):
+    if loss < math.inf and not (loss <= LARGEST_SENT_LOSS and grid_bits(loss, layout) >= 1):
         raise InputError(
             f"privacy_loss must be at most 2**24 for a survey, and large enough to share, or infinite, got {loss}.",
             field="privacy_loss",
