@@ -84,20 +84,31 @@ def privatize_answers(
 
 
 def draw_answers(row: FloatArray, loss: float, questions: Sequence[Question], layout: Layout) -> PrivatizedAnswers:
-    """A message for one person's answers, the promise verified exactly first. Nothing is kept."""
+    """A message for one person's answers. Nothing is kept."""
+    [message] = draw_messages(row[np.newaxis], loss, questions, layout)
+    return message
+
+
+def draw_messages(
+    table: FloatArray, loss: float, questions: Sequence[Question], layout: Layout
+) -> list[PrivatizedAnswers]:
+    """A message for each row of answers, all with the same loss, the promise verified exactly first."""
     bits, ratio = grid_bits(loss, layout), as_ratio(loss)
     scales = [] if loss == math.inf else [noise_scale_of(loss, bits, group) for group in layout.groups]
     if sum((Fraction(2**bits) / Fraction(scale) for scale in scales), Fraction(0)) > as_fraction(loss):
         raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
-    values = []
+    by_group = []
     for place, group in enumerate(layout.groups):
-        cells = steps_of(row, group, questions, bits)
+        cells = [steps_of(row, group, questions, bits) for row in table]
         if scales:
             draw = noise.draw_choices if group.choice else noise.draw_boxes
-            [cells] = draw([cells], scale=scales[place])
-        values.append(cut_off(cells, bits, ratio, group.parts))
+            cells = draw(cells, scale=scales[place])
+        by_group.append([cut_off(one, bits, ratio, group.parts) for one in cells])
     parts = tuple(group.parts for group in layout.groups)
-    return PrivatizedAnswers(grid_bits=bits, epsilon=ratio, parts=parts, values=tuple(values))
+    return [
+        PrivatizedAnswers(grid_bits=bits, epsilon=ratio, parts=parts, values=values)
+        for values in zip(*by_group, strict=True)
+    ]
 
 
 def steps_of(row: FloatArray, group: NoiseGroup, questions: Sequence[Question], bits: int) -> list[int]:

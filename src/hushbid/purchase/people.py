@@ -15,7 +15,7 @@ from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
 from hushbid.questions import Choice, Number, Question
-from hushbid.tables import ROWS_NOTE, Column, Table, read_table
+from hushbid.tables import ROWS_NOTE, Column, Table, number_of, read_table
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are made up and get their noise here."""
@@ -237,6 +237,16 @@ def _answered(found: Table, column: str, question: Question) -> FloatArray:
         codes = {answer: float(place) for place, answer in enumerate(question.answers)}
         return found.coded(column, codes, f"one of its {len(codes)} answers")
     return found.coded(column, _YES_NO, "yes or no", capitals=False)
+
+
+def answer_of(text: str, question: Question) -> float:
+    """One answer as it is written, as a number; NaN if it is none."""
+    word = text.strip()
+    if isinstance(question, Number):
+        return number_of(word)
+    if isinstance(question, Choice):
+        return float(question.answers.index(word)) if word in question.answers else math.nan
+    return _YES_NO.get(word.lower(), math.nan)
 
 
 def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, int]:
