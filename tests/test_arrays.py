@@ -53,6 +53,8 @@ def test_one_number_and_a_table_have_rows_too() -> None:
         (lambda: as_floats(None, "reports"), "reports", None),
         (lambda: as_number("1", "tolerance"), "tolerance", None),
         (lambda: as_number(10**400, "tolerance"), "tolerance", None),
+        (lambda: as_number(True, "tolerance"), "tolerance", None),
+        (lambda: as_number(np.True_, "tolerance"), "tolerance", None),
         (lambda: as_count(0, "points", least=1), "points", None),
         (lambda: as_row(3, 3), "user", None),
         (lambda: as_bounds((1, 1)), "bounds", None),

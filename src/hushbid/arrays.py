@@ -56,9 +56,9 @@ _PLURAL = {"is": "are", "does": "do"}
 
 
 def as_number(value: Any, name: str) -> float:
-    """One number; text is refused, not converted."""
+    """One number; text and truth values are refused, not converted."""
     try:
-        if isinstance(value, (str, bytes)) or np.ndim(value) > 0:
+        if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value) > 0:
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -145,7 +145,7 @@ def as_losses(privacy_loss: object, *, some_positive: bool = True, name: str = "
 
 def as_nonnegative(value: object, name: str, *, per_person: bool = True) -> float | FloatArray:
     """One finite number of at least 0, or (``per_person``) an array of them that cannot be changed any more."""
-    if value is None or isinstance(value, (str, bytes)):
+    if value is None or isinstance(value, (str, bytes, bool, np.bool_)):
         raise InputError(f"{name} must be a number, got {value!r}.", field=name)
     array = as_floats(value, name)
     if array.ndim > (1 if per_person else 0) or array.size == 0:

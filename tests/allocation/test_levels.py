@@ -187,3 +187,13 @@ def test_what_cannot_be_had_is_refused_in_one_sentence() -> None:
     for wrong in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(InputError, match=r"amount must be"):
             Budget(wrong)
+
+
+@pytest.mark.filterwarnings("error")
+def test_under_a_budget_nobody_far_above_the_level_is_bought_from_and_one_far_below_the_next_is_as_if_alone() -> None:
+    row, far = np.zeros(3, dtype=np.intp), np.array([5.0, 1e16, 1e30])
+    above = replies([1.0, 2.0], variance=0.25, goal=Budget(2.0), setting="central").at(row, far)
+    assert above.loss.tolist() == above.value.tolist() == [0.0, 0.0, 0.0]
+    np.testing.assert_allclose(above.mse, 2.25)
+    below = replies([1.0, 1e50], variance=0.25, goal=Budget(2.0), setting="central").at(row, far)
+    np.testing.assert_allclose(below.loss, 2.0 / far)

@@ -252,5 +252,6 @@ def test_a_plan_tells_a_campaign_its_protection_and_the_frontier_and_asks_for_on
     assert len(found["frontier"]) == 5
     needed = json.loads(told("--target-standard-error", "0.15", "--json"))
     assert needed["people_needed"]["value"] == needed["people"] > 30
+    assert told("--people", "30").splitlines()[-1].endswith("  --budget 80")
     assert "Give one of --people" in told()
     assert "Give one of --people" in told("--people", "3", "--target-payment", "5")

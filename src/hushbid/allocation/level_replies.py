@@ -24,6 +24,9 @@ _ROUNDS = 200
 _SERIES = 0.02
 """Below this ``z − log(1 + z)`` is summed as a series."""
 
+_CLOSE = 1e-9
+"""A level this close to her own cost, relative to it, is compared with it through the sums of the others."""
+
 
 class LevelReplies:
     """The purchase as a function of one person's cost, everybody else's fixed."""
@@ -127,6 +130,9 @@ class LevelReplies:
         with np.errstate(divide="ignore", invalid="ignore"):
             loss = pairs.mass * np.maximum(level - pairs.to, 0.0) * (2.0 / (unit * amount))
             mse = unit * (self._base + level) / gain
+        close = pairs.close_to(level)
+        if close.size:
+            loss[close] = pairs.mass[close] * np.maximum(pairs.above(close, sums.count), 0.0) * (2.0 / (unit * amount))
         nobody = ~(level < math.inf)  # nobody else asks for anything, and she is not there
         loss, mse = np.where(nobody, 0.0, loss), np.where(nobody, np.inf, mse)
         alone = self._nobody_else(pairs) & (pairs.costs > 0.0) & (pairs.costs < math.inf)
@@ -262,6 +268,7 @@ class _Pairs:
         sums = self.sums(rule._level if rule._level + rule._base > 0.0 else beyond)  # one level for all to begin with
         for _ in range(_ROUNDS):
             new = rule._equation.root(rule._base, sums.total, sums.first, sums.second)
+            new = new if isinstance(rule._equation.goal, Accuracy) else self._told_apart(new, sums.count)
             # too few to have a level of their own: from everybody on; nothing is below zero
             new = np.where((new == math.inf) & (level < beyond), beyond, new)
             new = np.where(level + rule._base <= 0.0, level, new)
@@ -272,6 +279,28 @@ class _Pairs:
             sums = self.sums(np.minimum(level, beyond))
         sums.count = np.broadcast_to(sums.count, level.shape)
         return level, sums
+
+    def close_to(self, level: FloatArray) -> IndexArray:
+        """The pairs whose level is hardly told from her cost."""
+        some = np.flatnonzero((self.to < math.inf) & (level < math.inf))
+        to = self.to[some]
+        return some[np.abs(level[some] - to) <= _CLOSE * (self.rule._base + to)]
+
+    def above(self, who: IndexArray, count: IndexArray) -> FloatArray:
+        """How far above her cost a budget's level is, from the others only: her own terms cancel, however large."""
+        b, scaled = self.rule._others(self, who, np.broadcast_to(count, self.rows.shape)[who])
+        to = self.to[who]
+        found: FloatArray = (scaled - b * to) / (b + self.mass[who] * (self.rule._base + to))
+        return found
+
+    def _told_apart(self, level: FloatArray, count: IndexArray) -> FloatArray:
+        """The levels of a budget, those close to her cost put on the right side of it."""
+        close = self.close_to(level)
+        close = close[self.to[close] + self.rule._base > 0.0]
+        if close.size:
+            above, to = self.above(close, count), self.to[close]
+            level[close] = np.where(above > 0.0, np.maximum(to + above, np.nextafter(to, np.inf)), to + above)
+        return level
 
     def _same_below(self, level: FloatArray, new: FloatArray, count: IndexArray) -> BoolArray:
         """Whether the same people are below the new level as below the one before; or there is none."""

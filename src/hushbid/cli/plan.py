@@ -10,6 +10,7 @@ from hushbid.cli.common import command as make_command
 from hushbid.cli.options import MarketOptions, market_options
 
 if TYPE_CHECKING:
+    from hushbid.allocation.goals import Goal
     from hushbid.mechanism import Plan
     from hushbid.money import Currency
 
@@ -105,4 +106,19 @@ def _text(found: "Plan", currency: "Currency") -> str:
     # the sentence on payments, in the currency
     place = next(row for row, line in enumerate(lines) if line.startswith("Total payment:"))
     lines[place] = Spending.of(found.simulation).text(currency)
+    # the goals of the last table, as they are stated here
+    if found.frontier:
+        first = len(lines) - len(found.frontier)
+        for row, point in enumerate(found.frontier, first):
+            lines[row] = lines[row].removesuffix(str(point.goal)) + _options(point.goal)
     return "\n".join(lines)
+
+
+def _options(goal: "Goal") -> str:
+    """The option that states a goal; a survey's standard errors are stated in the file of its questions."""
+    from hushbid.allocation.goals import STATED, Accuracy
+
+    if isinstance(goal, Accuracy) and len(goal.targets) > 1:
+        return f"standard_error of the questions: {', '.join(f'{one:.6g}' for one in goal.targets)}"
+    [name] = [name for name, kind in STATED.items() if isinstance(goal, kind)]
+    return f"--{name.replace('_', '-')} {goal.number:.6g}"

@@ -65,8 +65,9 @@ class Market(Terms):
     def acquire(self, reports: ArrayLike, *, limits: ArrayLike | None = None, tie_key: TieKey = None) -> "Outcome":
         """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid.
 
-        ``limits`` are the largest losses people accept, stated beside their sensitivities, infinite where somebody
-        named none: naming both truthfully is everybody's best reply. Central setting, without user weights.
+        ``limits`` are the largest losses people accept, stated beside their sensitivities, infinite (in a list also
+        None) where somebody named none; NaN is refused. Naming both truthfully is everybody's best reply. Central
+        setting, without user weights.
 
         Among equals the smaller ``tie_key`` comes first, or the earlier row: neither may depend on the reports.
         `hushbid.allocation.tie_keys` makes keys of ids, as the command line, the engines and the server do.

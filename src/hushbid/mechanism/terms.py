@@ -83,8 +83,8 @@ class Terms:
     """What somebody who stays out has: her own datum, or the estimate made without her."""
 
     max_privacy_loss: float | Sequence[float] | FloatArray | None = None
-    """A cap on everybody's privacy loss; in the central setting also one per person. The purchase is the best one that
-    keeps it."""
+    """A cap on everybody's privacy loss; in the central setting also one per person, infinite (in a list also None)
+    where there is none; NaN is refused. The purchase is the best one that keeps it."""
 
     max_relation: float = 0.0
     """How closely price and datum may be related, from 0 (not at all) to 1: its square is the largest share of the
@@ -371,13 +371,15 @@ def _without_infinities(caps: Any) -> Any:
 
 
 def as_limits(values: Any, name: str) -> FloatArray:
-    """One largest loss per person, infinite where there is none (also given as None or a missing value)."""
+    """One largest loss per person, infinite where there is none (in a list also None).
+
+    NaN is refused: taken for "none" it would let a slip of arithmetic lift somebody's limit.
+    """
     if np.ndim(values) != 1:
         raise InputError(f"{name} must be one number per person, got shape {np.shape(values)}.", field=name)
     given = [math.inf if one is None else one for one in values] if isinstance(values, (list, tuple)) else values
     limits = np.array(as_floats(given, name), dtype=float)
-    limits[np.isnan(limits)] = math.inf
-    bad = limits < SMALLEST_LOSS
+    bad = ~(limits >= SMALLEST_LOSS)
     if bad.any():
         raise InputError(
             f"{name} must be at least 2**-53 = {SMALLEST_LOSS:.2g}, or infinite for none, but {rows_text(bad, 'is')}"
