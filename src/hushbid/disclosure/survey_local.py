@@ -78,7 +78,7 @@ def privatize_answers(
 
         kept = once_files.drawn_once(path.parent, path.name, draw)
     if {name: kept.get(name) for name in terms} != terms:
-        told = f"{path}.json holds answers that were privatized with another privacy loss or to other questions."
+        told = f"{path}.json holds what was privatized with another privacy loss or for other questions."
         raise ReleaseError(told)
     return PrivatizedAnswers.from_dict(kept["message"])
 
