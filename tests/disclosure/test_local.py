@@ -137,7 +137,7 @@ def test_the_stored_file_is_private_and_says_no_more_than_the_message(tmp_path: 
 def test_other_terms_for_the_same_store_are_refused(tmp_path: Path) -> None:
     privatize(0.3, 0.5, (0, 1), store=tmp_path / "mine")
     for loss, bounds in ((0.25, (0, 1)), (0.5, (0, 2)), (math.nextafter(0.5, 1.0), (0, 1))):
-        with pytest.raises(ReleaseError, match="another privacy loss or for another range"):
+        with pytest.raises(ReleaseError, match="another privacy loss or other bounds"):
             privatize(0.3, loss, bounds, store=tmp_path / "mine")
 
 
