@@ -124,9 +124,7 @@ class Table:
         """
         values, bad = np.full(self.rows, math.nan), np.zeros(self.rows, dtype=bool)
         for row, cell in enumerate(_as_list(self.columns[name])):
-            word = "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell).strip()
-            if not capitals:
-                word = word.lower().removesuffix(".0")
+            word = word_of(cell, capitals=capitals)
             values[row] = codes.get(word, math.nan)
             bad[row] = word not in codes and word != ""
         if bad.any():
@@ -179,6 +177,12 @@ class Table:
 
     def _first(self, bad: BoolArray) -> int:
         return int(self.numbered[first_row(bad)])
+
+
+def word_of(cell: object, *, capitals: bool) -> str:
+    """A cell as a word, empty where it is; unless ``capitals`` count, 1.0 and True are the words 1 and true."""
+    word = "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell).strip()
+    return word if capitals else word.lower().removesuffix(".0")
 
 
 def read_table(path: str | Path, *, needed: Sequence[str], optional: Sequence[str] = ()) -> Table:

@@ -181,7 +181,7 @@ def test_an_accuracy_out_of_reach_is_refused_with_what_these_people_can_reach() 
         market = replace(MARKET, goal=Accuracy(0.02), setting=setting)
         with pytest.raises(Unreachable, match=r"must be above 0\.025, the least that 400 people can reach"):
             price(table(reports), market, **SUMMED)
-        with pytest.raises(Unreachable, match="nobody reported within the prior.s support"):
+        with pytest.raises(Unreachable, match=r"nobody reported within the prior.s support"):
             price(table([3.0, 4.0]), market)
 
 

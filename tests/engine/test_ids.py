@@ -15,6 +15,7 @@ from hushbid.arrays import id_texts
 from hushbid.disclosure.once_question import person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
+from hushbid.engine.delivered import data_columns
 from hushbid.engine.releasing import asked_of
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
@@ -109,7 +110,9 @@ def bought(path: Path, where: str) -> tuple[list[bool], int]:
     priced = price(population, MARKET, engine="auto" if where in ("arrow", "parquet") else where)
     priced.write_parquet(path.with_name("priced.parquet"))
     losses = pq.read_table(path.with_name("priced.parquet"))["privacy_loss"].to_numpy()
-    return (losses > 0.0).tolist(), asked_of(priced, "message", question="sleep", wave=1).tally.people
+    return (losses > 0.0).tolist(), asked_of(
+        priced, data_columns(priced, "message"), question="sleep", wave=1
+    ).tally.people
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -144,7 +147,10 @@ def test_on_spark_too_an_id_is_a_text_or_an_integer(spark_session: Any, tmp_path
     for name in ("labels", "integers"):
         frame = spark_session.read.parquet(str(equals(GOOD[name], tmp_path)))
         here, there = (price(one, MARKET) for one in (frame, str(tmp_path / "people.parquet")))
-        asked = [asked_of(priced, "message", question="sleep", wave=1).tally for priced in (here, there)]
+        asked = [
+            asked_of(priced, data_columns(priced, "message"), question="sleep", wave=1).tally
+            for priced in (here, there)
+        ]
         assert asked[0].people == asked[1].people
         assert asked[0].marked == pytest.approx(asked[1].marked, rel=1e-12)
     for name in ("floats", "timestamps in a zone"):

@@ -19,6 +19,7 @@ from hushbid.disclosure.once_question import person_digests, tallied
 from hushbid.disclosure.preparing import number_forms
 from hushbid.disclosure.preparing_from_sums import Sums
 from hushbid.engine import price, release
+from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due
 from hushbid.engine.releasing import SumsKernel, asked_of, release_made_up, summed_plan
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
@@ -43,7 +44,7 @@ def test_the_integers_below_the_noise_are_the_same_on_every_engine(kind: Kind) -
     sums = []
     for table in (people(), kind.make(people())):
         priced = price(table, MARKET, gather=100, window=50)
-        kernel = SumsKernel(priced._kernel, "datum", summed_plan(priced))
+        kernel = SumsKernel(priced._kernel, data_columns(priced, "datum"), summed_plan(priced))
         sums.append(priced._engine.reduce(kernel, Sums()))
     assert sums[0] == sums[1]
     losses = MARKET.acquire(REPORTS).privacy_loss
@@ -89,7 +90,7 @@ def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kin
     data = DATA.copy()
     data[::7] = np.nan
     priced = price(kind.make(people(data)), MARKET, gather=100, window=50)
-    found = asked_of(priced, "datum", question="", wave=1).tally
+    found = asked_of(priced, data_columns(priced, "datum"), question="", wave=1).tally
     losses = MARKET.acquire(REPORTS).privacy_loss
     forms = number_forms(data, (losses > 0) & ~np.isnan(data))
     expected = tallied(person_digests([str(k) for k in range(N)]), losses, 20.0, forms)
@@ -258,7 +259,7 @@ def test_no_weight_and_no_sum_overflows_however_unequal_the_losses() -> None:
     priced = price(table, market)
     plan = summed_plan(priced)
     exponent = plan.exponent
-    kernel = SumsKernel(priced._kernel, "datum", plan)
+    kernel = SumsKernel(priced._kernel, data_columns(priced, "datum"), plan)
     sums = priced._engine.reduce(kernel, Sums())
     losses = priced.frame["privacy_loss"].to_pylist()
     weights = [math.floor(Fraction(loss) * 2**exponent) for loss in losses]

@@ -12,12 +12,14 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 
 import hushbid
 from hushbid import (
     Accuracy,
     Budget,
     Empirical,
+    Exponential,
     Grouped,
     HardBudget,
     LogNormal,
@@ -584,3 +586,16 @@ def test_truth_values_are_no_goals() -> None:
     for goal in (Budget, Accuracy, HardBudget, Price):
         with pytest.raises(InputError, match="must be a number, got True"):
             goal(True)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("report", [5.0, 9.0])
+def test_under_a_cap_that_does_not_bind_one_person_alone_is_paid_her_integral_up_to_reports_without_end(report) -> None:
+    # whoever is alone is bought for her best by herself: the loss that minimises 2A/ε² + ψε
+    def loss(z: float) -> float:
+        return float(np.cbrt(4.0 / (z + math.expm1(z))))
+
+    alone = Market(prior=Exponential(1), bounds=(0, 10), max_privacy_loss=1.0, buyer_weight=0.01).acquire([report])
+    rent, _ = quad(loss, report, 100.0, epsrel=1e-10, limit=200)
+    np.testing.assert_allclose(alone.payments, report * loss(report) + rent, rtol=3e-6)
+    assert abs(alone.payments[0] - report * loss(report) - rent) <= alone.incentive_error

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from hushbid import Accuracy, Choice, Number, YesNo, verify
 from hushbid.cli import main
 from hushbid.disclosure import PrivatizedAnswers, privatize_answers
-from hushbid.engine import price
 from hushbid.errors import DataError, InputError
 from hushbid.purchase import Purchase, Reading, buy, read_campaign
 from hushbid.purchase.questions_section import survey_in
@@ -207,12 +206,49 @@ def test_a_column_that_a_file_lacks_is_told_at_the_question(tmp_path: Path) -> N
         read_campaign(written(tmp_path, text, **files))
 
 
-def test_an_engine_refuses_several_questions(tmp_path: Path) -> None:
-    people = pl.DataFrame(columns())
-    with pytest.raises(InputError, match="several questions need engine='memory'"):
-        buy(written(tmp_path), reports=people.lazy(), reading=Reading(engine="polars"))
-    with pytest.raises(InputError, match="several questions need engine='memory'"):
-        price(people, read_campaign(written(tmp_path), reports=columns()).market_for(None))
+def test_on_an_engine_a_survey_is_bought_recorded_and_told_as_in_memory(tmp_path: Path, bought: Purchase) -> None:
+    again = buy(
+        written(tmp_path), reports=pl.DataFrame(columns()).lazy(), reading=Reading(engine="polars"), audit=False
+    )
+    assert {path.stem for path in again.files} >= {path.stem for path in bought.files}
+    here, there = bought.facts(), again.facts()
+    assert [one["name"] for one in there["estimate"]["answers"]] == ["sleep", "smoker", "shift"]
+    for one, other in zip(there["questions"], here["questions"], strict=True):
+        assert one == pytest.approx(other)
+    record = read(next(path for path in again.files if path.name == "record.json"))
+    assert bought.record is not None
+    np.testing.assert_array_equal(record.outcome.privacy_loss, bought.record.outcome.privacy_loss)
+    assert verify(record, people=1).ok
+    page = next(path for path in again.files if path.name == "report.html").read_text()
+    assert "<h3>shift</h3>" in page
+
+
+def test_where_an_engine_keeps_everybody_a_survey_is_told_by_its_sums(
+    tmp_path: Path, bought: Purchase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushbid.purchase.buying.LARGEST_RECORD", 10)
+    table = columns()
+    who = int(np.argmax(bought.record.outcome.privacy_loss)) if bought.record else 0
+    table["works"][who] = ""
+    kept = buy(written(tmp_path), reports=pl.DataFrame(table), reading=Reading(engine="polars"))
+    assert kept.record is None
+    facts, memory = kept.facts(), bought.facts()
+    assert "standard_error" not in facts
+    for one, other in zip(facts["questions"], memory["questions"], strict=True):
+        assert one == pytest.approx(other)
+    assert [one["name"] for one in facts["estimate"]["answers"]] == ["sleep", "smoker", "shift"]
+    assert facts["estimate"]["dropped_out"] == 1
+    paid = pl.read_parquet(next(path for path in kept.files if path.name == "payments.parquet"))
+    assert paid.filter(pl.col("id") == f"p{who}").select("payment_minor", "delivered").row(0) == (0, "no")
+    summary = json.loads(next(path for path in kept.files if path.name == "summary.json").read_text())
+    assert len(summary["release"]["answers"]) == len(summary["decided"]["questions"]) == 3
+
+
+def test_on_an_engine_an_answer_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
+    table = columns()
+    table["works"][3] = "evenings"
+    with pytest.raises(DataError, match="Column 'works' must hold one of its 3 answers, or nothing, but row 3 does"):
+        buy(written(tmp_path), reports=pl.DataFrame(table), audit=False)
 
 
 def test_answers_are_released_from_the_record_of_decisions(tmp_path: Path) -> None:
@@ -310,3 +346,9 @@ def test_a_device_makes_the_message_of_a_survey_from_the_questions_of_the_campai
     again = run.invoke(main, [*base, *asked], input="")
     assert PrivatizedAnswers.from_json(again.stdout) == message
     assert "Answers were privatized for this campaign before" in again.stderr
+
+
+def test_an_engine_refuses_several_questions_in_the_local_setting(tmp_path: Path) -> None:
+    people = pl.DataFrame(columns())
+    with pytest.raises(InputError, match="questions in the local setting need engine='memory'"):
+        buy(written(tmp_path, LOCAL), reports=people.lazy(), reading=Reading(engine="polars"))

@@ -8,6 +8,7 @@ rows, never what somebody answered.
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -19,6 +20,29 @@ from hushbid.questions import Choice, Question, YesNo
 
 Column = Sequence[Any] | NDArray[Any]
 _FORMS = "columns by question, or one row per person with one answer per question"
+_YES_NO = {"yes": 1.0, "true": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "0": 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How answers to a question are written in tables."""
+
+    codes: Mapping[str, float]
+    """The number that each word stands for."""
+
+    allowed: str
+    """What a column of them must hold."""
+
+    capitals: bool
+    """Whether capitals make another word."""
+
+
+def words_of(question: Question) -> Words:
+    """The words for the answers to a choice or a yes/no question."""
+    if not isinstance(question, Choice):
+        return Words(codes=_YES_NO, allowed="yes or no", capitals=False)
+    codes = {answer: float(place) for place, answer in enumerate(question.answers)}
+    return Words(codes=codes, allowed=f"one of its {len(codes)} answers", capitals=True)
 
 
 def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray) -> FloatArray:

@@ -12,7 +12,8 @@ In reading order:
 - `curves`, `rent_curves`: payments as curves in the report, with a verified error
 - `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
 - `everybody`: all people of a priced table on the driver, for a record of them
-- `releasing`: exact sums of data for one estimate, and of whom it is asked
+- `delivered`: which columns hold what people delivered: a datum, a message, or answers to a survey
+- `releasing`: exact sums of data for one estimate, or a survey's, and of whom it is asked
 - `ids`: how many different ids there are, and how many of them took part in a pilot
 """
 

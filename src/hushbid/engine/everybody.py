@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray, id_texts
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, id_texts
 from hushbid.engine.adapter import Batch, pyarrow
-from hushbid.engine.people import People, floats_of
+from hushbid.engine.delivered import DataColumns
+from hushbid.engine.people import People
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError, MarketError
 
@@ -27,7 +28,7 @@ class Rows:
     reports: FloatArray
     limits: FloatArray | None
     data: list[Any] | FloatArray | None
-    """Numbers with NaN, or messages with None, where nothing was delivered."""
+    """Numbers with NaN, of a survey in one row per person, or messages with None, where nothing was delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +48,17 @@ class TakingKernel:
 
     people: People
     group: str | None
-    data: str | None
-    messages: bool
-    """Whether the data are texts."""
+    data: DataColumns | None
 
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        wanted = (*self.people.columns_and_id, self.group, self.data)
+        wanted = (*self.people.columns_and_id, self.group, *(() if self.data is None else self.data.names))
         return list(dict.fromkeys(name for name in wanted if name is not None))
 
     def __call__(self, batch: Batch, start: int | None) -> Taken:
         rows = self.people.read(batch)
+        data = None if self.data is None else _data_of(self.data, batch, start, rows.good)
         if rows.good is not None:
             batch = batch.filter(pyarrow().array(rows.good))
         part = Rows(
@@ -67,14 +67,19 @@ class TakingKernel:
             labels=None if self.group is None else [str(one).strip() for one in batch.column(self.group).to_pylist()],
             reports=rows.reports,
             limits=rows.limit,
-            data=None if self.data is None else self._data(batch, self.data),
+            data=data,
         )
         return Taken((part,))
 
-    def _data(self, batch: Batch, name: str) -> list[Any] | FloatArray:
-        if not self.messages:
-            return floats_of(batch.column(name), name)
-        return [None if not text else str(text) for text in batch.column(name).to_pylist()]
+
+def _data_of(data: DataColumns, batch: Batch, start: int | None, good: BoolArray | None) -> list[Any] | FloatArray:
+    """What the people of the good rows delivered: messages, numbers, or a survey's answers, people × questions."""
+    if data.messages:
+        texts = data.texts(batch)
+        return texts if good is None else [texts[row] for row in np.flatnonzero(good).tolist()]
+    table = data.read(batch, start)
+    table = table if good is None else table[good]
+    return table if data.questions else table[:, 0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -94,19 +99,18 @@ class Everybody:
     """What everybody accepts at most, infinite where she named no limit; None if no column was named."""
 
     data: list[Any] | FloatArray | None
-    """Everybody's datum or message, if a column of them was named."""
+    """Everybody's datum, message or row of answers, if columns of them were named."""
 
 
-def everybody(priced: Priced, *, group: str | None = None, data: str | None = None) -> Everybody:
+def everybody(priced: Priced, *, group: str | None = None, data: DataColumns | None = None) -> Everybody:
     """Take everybody to the driver, from one pass, with columns of groups and of data."""
     people, names = priced._kernel.people, priced._engine.names
-    for name in (group, data):
-        if name is not None and name not in names:
-            told = f"There is no column {name!r}; the columns are {', '.join(map(repr, names))}."
-            raise InputError(told, field=name)
+    if group is not None and group not in names:
+        told = f"There is no column {group!r}; the columns are {', '.join(map(repr, names))}."
+        raise InputError(told, field=group)
     if people.id is None:
         raise InputError("id must name a column: decisions are written beside it.", field="id")
-    taking = TakingKernel(people, group, data, priced.market.strategy.sends_messages)
+    taking = TakingKernel(people, group, data)
     parts, order = list(priced._engine.reduce(taking, Taken()).parts), None
     if all(part.start is not None for part in parts):
         parts.sort(key=lambda part: part.start or 0)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, IntArray
+from hushbid.arrays import IntArray
 from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
+from hushbid.engine.delivered import DataColumns, DataNames, data_columns
 from hushbid.engine.opening import is_url, open_engine
-from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError, MarketError
 from hushbid.money import Currency, amounts_due, rounded_up
@@ -52,20 +52,17 @@ class DueKernel:
     """From a row to what she is due once data were delivered or not: nothing if she was asked and did not deliver."""
 
     kernel: Decider
-    data: str
+    data: DataColumns
     currency: str
     decimals: int
     made_up: bool
     extra: float
     """What everybody is due more because drop-outs made the estimate worse."""
 
-    messages: bool
-    """Whether people delivered messages, not numbers."""
-
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, self.data]))
+        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
 
     @property
     def fields(self) -> Fields:
@@ -76,7 +73,7 @@ class DueKernel:
         pa = pyarrow()
         rows = self.kernel.people.read(batch)
         loss, _, payment = self.kernel.decide(batch, rows)
-        missing = self._missing(batch.column(self.data))
+        missing = self.data.missing(batch)
         missing = missing if rows.good is None else missing[rows.good]
         # asked, and nothing came
         gone = (loss > 0.0) & missing
@@ -84,12 +81,6 @@ class DueKernel:
         minor, state = columns_of(rows, due, np.where(loss > 0.0, 1 + gone, 0))
         words = pa.DictionaryArray.from_arrays(state, pa.array(["not asked", "yes", "no"])).cast(pa.string())
         return [minor, _text(self.currency, minor), words, *[_text("yes", minor)] * self.made_up]
-
-    def _missing(self, column: Any) -> BoolArray:
-        if self.messages:
-            return np.array([not text for text in column.to_pylist()], dtype=bool)
-        missing: BoolArray = np.isnan(floats_of(column, self.data))
-        return missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +133,12 @@ def decisions(priced: Priced, currency: Currency, *, made_up: bool = False) -> F
     return _frame(priced, kernel, currency)
 
 
-def due(priced: Priced, data: str, currency: Currency, *, mse: float, made_up: bool = False) -> Frame:
+def due(priced: Priced, data: DataNames, currency: Currency, *, mse: float, made_up: bool = False) -> Frame:
     """The ids with what everybody is due after a release of error ``mse``, and whether she delivered."""
     idle = priced._kernel.idle
     extra = idle.user_weight * (mse - priced.summary.mse) if idle.user_weight else 0.0
-    kernel = DueKernel(
-        priced._kernel, data, currency.code, currency.decimals, made_up, extra, priced.market.strategy.sends_messages
-    )
+    columns = data_columns(priced, data)
+    kernel = DueKernel(priced._kernel, columns, currency.code, currency.decimals, made_up, extra)
     return _frame(priced, kernel, currency)
 
 

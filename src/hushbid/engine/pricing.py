@@ -208,6 +208,8 @@ def price(
     gather = max(gather, census.people) if census.people <= one_by_one else gather
     # solving; the writing pass comes when the frame is read
     kernel, summary = _decide(run, counted, census, gather)
+    if market.layout is not None and summary.active:
+        refuse_unreleasable(summary.largest_privacy_loss, market.layout)
     frame = opened.map(kernel, drop=census.bad > 0)
     return Priced(
         frame=frame,
@@ -399,9 +401,12 @@ def _check_options(
     ):
         if value not in allowed:
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
-    if market.survey is not None:
-        told = "several questions need engine='memory': what engines release is one column."
+    if market.survey is not None and market.strategy.sends_messages:
+        told = "questions in the local setting need engine='memory': engines combine messages with one value each."
         raise InputError(told, field="questions")
+    if market.survey is not None and variance is not None:
+        told = f"variance must not name a column ({variance!r}) beside questions, each of which has its own."
+        raise InputError(told, field="variance")
     for name in ("variance", "user_weight", "max_privacy_loss"):
         if isinstance(getattr(market, name), np.ndarray):
             told = f"{name} of the market must be one number here; variances and caps may come from columns."

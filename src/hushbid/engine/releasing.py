@@ -1,8 +1,9 @@
 """The sums that a release needs, found by passes over a priced table; the releasing is `hushbid.disclosure`'s.
 
-Central: exact integer sums on the engine, noise once, on the driver, never inside a lazy plan that might be evaluated
-twice. Local: people send noisy messages, of which those of the few who matter go to the driver. And for both, what is
-asked of whom: the sums by which memory and engines know each other's claims.
+Central: exact integer sums on the engine, of one number or of a survey's answers, noise once, on the driver, never
+inside a lazy plan that might be evaluated twice. Local: people send noisy messages, of which those of the few who
+matter go to the driver. And for both, what is asked of whom: the sums by which memory and engines know each other's
+claims.
 """
 
 import math
@@ -18,43 +19,52 @@ from hushbid.disclosure import Answer, Release, ReleasePlan
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import release_summed
 from hushbid.disclosure.once_question import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.preparing import message_form, number_forms, prepare, without_rows
+from hushbid.disclosure.preparing import message_form, prepare, row_forms, without_rows
 from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prepare_summed
+from hushbid.disclosure.promises import survey_terms
 from hushbid.disclosure.relation import Relation
+from hushbid.disclosure.survey_from_sums import SummedSurvey, SurveySums, prepare_summed_survey
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
-from hushbid.engine.people import Rows, floats_of
+from hushbid.engine.delivered import DataColumns, DataNames, data_columns
+from hushbid.engine.people import Rows
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
+from hushbid.mechanism import Market
 
 
-def release(priced: Priced, data: str, *, claims: str | Path, question: str = "", wave: int = 1) -> Release:
+def release(
+    priced: Priced, data: DataNames = None, *, claims: str | Path, question: str = "", wave: int = 1
+) -> Release:
     """Release the estimate that a pricing paid for, from a column of the same table (null: did not deliver).
 
-    The column holds numbers in the central setting, and in the local one the messages that people's devices sent. It is
-    drawn once for a question and these people: ``claims``, a folder, keeps it, and asking again with the same promises
-    and data returns the stored one, also if memory drew it. Other promises and other data are refused; so are data
-    that came late, which sums cannot tell from other data.
+    The column holds numbers in the central setting, and in the local one the messages that people's devices sent. A
+    survey has one for each question, in their order; by default they are called as the questions are. There choices
+    are texts, and yes and no are those words, booleans, or 1 and 0.
+
+    It is drawn once for a question and these people: ``claims``, a folder, keeps it, and asking again with the same
+    promises and data returns the stored one, also if memory drew it. Other promises and other data are refused; so are
+    data that came late, which sums cannot tell from other data.
     """
     return answer(priced, data, claims=claims, question=question, wave=wave).release
 
 
-def answer(priced: Priced, data: str, *, claims: str | Path, question: str, wave: int) -> Answer:
+def answer(priced: Priced, data: DataNames, *, claims: str | Path, question: str, wave: int) -> Answer:
     """The release of an estimate, and how it came about: drawn now, or kept from before."""
-    draw = _prepared(priced, data)
-    return release_summed(asked_of(priced, data, question=question, wave=wave), draw, claims=claims)
+    columns = data_columns(priced, data)
+    draw = _prepared(priced, columns)
+    return release_summed(asked_of(priced, columns, question=question, wave=wave), draw, claims=claims)
 
 
-def release_made_up(priced: Priced, data: str) -> Answer:
+def release_made_up(priced: Priced, data: DataNames = None) -> Answer:
     """An estimate from people who do not exist: drawn anew at every call, and nothing is kept."""
-    return Answer(release=_prepared(priced, data)("made-up"), before=False, late=(), waves_before=0)
+    draw = _prepared(priced, data_columns(priced, data))
+    return Answer(release=draw("made-up"), before=False, late=(), waves_before=0)
 
 
-def _prepared(priced: Priced, data: str) -> Callable[[str], Release]:
+def _prepared(priced: Priced, data: DataColumns) -> Callable[[str], Release]:
     """Check and add up everything; what is returned only has to draw, under a name."""
-    summary, names = priced.summary, priced._engine.names
-    if data not in names:
-        raise InputError(f"There is no column {data!r}; the columns are {', '.join(map(repr, names))}.")
+    summary = priced.summary
     if summary.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
     if math.isinf(summary.largest_privacy_loss):
@@ -62,10 +72,19 @@ def _prepared(priced: Priced, data: str) -> Callable[[str], Release]:
     if priced.market.strategy.sends_messages:
         return _messages_combined(priced, data)
     plan = summed_plan(priced)
-    sums, above = priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums()), None
-    if plan.relation is not None:  # who is above an equal share is known once the weights are added up
-        above = priced._engine.reduce(AboveKernel(priced._kernel, data, plan, sums.weight), Above())
-    return prepare_summed(plan, sums, above)
+    survey = summed_survey(priced, plan)
+    if survey is None:
+        sums = priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums())
+        return prepare_summed(plan, sums, _above(priced, data, plan, sums))
+    found = priced._engine.reduce(SurveyKernel(priced._kernel, data, survey), SurveySums.none(survey))
+    return prepare_summed_survey(survey, found, _above(priced, data, plan, found.people))
+
+
+def _above(priced: Priced, data: DataColumns, plan: SummedPlan, sums: Sums) -> Above | None:
+    """Who is above an equal share, where that is needed: known once the weights are added up."""
+    if plan.relation is None:
+        return None
+    return priced._engine.reduce(AboveKernel(priced._kernel, data, plan, sums.weight), Above())
 
 
 def summed_plan(priced: Priced) -> SummedPlan:
@@ -77,7 +96,7 @@ def summed_plan(priced: Priced) -> SummedPlan:
         most, total = priced._kernel.used
         largest = min(largest, most)
     return SummedPlan(
-        bounds=market.bounds,
+        bounds=_bounds(market),
         active=summary.active,
         total_loss=total,
         largest_loss=largest,
@@ -88,12 +107,25 @@ def summed_plan(priced: Priced) -> SummedPlan:
     )
 
 
+def summed_survey(priced: Priced, people: SummedPlan) -> SummedSurvey | None:
+    """The same with the questions of a survey; None where one number is asked for."""
+    market = priced.market
+    if market.survey is None or market.layout is None:
+        return None
+    return SummedSurvey(people=people, questions=market.survey, layout=market.layout)
+
+
+def _bounds(market: Market) -> tuple[float, float]:
+    """The public range of the data; of a survey, that of the one number it comes to."""
+    return market.bounds if market.survey is None else (0.0, market.width)
+
+
 def _relation(priced: Priced) -> Relation | None:
     """How closely price and datum may be related, among how many people."""
     return priced._population.relation
 
 
-def _messages_combined(priced: Priced, data: str) -> Callable[[str], Release]:
+def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Release]:
     """Messages carry their noise already; nothing is drawn here, but what is combined is combined once."""
     kernel, market = priced._kernel, priced.market
     assert isinstance(kernel, LookupKernel)
@@ -121,23 +153,46 @@ def _used(kernel: Decider, batch: Batch, plan: SummedPlan) -> tuple[Rows, FloatA
     return rows, np.minimum(kernel.decide(batch, rows)[0], plan.largest_loss)
 
 
+def _read(data: DataColumns, batch: Batch, start: int | None, rows: Rows) -> FloatArray:
+    """What the people of the good rows delivered, people × columns."""
+    table = data.read(batch, start)
+    return table if rows.good is None else table[rows.good]
+
+
 @dataclass(frozen=True, slots=True)
 class SumsKernel:
     """From a batch to its sums."""
 
     kernel: Decider
-    data: str
+    data: DataColumns
     plan: SummedPlan
 
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, self.data]))
+        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
 
     def __call__(self, batch: Batch, start: int | None) -> Sums:
         rows, losses = _used(self.kernel, batch, self.plan)
-        values = floats_of(batch.column(self.data), self.data)
-        return Sums.of(losses, values if rows.good is None else values[rows.good], rows.variance, self.plan)
+        return Sums.of(losses, _read(self.data, batch, start, rows)[:, 0], rows.variance, self.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyKernel:
+    """From a batch to the sums of a survey."""
+
+    kernel: Decider
+    data: DataColumns
+    plan: SummedSurvey
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
+
+    def __call__(self, batch: Batch, start: int | None) -> SurveySums:
+        rows, losses = _used(self.kernel, batch, self.plan.people)
+        return SurveySums.of(losses, _read(self.data, batch, start, rows), self.plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +200,7 @@ class AboveKernel:
     """From a batch to those in it who weigh more than an equal share."""
 
     kernel: Decider
-    data: str
+    data: DataColumns
     plan: SummedPlan
     total: int
     """What the weights of those who delivered add up to."""
@@ -153,12 +208,12 @@ class AboveKernel:
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, self.data]))
+        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
 
     def __call__(self, batch: Batch, start: int | None) -> Above:
         rows, losses = _used(self.kernel, batch, self.plan)
-        values = floats_of(batch.column(self.data), self.data)
-        return Above.of(losses, values if rows.good is None else values[rows.good], self.plan, self.total)
+        # a row is missing as a whole
+        return Above.of(losses, _read(self.data, batch, start, rows)[:, 0], self.plan, self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +232,12 @@ class MessagesKernel:
     """From a batch to the messages in it that are needed."""
 
     kernel: LookupKernel
-    data: str
+    data: DataColumns
 
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, self.data]))
+        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
 
     def __call__(self, batch: Batch, start: int | None) -> Messages:
         rows = self.kernel.people.read(batch)
@@ -191,7 +246,7 @@ class MessagesKernel:
         needed = self.kernel.loss[place] > 0.0
         which, place = which[needed], place[needed]
         places = which if rows.good is None else np.flatnonzero(rows.good)[which]
-        column = batch.column(self.data)
+        column = batch.column(self.data.names[0])
         texts = [column[row].as_py() for row in places.tolist()]
         return Messages({at: str(text) for at, text in zip(place.tolist(), texts, strict=True) if text})
 
@@ -204,17 +259,14 @@ class AskKernel:
     """From a batch to its people, their losses and their data."""
 
     kernel: Decider
-    data: str
-    messages: bool
-    """Whether people delivered messages, not numbers."""
-
+    data: DataColumns
     variance: float
     """Everybody's, where the table has no column of it."""
 
     @property
     def columns(self) -> list[str]:
         """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, *self.kernel.people.columns_and_id, self.data]))
+        return list(dict.fromkeys([*self.kernel.columns, *self.kernel.people.columns_and_id, *self.data.names]))
 
     def __call__(self, batch: Batch, start: int | None) -> Tally:
         people = self.kernel.people
@@ -227,13 +279,13 @@ class AskKernel:
             raise InputError(f"Column {people.id!r} must name everybody who is asked, but an id is missing or empty.")
         found = None if names is None else person_digests(names)
         variance = self.variance if rows.variance is None else rows.variance
-        return tallied(found, losses, variance, self._forms(batch, good, losses > 0.0))
+        return tallied(found, losses, variance, self._forms(batch, start, good, losses > 0.0))
 
-    def _forms(self, batch: Batch, good: IndexArray, asked: BoolArray) -> list[bytes | None]:
-        if not self.messages:
-            column = floats_of(batch.column(self.data), self.data)[good]
-            return number_forms(column, asked & ~np.isnan(column))
-        texts = batch.column(self.data)
+    def _forms(self, batch: Batch, start: int | None, good: IndexArray, asked: BoolArray) -> list[bytes | None]:
+        if not self.data.messages:
+            table = self.data.read(batch, start)[good]
+            return row_forms(table, asked & ~np.isnan(table[:, 0]))
+        texts = batch.column(self.data.names[0])
         return [
             _message_form(texts[row].as_py()) if wanted else None
             for row, wanted in zip(good.tolist(), asked.tolist(), strict=True)
@@ -250,17 +302,18 @@ def _message_form(text: object) -> bytes | None:
         return str(text).encode()
 
 
-def asked_of(priced: Priced, data: str, *, question: str, wave: int) -> Ask:
+def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> Ask:
     """A question to the people of a priced table, from one pass."""
-    market = priced.market
+    market, layout = priced.market, priced.market.layout
     spread = float(np.max(np.asarray(market.stated_variance)))
-    kernel = AskKernel(priced._kernel, data, market.strategy.sends_messages, spread)
+    kernel = AskKernel(priced._kernel, data, spread)
     return Ask(
         question=as_question(question),
         wave=as_wave(wave),
         by_ids=priced._kernel.people.id is not None,
         setting=market.setting,
-        bounds=market.bounds,
+        bounds=_bounds(market),
         tally=priced._engine.reduce(kernel, Tally()),
         relation=_relation(priced),
+        survey=() if layout is None else tuple(survey_terms(market.survey or (), layout)),
     )

@@ -35,7 +35,14 @@ from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
-from hushbid.mechanism.survey import QuestionError, goal_for_questions, mean_figures, noise_of, question_errors
+from hushbid.mechanism.survey import (
+    QuestionError,
+    goal_for_questions,
+    mean_figures,
+    noise_in,
+    noise_of,
+    question_errors,
+)
 from hushbid.mechanism.terms import Terms, as_prior
 from hushbid.mechanism.version_1 import (
     decision_in_version_1,
@@ -157,6 +164,20 @@ class Market(Terms):
             for point in found.frontier
         )
         return Plan(market=self, question_errors=self._expected(found.n, seed), **values)
+
+    def errors_of(self, figures: Figures) -> tuple[QuestionError, ...]:
+        """How far the estimate of each question may be off, from figures about all; empty without questions."""
+        if self.survey is None or self.layout is None:
+            return ()
+        squares, variance = figures.squared_weights, self.layout.variance
+        return question_errors(
+            self.survey,
+            self.layout,
+            noise=noise_in(figures.mse, squares, variance, self.width**2),
+            squares=squares,
+            roster=self.for_count(figures.people).roster,
+            relation=self.max_relation,
+        )
 
     def _expected(self, n: int, seed: int) -> tuple[QuestionError, ...]:
         """What errors a survey's questions have on average over campaigns of ``n`` people."""

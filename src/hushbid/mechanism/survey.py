@@ -137,6 +137,11 @@ def noise_of(population: "Population", losses: FloatArray, weights: FloatArray) 
     return 1.0 / total**2
 
 
+def noise_in(mse: float, squares: float, variance: float, unit: float) -> float:
+    """``1/S²`` from the error of the one number and ``Σw²``; infinite if nothing was bought."""
+    return max(mse - variance * squares, 0.0) / (2.0 * unit)
+
+
 def mean_figures(population: "Population", campaigns: "Iterable[VirtualFigures]") -> tuple[float, float]:
     """What the noise and ``Σw²`` come to on average over campaigns, from their errors and exposures to a relation."""
     noise, squares = [], []
@@ -144,5 +149,5 @@ def mean_figures(population: "Population", campaigns: "Iterable[VirtualFigures]"
     for one in campaigns:
         square = (one.exposure / spread + 1.0) / population.roster
         squares.append(square)
-        noise.append(max(one.mse - spread * square, 0.0) / (2.0 * population.unit))
+        noise.append(noise_in(one.mse, square, spread, population.unit))
     return float(np.mean(noise)), float(np.mean(squares))

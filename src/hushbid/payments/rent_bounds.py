@@ -199,8 +199,8 @@ class Enclosures:
         dz, dx = part.z1 - part.z0, part.x1 - part.x0
         endless = np.isinf(part.e0)
         convex, excess = self.ladder.shape(part.first, part.last)
-        # where the shape of ψ is known and ε falls: the second-order enclosure
-        usable = (excess < 0.25) & (part.e0 > part.e1) & (dx > 0.0)
+        # where the shape of ψ is known, ε falls and its potential is a number: the second-order enclosure
+        usable = (excess < 0.25) & (part.e0 > part.e1) & (dx > 0.0) & (part.v1 < np.inf)
         if usable.all() and not endless.any():
             return self._enclose_by_shape(part, dz, dx, convex, excess)
         # elsewhere lower and upper sums: all that monotonicity gives

@@ -174,7 +174,7 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
         paid = write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
         return _Bought(decided=found.decided(paid), delivered=None, priced=priced)
     step("taking everybody to one place")
-    here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.value)
+    here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.names)
     return _Bought(decided=found.decided(here.paid, here.everybody), delivered=here.delivered, priced=priced)
 
 
@@ -182,9 +182,10 @@ def _refuse_other_table(campaign: Campaign) -> None:
     """An engine does not join: the data must stand beside the reports."""
     data = campaign.data
     if data is not None and not _same_table(data.file, campaign.reports.file):
+        columns = f"a column {data.names[0]!r}" if data.columns is None else "a column for each question"
         raise InputError(
-            f"{campaign.path}: on an engine data.file must be the table of reports.file, with a column"
-            f" {data.value!r} of data; join the two first, or use engine='memory'.",
+            f"{campaign.path}: on an engine data.file must be the table of reports.file, with"
+            f" {columns} of data; join the two first, or use engine='memory'.",
             field="data.file",
         )
     if data is not None and data.kind == "simulated_values":
@@ -206,7 +207,7 @@ def _answer(campaign: Campaign, bought: _Bought) -> tuple[Answer, int]:
     assert source is not None
     if everybody is None:
         assert bought.priced is not None
-        return _answer_from_sums(campaign, bought.priced, source.value), 0
+        return _answer_from_sums(campaign, bought.priced, source.names), 0
     people = everybody.people
     found = bought.delivered
     if found is None:
@@ -234,11 +235,11 @@ def _asked(campaign: Campaign) -> Asked:
     )
 
 
-def _answer_from_sums(campaign: Campaign, priced: Priced, column: str) -> Answer:
+def _answer_from_sums(campaign: Campaign, priced: Priced, columns: tuple[str, ...]) -> Answer:
     if campaign.made_up:
-        return on_sums.release_made_up(priced, column)
+        return on_sums.release_made_up(priced, columns)
     claims = store_beside(campaign.folder)
-    return on_sums.answer(priced, column, claims=claims, question=campaign.quantity, wave=campaign.wave)
+    return on_sums.answer(priced, columns, claims=claims, question=campaign.quantity, wave=campaign.wave)
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------
@@ -322,7 +323,7 @@ def _write_payments_on_engine(
     assert campaign.data is not None
     # as in memory: without drop-outs the payments are those that were decided
     mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
-    frame = due(priced, campaign.data.value, campaign.currency, mse=mse, made_up=campaign.made_up)
+    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, made_up=campaign.made_up)
     checked(files.make(path, lambda place: priced.write(frame, place)), priced)
 
 

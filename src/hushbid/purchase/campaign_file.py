@@ -70,6 +70,11 @@ class DataSource:
     late: Literal["paid", "unpaid"] | None
     """What is paid for data that came after the estimate was drawn; None if the file does not say."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column of data, or of each question's answers."""
+        return (self.value,) if self.columns is None else self.columns
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:

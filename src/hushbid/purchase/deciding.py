@@ -150,8 +150,10 @@ class Decided:
             paying=self.paying,
             incentive_error=self.incentive_error,
         )
-        if self.everybody is not None and self.market.survey is not None:
-            facts |= {"questions": [_question_facts(one) for one in self.everybody.outcome.question_errors()]}
+        if self.market.survey is not None:
+            everybody = self.everybody
+            errors = self.market.errors_of(self.figures) if everybody is None else everybody.outcome.question_errors()
+            facts |= {"questions": [_question_facts(one) for one in errors]}
             for name in ("standard_error", "worst_standard_error"):  # of no question, but of the one number bought as
                 del facts[name]
         return facts if self.passes is None else {**facts, "passes": self.passes}

@@ -13,6 +13,7 @@ from typing import Any
 from hushbid.arrays import id_texts
 from hushbid.durable import Staging
 from hushbid.engine import Priced, price
+from hushbid.engine.delivered import DataNames, data_columns
 from hushbid.engine.everybody import everybody
 from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.errors import InputError
@@ -96,7 +97,7 @@ class Here:
 
     everybody: Everybody
     delivered: Delivered | None
-    """A column of data, if one was named."""
+    """The data, if columns of them were named."""
 
     @property
     def paid(self) -> Paid:
@@ -106,9 +107,11 @@ class Here:
         return Paid(rows=rows, total_minor=money.total, paying=self.everybody.paying, bought=outcome.active)
 
 
-def taken_here(priced: Priced, wanted: Wanted, data: str | None = None) -> Here:
-    """Take everybody of a table here, with a column of data, and decide about each; refused above the ceiling."""
-    found = everybody(priced, group=wanted.group, data=data)
+def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
+    """Take everybody of a table here, with columns of data, and decide about each; refused above the ceiling."""
+    with rows_of(wanted.source):
+        columns = None if data is None else data_columns(priced, data)
+        found = everybody(priced, group=wanted.group, data=columns)
     people = People(
         source=wanted.source,
         ids=id_texts(found.ids.to_pylist()),

@@ -11,17 +11,15 @@ import numpy as np
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray
+from hushbid.disclosure.answers import words_of
 from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
-from hushbid.questions import Choice, Number, Question
+from hushbid.questions import Number, Question
 from hushbid.tables import ROWS_NOTE, Column, Table, number_of, read_table
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are made up and get their noise here."""
-
-_YES_NO = {"yes": 1.0, "true": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "0": 0.0}
-"""How answers to a yes/no question are written, in capitals or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,10 +231,8 @@ def _answered(found: Table, column: str, question: Question) -> FloatArray:
     """One column of answers as numbers."""
     if isinstance(question, Number):
         return found.numbers(column, error=DataError, may_be_missing=True)
-    if isinstance(question, Choice):
-        codes = {answer: float(place) for place, answer in enumerate(question.answers)}
-        return found.coded(column, codes, f"one of its {len(codes)} answers")
-    return found.coded(column, _YES_NO, "yes or no", capitals=False)
+    words = words_of(question)
+    return found.coded(column, words.codes, words.allowed, capitals=words.capitals)
 
 
 def answer_of(text: str, question: Question) -> float:
@@ -244,9 +240,8 @@ def answer_of(text: str, question: Question) -> float:
     word = text.strip()
     if isinstance(question, Number):
         return number_of(word)
-    if isinstance(question, Choice):
-        return float(question.answers.index(word)) if word in question.answers else math.nan
-    return _YES_NO.get(word.lower(), math.nan)
+    words = words_of(question)
+    return words.codes.get(word if words.capitals else word.lower(), math.nan)
 
 
 def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, int]:

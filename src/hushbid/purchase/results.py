@@ -135,8 +135,9 @@ def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
 
 def _next_step(campaign: Campaign, on_engine: bool) -> str:
     if on_engine:
+        columns = "a column for each question" if "questions" in campaign.market else "a column"
         return (
-            "Next: collect the data, put them into a column of the same table, add [data] with that file to the"
+            f"Next: collect the data, put them into {columns} of the same table, add [data] with that file to the"
             " campaign file and run it again."
         )
     if campaign.market["setting"] == "local":

@@ -161,7 +161,7 @@ def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArr
         seen = seen.joined(left)
     else:
         np.minimum.at(bound, left.which, bounds(left, right, base)[0])
-    return _polished(variants, seen, best, bound)
+    return _polished(variants, seen, bound)
 
 
 def _split(variants: Variants, full: FloatArray, left: Lines, right: Lines, place: FloatArray) -> tuple[Lines, Lines]:
@@ -226,9 +226,12 @@ def _first_lines(variants: Variants, low: FloatArray, high: FloatArray, full: Fl
     return fill(variants, which, flat, np.minimum(flat, _FULL * full[which]))
 
 
-def _polished(variants: Variants, seen: Lines, best: FloatArray, bound: FloatArray) -> Found:
+def _polished(variants: Variants, seen: Lines, bound: FloatArray) -> Found:
     """Of all nearly best points each brought to where both equations hold; among equals the largest ``S``."""
-    near = seen.take(seen.value <= best[seen.which] * (1.0 + 1e-7))
+    # the best of those seen: what was attained before the search, by one person alone, may be a little better
+    best = np.full(variants.count, np.inf)
+    np.minimum.at(best, seen.which, seen.value)
+    near = seen.take((seen.value <= best[seen.which] * (1.0 + 1e-7)) & (seen.value < np.inf))
     base = variants.crowd.base
     count = variants.count
     one_each = Variants(

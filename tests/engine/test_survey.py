@@ -1,0 +1,202 @@
+"""Surveys on engines: priced, summed and released as in memory."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hushbid
+from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
+from hushbid.disclosure import release_made_up as drawn_in_memory
+from hushbid.disclosure import survey
+from hushbid.disclosure.grid import DATA_BITS
+from hushbid.disclosure.once_question import person_digests, tallied
+from hushbid.disclosure.preparing import row_forms
+from hushbid.disclosure.survey_from_sums import SurveySums
+from hushbid.engine import Priced, price, release
+from hushbid.engine.delivered import data_columns
+from hushbid.engine.payouts import due
+from hushbid.engine.releasing import SurveyKernel, asked_of, release_made_up, summed_plan, summed_survey
+from hushbid.errors import AlreadyReleased, DataError, InputError, MarketError
+from hushbid.mechanism.market import plan_of
+from hushbid.money import Currency
+from tests.engine.conftest import KINDS, Kind
+
+QUESTIONS = (
+    Number(name="sleep", bounds=(0, 12), variance=2.5),
+    YesNo(name="smokes"),
+    Choice(name="shift", answers=("days", "nights", "no answer"), importance=2),
+)
+MARKET = Market(prior=Uniform(1, 2), questions=QUESTIONS, buyer_weight=2000.0)
+RNG = np.random.default_rng(11)
+N = 3000
+REPORTS = Uniform(1, 2).sample(N, rng=RNG)
+SLEEP = np.where(np.arange(N) % 50 == 0, np.nan, RNG.normal(7, 3, N))
+SMOKES = RNG.random(N) < 0.3
+SHIFT = [None if k % 70 == 0 else ("days", " nights ", "no answer", "")[int(RNG.integers(4))] for k in range(N)]
+OPEN = np.isnan(SLEEP) | np.array([not shift for shift in SHIFT])
+TABLE = np.column_stack([SLEEP, SMOKES, [QUESTIONS[2].answers.index((one or "days").strip()) for one in SHIFT]])
+TABLE[OPEN] = np.nan
+
+
+def people(**changes: Any) -> pa.Table:
+    columns = {"id": np.arange(N), "sensitivity": REPORTS, "sleep": SLEEP, "smokes": SMOKES, "shift": SHIFT}
+    return pa.table({**columns, **changes})
+
+
+def sums_of(priced: Priced) -> SurveySums:
+    plan = summed_survey(priced, summed_plan(priced))
+    assert plan is not None
+    return priced._engine.reduce(SurveyKernel(priced._kernel, data_columns(priced, None), plan), SurveySums.none(plan))
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if name != "spark"], indirect=True)
+def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memory(kind: Kind) -> None:
+    outcome = MARKET.acquire(REPORTS)
+    plan = plan_of(outcome)
+    here, there = price(people(), MARKET), price(kind.make(people()), MARKET, gather=100, window=50)
+    assert there.summary.method == "summed"
+    losses = kind.read(there.frame).sort_by("id").column("privacy_loss").to_numpy()
+    np.testing.assert_allclose(losses, outcome.privacy_loss, rtol=1e-9, atol=1e-12)
+    # the integers: of losses that are the same to the last bit, those of memory
+    memory = SurveySums.of(outcome.privacy_loss, TABLE, summed_survey(here, summed_plan(here)))
+    assert sums_of(here) == memory
+    found = sums_of(there)
+    assert found == sums_of(price(people(), MARKET, gather=100, window=50))
+    assert found.people.delivered == memory.people.delivered == int((~OPEN & (outcome.privacy_loss > 0)).sum())
+    for ours, theirs in zip(found.cells, memory.cells, strict=True):
+        assert [one / found.people.weight for one in ours] == pytest.approx(
+            [one / memory.people.weight for one in theirs], rel=1e-9
+        )
+    # what is asked of whom
+    asked = asked_of(there, data_columns(there, None), question="", wave=1)
+    forms = row_forms(TABLE, (plan.promised > 0) & ~OPEN)
+    expected = tallied(person_digests([str(k) for k in range(N)]), plan.promised, plan.variance, forms)
+    assert (asked.tally.people, asked.tally.data, asked.tally.answers) == (
+        expected.people,
+        expected.data,
+        expected.answers,
+    )
+    assert asked.tally.marked == pytest.approx(expected.marked, rel=1e-9)
+    assert asked.tally.marked_variances == pytest.approx(expected.marked_variances, rel=1e-9)
+    assert asked.bounds == plan.bounds
+
+
+def test_the_integers_are_those_that_memory_adds_its_noise_to() -> None:
+    plan, found = plan_of(MARKET.acquire(REPORTS), from_engine=True), sums_of(price(people(), MARKET))
+    summed = survey.weigh(plan, (plan.promised > 0) & ~OPEN)
+    cells = [
+        list(one) if group.group.choice else [cell >> DATA_BITS for cell in one]
+        for group, one in zip(summed.groups, found.cells, strict=True)
+    ]
+    assert cells == summed.totals(TABLE)
+    assert list(found.weights) == [one.total_weight for one in summed.groups]
+
+
+def test_rows_that_cannot_be_priced_are_left_out_of_a_survey_too() -> None:
+    reports = np.where(np.arange(N) % 9 == 0, -1.0, REPORTS)
+    fewer = people(sensitivity=reports).filter(pa.array(reports > 0))
+    whole = price(people(sensitivity=reports), MARKET, on_bad_rows="drop")
+    assert sums_of(whole) == sums_of(price(fewer, MARKET))
+
+
+@pytest.mark.parametrize("goal", [{}, {"goal": HardBudget(300)}])
+def test_errors_promises_and_counts_are_those_of_memory(goal: dict[str, Any]) -> None:
+    market = replace(MARKET, **goal) if "goal" in goal else replace(MARKET, max_relation=0.1, population=4000)
+    outcome = market.acquire(REPORTS)
+    found = release_made_up(price(people(), market)).release
+    expected = drawn_in_memory(plan_of(outcome), TABLE).release
+    assert (found.bounds, found.clamped, found.absent) == (expected.bounds, expected.clamped, expected.absent)
+    assert found.delivered == expected.delivered
+    for ours, theirs in zip(found.answers, expected.answers, strict=True):
+        assert ours.question == theirs.question
+        for name in ("error", "planned_error"):
+            mine, memory = asdict(getattr(ours, name)), asdict(getattr(theirs, name))
+            for field in set(mine) - {"rounding"}:
+                assert mine[field] == pytest.approx(memory[field], rel=1e-6), (name, field)
+        gap = np.abs(np.array(ours.values) - np.array(theirs.values)).max()
+        assert gap < 20 * ours.worst_standard_error
+    errors = market.errors_of(price(people(), market).summary)
+    for one, other in zip(errors, outcome.question_errors(), strict=True):
+        assert one.mse == pytest.approx(other.mse, rel=1e-9)
+        assert one.worst_mse == pytest.approx(other.worst_mse, rel=1e-9)
+
+
+def test_memory_and_engines_find_each_others_surveys_and_never_draw_again(tmp_path: Path) -> None:
+    outcome, ids = MARKET.acquire(REPORTS), np.arange(N)
+    answers = {"sleep": SLEEP, "smokes": SMOKES, "shift": SHIFT}
+    drawn = hushbid.release(outcome, answers, ids=ids, question="work", claims=tmp_path / "memory")
+    shown = release(price(people(), MARKET), claims=tmp_path / "memory", question="work")
+    assert [one.values for one in shown.answers] == [one.values for one in drawn.answers]
+    later = {**answers, "sleep": SLEEP + 1}
+    drawn = release(price(people(**later), MARKET), claims=tmp_path / "engine", question="rest")
+    shown = hushbid.release(outcome, later, ids=ids, question="rest", claims=tmp_path / "engine")
+    assert [one.values for one in shown.answers] == [one.values for one in drawn.answers]
+    assert (shown.privacy_loss <= outcome.privacy_loss).all()
+    with pytest.raises(AlreadyReleased, match="other data"):
+        release(price(people(**{**later, "smokes": ~SMOKES}), MARKET), claims=tmp_path / "engine", question="rest")
+    asks_more = replace(MARKET, questions=(*QUESTIONS[:2], replace(QUESTIONS[2], importance=3)))
+    with pytest.raises(AlreadyReleased, match="other promises"):
+        release(price(people(**later), asks_more), claims=tmp_path / "engine", question="rest")
+
+
+def test_words_booleans_and_numbers_say_yes_and_no_alike_in_the_same_integers(kind: Kind) -> None:
+    words = ["Yes" if one else "no" for one in SMOKES]
+    written = [words, SMOKES.astype(float), SMOKES.astype(int), pa.array(words).dictionary_encode()]
+    expected = price(people().slice(0, 300), MARKET)
+    for smokes in written[:1] if kind.name == "spark" else written:
+        priced = price(kind.make(people(smokes=smokes).slice(0, 300)), MARKET)
+        assert sums_of(priced) == sums_of(expected)
+        tallies = [asked_of(one, data_columns(one, None), question="", wave=1).tally for one in (priced, expected)]
+        assert tallies[0].data == tallies[1].data
+
+
+def test_whoever_left_a_question_open_is_paid_nothing(kind: Kind) -> None:
+    priced = price(kind.make(people().slice(0, 300)), MARKET)
+    frame = kind.read(due(priced, None, Currency("EUR", 2), mse=priced.summary.mse))
+    state = np.array(frame.column("delivered").to_pylist())
+    asked = MARKET.acquire(REPORTS[:300]).privacy_loss > 0
+    assert (state == np.where(asked, np.where(OPEN[:300], "no", "yes"), "not asked")).all()
+    assert (frame.column("payment_minor").to_numpy()[OPEN[:300]] == 0).all()
+
+
+def test_an_answer_that_is_none_is_refused_without_saying_it(kind: Kind) -> None:
+    shift = [*SHIFT[:7], "evenings", *SHIFT[8:300]]
+    priced = price(kind.make(people().slice(0, 300).set_column(4, "shift", [shift])), MARKET)
+    row = "somebody's answer is another one" if kind.name == "spark" else "row 7 does not"
+    with pytest.raises(DataError, match=f"'shift' must hold one of its 3 answers, or nothing, but {row}") as refused:
+        release_made_up(priced)
+    assert "evenings" not in str(refused.value)
+
+
+def test_columns_that_do_not_fit_the_questions_are_refused() -> None:
+    priced = price(people(), MARKET)
+    with pytest.raises(InputError, match=r"data must name one column for each question \(3\), got 1"):
+        release_made_up(priced, "sleep")
+    with pytest.raises(InputError, match="no column 'works'"):
+        release_made_up(priced, ["sleep", "smokes", "works"])
+    with pytest.raises(InputError, match="Column 'shift' must hold numbers, not texts"):
+        release_made_up(priced, ["shift", "smokes", "shift"])
+    one = price(people(), Market(prior=Uniform(1, 2), buyer_weight=1.0))
+    with pytest.raises(InputError, match="data must name one column, got 0"):
+        release_made_up(one)
+    with pytest.raises(InputError, match=r"variance must not name a column \('sleep'\) beside questions"):
+        price(people(), MARKET, variance="sleep")
+
+
+def test_losses_too_small_to_share_are_refused_before_anybody_is_paid() -> None:
+    market = replace(MARKET, max_privacy_loss=1.5 * 2.0**-53)
+    for decide in (lambda: market.acquire(REPORTS), lambda: price(people(), market)):
+        with pytest.raises(MarketError, match="for some of the questions, is too small to release anything"):
+            decide()
+
+
+def test_a_budget_for_a_survey_is_kept_by_sums_as_one_by_one() -> None:
+    market = replace(MARKET, goal=Budget(200))
+    outcome, summed = market.acquire(REPORTS), price(people(), market, gather=100, window=50)
+    assert summed.summary.method == "summed"
+    assert summed.total_payment() == pytest.approx(outcome.total_payment, rel=1e-6)
+    assert summed.summary.mse == pytest.approx(outcome.mse, rel=1e-9)
