@@ -20,10 +20,15 @@ QUESTIONS = (
 SAMPLES = 2_000
 
 
-@pytest.fixture(scope="module")
-def plan() -> ReleasePlan:
+GOALS: dict[str, Any] = {"central": {"goal": Budget(3)}, "local": {"buyer_weight": 50.0, "max_privacy_loss": 1.5}}
+
+
+@pytest.fixture(scope="module", params=["central", "local"])
+def plan(request: pytest.FixtureRequest) -> ReleasePlan:
     reports = np.random.default_rng(1).uniform(1, 2, 12)
-    return plan_of(Market(prior=Uniform(1, 2), questions=QUESTIONS, goal=Budget(3)).acquire(reports), key="audit")
+    terms = {"setting": request.param, **GOALS[request.param]}
+    outcome = Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(reports)
+    return plan_of(outcome, key="audit", rows=outcome.privacy_loss > 0)
 
 
 def attacked(plan: ReleasePlan, confidence: float = 0.99) -> Any:

@@ -183,7 +183,7 @@ def test_answers_are_privatized_once(tmp_path: Path) -> None:
     first = privatize_answers(ROW, 0.5, MIXED, store=tmp_path / "me")
     assert privatize_answers([9, 0, 0], 0.5, MIXED, store=tmp_path / "me") == first
     for loss, asked in ((0.25, MIXED), (0.5, (Number(name="hours", bounds=(0, 11)), *MIXED[1:]))):
-        with pytest.raises(ReleaseError, match="another privacy loss or to other questions"):
+        with pytest.raises(ReleaseError, match="another privacy loss or for other questions"):
             privatize_answers(ROW, loss, asked, store=tmp_path / "me")
 
 

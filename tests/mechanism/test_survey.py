@@ -8,7 +8,7 @@ import pytest
 
 from hushbid import Accuracy, Budget, Choice, HardBudget, Market, Number, Outcome, Price, Record, Uniform, YesNo
 from hushbid.allocation.goals import goal_from_dict
-from hushbid.errors import InputError, RecordError, Unreachable
+from hushbid.errors import InputError, MarketError, RecordError, Unreachable
 from hushbid.questions import Question
 
 SURVEY = (
@@ -25,6 +25,13 @@ GOALS = {
     "cap": {"buyer_weight": 300.0, "max_privacy_loss": 0.5},
 }
 REPORTS = np.random.default_rng(7).uniform(1, 2, 60)
+
+
+LOCAL = {
+    name: {**terms, "setting": "local"}
+    for name, terms in (GOALS | {"loose": {"goal": Accuracy([3.0, 0.4, 0.4]), "max_relation": 0.1}}).items()
+    if name in ("price", "accuracy", "cap", "loose")
+}
 
 
 def survey(questions: tuple[Question, ...] = SURVEY, **terms: Any) -> Market:
@@ -48,7 +55,7 @@ def for_one_number(market: Market) -> Market:
     )
 
 
-@pytest.mark.parametrize("terms", GOALS.values(), ids=GOALS)
+@pytest.mark.parametrize("terms", [*GOALS.values(), *LOCAL.values()], ids=[*GOALS, *(f"local {one}" for one in LOCAL)])
 def test_a_survey_buys_and_pays_as_the_market_for_the_one_number_it_comes_to(terms: dict[str, Any]) -> None:
     market = survey(**terms)
     asked, one = market.acquire(REPORTS), for_one_number(market).acquire(REPORTS)
@@ -101,6 +108,47 @@ def test_every_question_keeps_its_own_standard_error_also_at_worst(relation: flo
     assert max(reached) > 0.9, "far more is bought than is asked for"
 
 
+@pytest.mark.parametrize("name", LOCAL)
+def test_in_the_local_setting_every_question_has_everybodys_own_noise_in_it(name: str) -> None:
+    """From the messages: a box of d questions has noise of mean square (d+1)(d+2)/3 over the squared part of a loss."""
+    questions = (SURVEY[0], SURVEY[1], YesNo(name="driver", importance=2.0))
+    terms = dict(LOCAL[name])
+    if "goal" in terms:
+        terms["goal"] = Accuracy([3.0, 0.4, 0.4])
+    outcome = survey(questions, **terms).acquire(REPORTS)
+    layout = outcome.market.layout
+    assert layout is not None
+    bought = outcome.privacy_loss > 0
+    weights, losses = outcome.weights[bought], outcome.privacy_loss[bought]
+    total, weighed = 0.0, 0.0
+    for row, error in enumerate(outcome.question_errors()):
+        group = next(one for one in layout.groups if row in one.rows)
+        noise = (len(group.rows) + 1) * (len(group.rows) + 2) / 3 / (losses * group.parts / 2**30) ** 2
+        variance = (2.0 / 144, 0.25, 0.25)[row]
+        expected = error.question.width**2 * float(np.sum(weights**2 * (variance + noise)))
+        assert error.mse == pytest.approx(expected, rel=1e-12)
+        weighed += error.question.importance * error.mse / error.question.width**2
+        total += error.question.importance
+    if name in ("price", "cap"):  # the error that the market weighs is their mean, weighed by importance
+        assert weighed / total == pytest.approx(outcome.mse, rel=1e-9)
+    else:
+        reached = [one.worst_standard_error for one in outcome.question_errors()]
+        assert max(np.divide(reached, outcome.market.stated_goal.targets)) <= 1.0 + 1e-9  # type: ignore[union-attr]
+
+
+def test_locally_a_plan_tells_about_the_errors_that_a_purchase_has() -> None:
+    market = survey(setting="local", buyer_weight=300.0)
+    planned = market.plan(60, rng=np.random.default_rng(1), repetitions=20).question_errors
+    bought = market.acquire(REPORTS).question_errors()
+    for one, other in zip(planned, bought, strict=True):
+        assert one.standard_error == pytest.approx(other.standard_error, rel=0.15)
+
+
+def test_a_loss_with_less_noise_than_a_message_can_hold_is_refused() -> None:
+    with pytest.raises(MarketError, match=r"too large for a message with a survey's answers: .* set max_privacy_loss"):
+        survey(setting="local", buyer_weight=1e25).acquire(REPORTS)
+
+
 def test_ten_questions_cost_as_much_as_one_on_a_range_of_4_7() -> None:
     market = survey(tuple(YesNo(name=f"q{i}") for i in range(10)), buyer_weight=100.0)
     assert market.width == pytest.approx(math.sqrt(22), rel=1e-12)
@@ -141,7 +189,12 @@ def test_outcomes_and_records_of_surveys_are_read_back_strictly() -> None:
         ({"bounds": (0, 5)}, "bounds", "bounds must not be stated beside questions, each of which has its own."),
         ({"variance": 0.1}, "variance", "variance must not be stated beside questions, each of which has its own."),
         ({"user_weight": 1.0}, "user_weight", "user_weight must be 0 with questions"),
-        ({"setting": "local"}, "questions", "questions can be asked in the central setting only"),
+        ({"setting": "local", "buyer_weight": None, "goal": Budget(5)}, "goal", "a budget cannot be the goal in the"),
+        (
+            {"setting": "local", "max_privacy_loss": [1.0, 2.0]},
+            "max_privacy_loss",
+            "max_privacy_loss must be one number",
+        ),
         ({"questions": ()}, "questions", "questions must be 1 to 200, got 0."),
         ({"questions": ["age"]}, "questions", "questions must be Number, YesNo or Choice objects."),
         ({"buyer_weight": None, "goal": Accuracy(0.1)}, "standard_error", "each question (3), got 1."),

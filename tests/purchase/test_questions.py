@@ -11,11 +11,13 @@ from click.testing import CliRunner
 
 from hushbid import Accuracy, Choice, Number, YesNo, verify
 from hushbid.cli import main
+from hushbid.disclosure import PrivatizedAnswers, privatize_answers
 from hushbid.errors import DataError, InputError
 from hushbid.purchase import Purchase, Reading, buy, read_campaign
 from hushbid.purchase.questions_section import survey_in
 from hushbid.purchase.releasing import release_recorded
 from hushbid.purchase.toml_sections import line_numbers
+from hushbid.questions import layout_of
 from hushbid.record import read
 
 N = 60
@@ -170,7 +172,6 @@ def told_of(tmp_path: Path, text: str) -> str:
         ('prior = "u', 'variance = 1\nprior = "u', "line 6, market.variance: cannot be stated beside questions"),
         ('prior = "u', 'budget = 1\nprior = "u', "line 6, market.budget: cannot be stated beside the questions'"),
         ('prior = "u', 'standard_error = 1\nprior = "u', "line 6, market.standard_error: must stand in the table"),
-        ("central", "local", "line 9, questions: can be asked in the central setting only"),
         ('kind = "yes_no"', 'kind = "maybe"', 'line 18, questions.2.kind: must be "number" or "yes_no" or "choice"'),
         ("bounds = [0, 12]", "bounds = [12, 0]", "line 12, questions.1.bounds: must be two numbers, the smaller first"),
         ("variance = 2.5", "variance = 99", "line 13, questions.1.variance: must be positive and at most 36"),
@@ -276,3 +277,78 @@ def test_price_and_plan_take_the_questions_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "empty.toml").write_text("")
     with pytest.raises(InputError, match="must hold tables"):
         survey_in(tmp_path / "empty.toml")
+
+
+# -- everybody's own device --------------------------------------------------------------------------------------------
+
+LOCAL = CAMPAIGN.replace('"central"', '"local"').replace("= 1.2", "= 2.4").replace("= 0.2\n", "= 0.4\n")
+
+
+def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_path: Path) -> None:
+    path = written(tmp_path, LOCAL.replace("made_up = true\n", "").partition("[data]")[0])
+    decided = buy(path, reports=columns(), audit=False)
+    assert f"--questions {path.name}." in decided.text()
+    assert decided.decided.everybody is not None
+    outcome = decided.decided.everybody.outcome
+    market = outcome.market
+    rng = np.random.default_rng(5)
+
+    def message(loss: float) -> str:
+        answers = [7.0, bool(rng.random() < 0.5), "days"]
+        return privatize_answers(answers, loss, market.survey or (), layout=market.layout).to_json()
+
+    sent = [message(loss) if loss > 0 else "" for loss in outcome.privacy_loss.tolist()]
+    sent[int(np.flatnonzero(outcome.privacy_loss)[0])] = ""
+    messages = {"id": columns()["id"], "message": sent}
+    record = next(one for one in decided.files if one.name == "outcome.json")
+    released = release_recorded(record, messages, out=tmp_path / "released.json")
+    assert len(released.answer.release.dropped_out) == 1
+    assert verify(read(tmp_path / "released.json"), people=1).ok
+    path.write_text(path.read_text() + "[data]\n")
+    bought = buy(path, reports=columns(), data=messages, audit=False)
+    assert bought.release is not None
+    assert [one.values for one in bought.release.answers] == [one.values for one in released.answer.release.answers]
+    page = next(one for one in bought.files if one.name == "report.html").read_text()
+    assert "<h3>shift</h3>" in page
+    # a message that was made with another loss, or to other questions
+    who = int(np.flatnonzero(outcome.privacy_loss)[1])
+    sent[who] = message(0.5)
+    with pytest.raises(
+        DataError, match=f"must be about the survey's questions and state .* exactly, but row {who} does"
+    ):
+        release_recorded(record, messages, out=tmp_path / "other.json")
+
+
+def test_simulated_answers_get_their_noise_from_the_columns_of_the_questions(tmp_path: Path) -> None:
+    path = written(tmp_path, LOCAL.replace('late = "unpaid"', 'kind = "simulated_values"'))
+    bought = buy(path, reports=columns(), audit=False)
+    assert bought.record is not None
+    assert bought.release is not None
+    assert verify(bought.record, people=1).ok
+    assert all(one["worst_standard_error"] <= 2.4 for one in bought.facts()["questions"])
+
+
+def test_a_device_makes_the_message_of_a_survey_from_the_questions_of_the_campaign_file(tmp_path: Path) -> None:
+    path, out = written(tmp_path, LOCAL), tmp_path / "message.json"
+    base = ["privatize", "--campaign", "Staff", "--privacy-loss", "2", "--at-most", "3", "--store", str(tmp_path / "s")]
+    run, asked = CliRunner(), ["--questions", str(path)]
+    for text, told in (("7\nyes\n", "3 in all, got 2"), ("7\nyes\nnoon\n", "'shift' must be one of its 3 answers")):
+        refused = run.invoke(main, [*base, *asked], input=text)
+        assert (refused.exit_code, told in refused.stderr) == (2, True), refused.stderr
+        assert "noon" not in refused.stderr
+    assert "State either --bounds" in run.invoke(main, base).stderr
+    assert run.invoke(main, [*base, *asked, "--out", str(out)], input="7\nyes\nno answer\n").exit_code == 0
+    message = PrivatizedAnswers.from_json(out.read_text())
+    survey = survey_in(path)
+    assert survey.goal is not None
+    assert message.fits(layout_of(survey.questions, survey.goal.targets))
+    assert message.privacy_loss == 2.0
+    again = run.invoke(main, [*base, *asked], input="")
+    assert PrivatizedAnswers.from_json(again.stdout) == message
+    assert "Answers were privatized for this campaign before" in again.stderr
+
+
+def test_an_engine_refuses_several_questions_in_the_local_setting(tmp_path: Path) -> None:
+    people = pl.DataFrame(columns())
+    with pytest.raises(InputError, match="questions in the local setting need engine='memory'"):
+        buy(written(tmp_path, LOCAL), reports=people.lazy(), reading=Reading(engine="polars"))

@@ -35,6 +35,13 @@ def recorded(**terms: Any) -> Record:
     return Record.of(Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(REPORTS))
 
 
+LOCAL: dict[str, dict[str, Any]] = {
+    "price": {"buyer_weight": 100.0, "setting": "local"},
+    "cap": {"buyer_weight": 100.0, "max_privacy_loss": 0.5, "setting": "local"},
+    "relation": {"goal": Accuracy([4, 0.6, 0.6, 40]), "max_relation": 0.1, "setting": "local"},
+}
+
+
 @pytest.mark.parametrize("terms", GOALS.values(), ids=GOALS)
 def test_an_honest_survey_passes(terms: dict[str, Any]) -> None:
     found = verify(recorded(**terms), people=2)
@@ -47,8 +54,9 @@ def answered(**terms: Any) -> Record:
     outcome = Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(REPORTS)
     rng, n = np.random.default_rng(3), REPORTS.size
     rows = [[7.0, bool(rng.random() < 0.3), "abc"[int(rng.integers(3))], float(rng.uniform(18, 90))] for _ in range(n)]
-    rows[int(np.flatnonzero(outcome.privacy_loss)[0])][2] = None
-    answer = release_made_up(plan_of(outcome), rows)
+    if outcome.active > 1:
+        rows[int(np.flatnonzero(outcome.privacy_loss)[0])][2] = None
+    answer = release_made_up(plan_of(outcome), rows, simulated=outcome.market.setting == "local")
     return Record.of(outcome, answer.release)
 
 
@@ -61,6 +69,22 @@ def test_honest_answers_pass(name: str) -> None:
     assert found.ok, found
     checked = {check.name for check in found.checks if check.status == "ok"}
     assert {"answers", "one loss for all questions", "error of 'party'", "planned error of 'age'"} <= checked
+
+
+@pytest.mark.parametrize("terms", LOCAL.values(), ids=LOCAL)
+def test_honest_messages_pass(terms: dict[str, Any]) -> None:
+    found = verify(Record.from_dict(answered(**terms).to_dict()), people=1)
+    assert found.ok, found
+    checked = {check.name for check in found.checks if check.status == "ok"}
+    assert {"questions", "grid", "answers", "one loss for all questions", "error of 'party'"} <= checked
+
+
+def test_messages_about_hardly_anything_pass_on_their_coarser_grid() -> None:
+    """The noise of the group with the least part would not fit in 64 bits on the usual grid."""
+    record = answered(buyer_weight=1e-22, setting="local")
+    assert record.release is not None
+    assert record.release.grid.data_bits < 32
+    assert verify(Record.from_dict(record.to_dict()), people=1).ok
 
 
 def altered(record: Record, change: Callable[[dict[str, Any]], object]) -> Record:
@@ -82,9 +106,21 @@ def altered(record: Record, change: Callable[[dict[str, Any]], object]) -> Recor
         (lambda answers: answers[0]["question"].update(variance=1.5), "answers"),
     ],
 )
-def test_a_changed_answer_or_error_is_found(change: Callable[[Any], object], check: str) -> None:
-    found = verify(altered(answered(buyer_weight=100.0), change), people=1)
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_a_changed_answer_or_error_is_found(change: Callable[[Any], object], check: str, setting: str) -> None:
+    found = verify(altered(answered(buyer_weight=100.0, setting=setting), change), people=1)
     assert check in found.failed
+
+
+@pytest.mark.parametrize("field", ["next_noise", "other_noise_squared", "sampling_variance", "rounding"])
+@pytest.mark.parametrize("kind", ["error", "planned_error"])
+def test_everybodys_own_noise_is_checked_to_a_millionth(kind: str, field: str) -> None:
+    def change(answers: Any) -> None:
+        stated = answers[2][kind]
+        stated[field] = stated[field] * (1 + 1e-6) + (1e-9 if stated[field] == 0 else 0)
+
+    name = "error of 'party'" if kind == "error" else "planned error of 'party'"
+    assert name in verify(altered(answered(**LOCAL["cap"]), change), people=1).failed
 
 
 def test_a_market_without_questions_has_no_such_checks() -> None:

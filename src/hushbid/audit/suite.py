@@ -21,6 +21,9 @@ from hushbid.priors import Empirical
 
 CHECKS = ("incentives", "privacy", "accuracy")
 _CELLS = 10_000_000
+_SENDERS, _SENT = 40, 20_000
+"""In the local setting, as many people, and answers in all: everybody's noise is drawn anew each time."""
+
 _SEED = 20260
 _POINTS = 9
 _CONFIDENCE = 1.0 - 1e-6
@@ -41,8 +44,8 @@ def audits_of(
 
     Misreports are tried for ``tested`` people in a market of ``among`` of those who reported: trying one means to run
     the whole market again, and what holds for all report vectors must hold for these; budgets and accuracies are in
-    proportion. By default as many as take some
-    seconds, which depends on whether payments are finite sums or have to be integrated.
+    proportion. By default as many as take some seconds, which depends on whether payments are finite sums or have to be
+    integrated. The accuracy of a survey in the local setting is simulated for at most 40 of those bought from.
     """
     rng = np.random.default_rng(seed)
     market = outcome.market
@@ -67,13 +70,26 @@ def audits_of(
             else:
                 yield check_privacy(plan, user=user, samples=samples, confidence=_CONFIDENCE)
         if "accuracy" in checks and plan.questions:
-            cells = plan.people * len(plan.questions)
-            yield from check_survey_accuracy(plan, rng=rng, repetitions=max(100, min(1000, _CELLS // cells // 10)))
+            simulated, repetitions = _survey_accuracy(outcome, plan, rng)
+            yield from check_survey_accuracy(simulated, rng=rng, repetitions=repetitions)
         elif "accuracy" in checks:
             repetitions = max(100, min(2000, _CELLS // plan.people))
             yield check_accuracy(plan, rng=rng, repetitions=repetitions)
     except MissingExtra:
         return
+
+
+def _survey_accuracy(outcome: Outcome, plan: ReleasePlan, rng: np.random.Generator) -> tuple[ReleasePlan, int]:
+    """The promises to simulate, and how often: with noise from everybody, those to some people, as if only they had
+    delivered."""
+    cells = len(plan.questions)
+    if not outcome.market.strategy.sends_messages:
+        return plan, max(100, min(1000, _CELLS // (plan.people * cells) // 10))
+    bought = np.flatnonzero(outcome.privacy_loss > 0.0)
+    rows = np.zeros(outcome.reports.size, dtype=np.bool_)
+    rows[rng.choice(bought, min(bought.size, _SENDERS), replace=False)] = True
+    some = plan_of(outcome, key="audit", rows=rows)
+    return some, max(100, min(1000, _SENT // (some.people * cells)))
 
 
 def _smaller(population: Population, rows: IndexArray) -> Population:

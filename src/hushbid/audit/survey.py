@@ -3,9 +3,10 @@
 *Privacy.* Everybody gives the lowest answers, and one person the lowest or the highest ones, to all questions at once.
 Whoever knows the others' answers can do no better than to look at the likelihood ratio of the two cases,
 
-    L = Σ_g (‖output_g − low_g‖ − ‖output_g − high_g‖) / scale,
+    L = Σ_g (‖output_g − low_g‖ − ‖output_g − high_g‖) / scale_g,
 
-over the groups of questions, each with the norm of its noise; events are thresholds on it, as for one number in
+over the groups of questions, each with the norm of its noise. The output is the release, or in the local setting the
+message that her device sends, which all who see it can attack. Events are thresholds on L, as for one number in
 :mod:`hushbid.audit.privacy`. Besides, in each group the norm of the noise, in units of its scale, is compared with a
 gamma distribution whose shape is the noise's dimension: d for a box of d questions, d − 1 for a choice among d answers.
 
@@ -15,7 +16,8 @@ compared with what the release states of it. Relations of prices and answers are
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,9 +25,12 @@ from hushbid.arrays import FloatArray
 from hushbid.audit.accuracy import AccuracyCheck
 from hushbid.audit.privacy import TOO_LITTLE_NOISE, PrivacyAudit, certain_loss, kolmogorov_p_value
 from hushbid.disclosure import ReleasePlan, simulate_plan
-from hushbid.disclosure.survey import GroupSum, SurveySum, bounds_of, weigh
+from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.survey import SurveySum, bounds_of, in_order, layout_of_plan, weigh
+from hushbid.disclosure.survey_local import draw_messages, grid_bits, planned_errors
 from hushbid.errors import InputError
-from hushbid.questions import Choice, Number
+from hushbid.estimation import is_central
+from hushbid.questions import Choice, NoiseGroup, Number
 
 _FAR = 10.0
 _PLACES = {"low": 0.0, "high": 1.0, "far below": -_FAR, "far above": 1.0 + _FAR}
@@ -39,28 +44,105 @@ def survey_samples(plan: ReleasePlan, samples: int) -> int:
     return max(min(samples, _VALUES // cells), min(samples, 1000))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Case:
+    """What a group's cells are without noise, in the two cases to tell apart, and how much noise they get."""
+
+    group: NoiseGroup
+    lowest: FloatArray
+    """If she gives the lowest, or first, answers, as everybody else does."""
+
+    highest: FloatArray
+    """If she gives the highest, or second, ones."""
+
+    scale: float
+    """Of the noise, in the same unit."""
+
+    def norm(self, noise: FloatArray) -> FloatArray:
+        """Of so many noises, one a row."""
+        return np.asarray(np.maximum(noise, 0.0).sum(axis=1) if self.group.choice else np.abs(noise).max(axis=1))
+
+    @property
+    def shape(self) -> int:
+        """The dimension of the noise."""
+        return self.group.cells - self.group.choice
+
+
+Outputs = list[FloatArray]
+"""What an attacker sees: so many rows of cells for each group, in the unit of its case."""
+
+
 def check_survey_privacy(
     plan: ReleasePlan, *, user: int, samples: int = 5_000, confidence: float = 0.99
 ) -> PrivacyAudit:
-    """Attack a survey's own noise path on made-up answers."""
+    """Attack a survey's own noise path on made-up answers: what is released, or in the local setting what she sends."""
     if not 0 <= user < plan.people or not 0 < plan.delivered[user] < math.inf:
         raise InputError(f"user must be a row with a positive, finite privacy loss, got {user}.", field="user")
-    summed = weigh(plan, plan.delivered > 0)
-    raw = {place: simulate_plan(plan, _answers(plan, user, share), samples) for place, share in _PLACES.items()}
-    ratios = {place: _ratio(summed, outputs, user) for place, outputs in raw.items()}
+    attacked = _sums if is_central(plan.setting) else _messages
+    cases, raw = attacked(plan, user, samples)
+    ratios = {place: _ratio(cases, outputs) for place, outputs in raw.items()}
     doubt = (1.0 - confidence) / 2.0  # the other half of it is for the fit
     bound, event = certain_loss(ratios, doubt)
-    promised = float(plan.promised[user])
     return PrivacyAudit(
         user=user,
-        promised=promised,
+        promised=float(plan.promised[user]),
         lower_bound=bound,
         event=event.replace("output", "likelihood ratio"),
-        fit_p_value=_fit(summed, raw, user),
+        fit_p_value=_fit(cases, raw),
         confidence=confidence,
         samples=samples,
-        power=_power(summed, samples, doubt),
+        power=_power(cases, samples, doubt),
     )
+
+
+def _sums(plan: ReleasePlan, user: int, samples: int) -> tuple[list[_Case], dict[str, Outputs]]:
+    """The weighted sums that a platform releases, in steps of the groups' sums."""
+    summed = weigh(plan, plan.delivered > 0)
+    cases = []
+    for one in summed.groups:
+        first = _first(one.group)
+        hers = float(one.weights[user])
+        lowest = one.total_weight * first
+        highest = lowest + hers * (_second(one.group) - first)
+        cases.append(_Case(group=one.group, lowest=lowest, highest=highest, scale=summed.summed.noise_scale))
+    raw = {
+        place: list(_by_group(summed, simulate_plan(plan, _answers(plan, user, share), samples)))
+        for place, share in _PLACES.items()
+    }
+    return cases, raw
+
+
+def _messages(plan: ReleasePlan, user: int, samples: int) -> tuple[list[_Case], dict[str, Outputs]]:
+    """The messages that her device sends, in steps of their grid."""
+    layout, loss = layout_of_plan(plan), float(plan.delivered[user])
+    bits = grid_bits(loss, layout)
+    cases = [
+        _Case(
+            group=group,
+            lowest=2.0**bits * _first(group),
+            highest=2.0**bits * _second(group),
+            scale=2.0**bits / (loss * group.share),
+        )
+        for group in layout.groups
+    ]
+    raw = {}
+    for place, share in _PLACES.items():
+        hers = np.tile(_answers(plan, user, share)[user], (samples, 1))
+        sent = draw_messages(hers, loss, plan.questions, layout)
+        raw[place] = [
+            np.array([message.values[group] for message in sent], dtype=np.float64) for group in range(len(cases))
+        ]
+    return cases, raw
+
+
+def _first(group: NoiseGroup) -> FloatArray:
+    """A group's cells at the lowest, or first, answers, on a range of width 1."""
+    return np.eye(group.cells)[0] if group.choice else np.zeros(group.cells)
+
+
+def _second(group: NoiseGroup) -> FloatArray:
+    """At the highest, or second, ones."""
+    return np.eye(group.cells)[1] if group.choice else np.ones(group.cells)
 
 
 def _answers(plan: ReleasePlan, user: int, share: float) -> FloatArray:
@@ -72,7 +154,7 @@ def _answers(plan: ReleasePlan, user: int, share: float) -> FloatArray:
     return table
 
 
-def _by_group(summed: SurveySum, outputs: FloatArray) -> Iterator[tuple[GroupSum, FloatArray]]:
+def _by_group(summed: SurveySum, outputs: FloatArray) -> Iterator[FloatArray]:
     """Each group's cells, in steps of its weighted sum."""
     ends = np.cumsum([len(one.answers) if isinstance(one, Choice) else 1 for one in summed.plan.questions])
     starts = [0, *ends[:-1].tolist()]
@@ -82,58 +164,30 @@ def _by_group(summed: SurveySum, outputs: FloatArray) -> Iterator[tuple[GroupSum
         ]
         ranges = [bounds_of(summed.plan.questions[row]) for row in one.group.rows]
         low, high = (np.array(ends) for ends in zip(*ranges, strict=True))
-        yield one, (outputs[:, columns] - low) / (high - low) * one.total_weight
+        yield (outputs[:, columns] - low) / (high - low) * one.total_weight
 
 
-def _norm(one: GroupSum, noise: FloatArray) -> FloatArray:
-    return np.asarray(np.maximum(noise, 0.0).sum(axis=1) if one.group.choice else np.abs(noise).max(axis=1))
-
-
-def _lowest(one: GroupSum) -> FloatArray:
-    """A group's sums if everybody gives the lowest, or first, answers."""
-    sums = np.zeros(one.group.cells)
-    sums[0] = one.total_weight if one.group.choice else 0.0
-    return sums
-
-
-def _highest(one: GroupSum, user: int) -> FloatArray:
-    """The same if she alone gives the highest, or second, answers."""
-    hers = float(one.weights[user])
-    moved = np.array([-hers, hers, *[0.0] * (one.group.cells - 2)]) if one.group.choice else np.asarray(hers)
-    return np.asarray(_lowest(one) + moved)
-
-
-def _ratio(summed: SurveySum, outputs: FloatArray, user: int) -> FloatArray:
+def _ratio(cases: Sequence[_Case], outputs: Outputs) -> FloatArray:
     """The likelihood ratio of her giving the highest answers against the lowest."""
-    found = np.zeros(len(outputs))
-    for one, steps in _by_group(summed, outputs):
-        nearer = _norm(one, steps - _lowest(one)) - _norm(one, steps - _highest(one, user))
-        found += nearer / summed.summed.noise_scale
+    found = np.zeros(len(outputs[0]))
+    for one, cells in zip(cases, outputs, strict=True):
+        found += (one.norm(cells - one.lowest) - one.norm(cells - one.highest)) / one.scale
     return found
 
 
-def _fit(summed: SurveySum, raw: dict[str, FloatArray], user: int) -> float:
+def _fit(cases: Sequence[_Case], raw: dict[str, Outputs]) -> float:
     """How likely the norms of the groups' noises fit gamma distributions as badly, over all groups."""
     from scipy.special import gammainc
 
-    norms: dict[tuple[int, ...], list[FloatArray]] = {}
-    for place, outputs in raw.items():
-        for one, steps in _by_group(summed, outputs):
-            known = _highest(one, user) if _PLACES[place] > 0.5 else _lowest(one)
-            norms.setdefault(one.group.rows, []).append(_norm(one, steps - known) / summed.summed.noise_scale)
-    p_values = [
-        kolmogorov_p_value(gammainc(_shape(one), np.sort(np.concatenate(norms[one.group.rows]))))
-        for one in summed.groups
-    ]
+    p_values = []
+    for group, one in enumerate(cases):
+        known = {place: one.highest if share > 0.5 else one.lowest for place, share in _PLACES.items()}
+        norms = [one.norm(outputs[group] - known[place]) / one.scale for place, outputs in raw.items()]
+        p_values.append(kolmogorov_p_value(gammainc(one.shape, np.sort(np.concatenate(norms)))))
     return min(1.0, len(p_values) * min(p_values))
 
 
-def _shape(one: GroupSum) -> int:
-    """The dimension of a group's noise."""
-    return one.group.cells - one.group.choice
-
-
-def _power(summed: SurveySum, samples: int, doubt: float) -> float:
+def _power(cases: Sequence[_Case], samples: int, doubt: float) -> float:
     """How likely the fit finds too little noise in the group where it is hardest to see.
 
     With n outputs the empirical distribution is off by at most 1/(2√n), one standard deviation, where the two
@@ -143,10 +197,10 @@ def _power(summed: SurveySum, samples: int, doubt: float) -> float:
 
     root, powers = math.sqrt(len(_PLACES) * samples), []
     levels = np.linspace(0.001, 0.999, 999)
-    noticed = float(kolmogi(doubt / len(summed.groups))) / root
-    for one in summed.groups:
-        shorter = gammaincinv(_shape(one), levels) / TOO_LITTLE_NOISE
-        apart = float(np.max(np.abs(gammainc(_shape(one), shorter) - levels)))
+    noticed = float(kolmogi(doubt / len(cases))) / root
+    for one in cases:
+        shorter = gammaincinv(one.shape, levels) / TOO_LITTLE_NOISE
+        apart = float(np.max(np.abs(gammainc(one.shape, shorter) - levels)))
         powers.append(float(ndtr(2.0 * root * (apart - noticed))))
     return min(powers)
 
@@ -155,19 +209,18 @@ def check_survey_accuracy(
     plan: ReleasePlan, *, rng: np.random.Generator, repetitions: int = 500, level: float = 0.95
 ) -> Iterator[AccuracyCheck]:
     """Simulate a survey on made-up answers that vary as declared; one result for each question."""
-    summed = weigh(plan, plan.delivered > 0)
     questions = plan.questions
     spread = np.array([0.5 if not isinstance(q, Number) else math.sqrt(q.relative_variance) for q in questions])
     low, high = np.array([bounds_of(one) for one in questions]).T
-    values = []
+    errors, draw = _release_of(plan)
+    found = []
     for _ in range(repetitions):
         signs = rng.choice([-1.0, 1.0], size=(plan.people, len(questions)))
-        values.append(summed.draw(summed.totals(low + (0.5 + signs * spread) * (high - low)), 1)[0])
-    found = [summed.answers(one) for one in values]
+        found.append(draw(low + (0.5 + signs * spread) * (high - low)))
     for row, question in enumerate(questions):
         # a first answer's share is the lower sign's
-        error, truth = found[0][row].error, low[row] + (high[row] - low[row]) / 2.0
-        misses = np.array([one[row].values[0] for one in found]) - truth
+        error, truth = errors[row], low[row] + (high[row] - low[row]) / 2.0
+        misses = np.array([one[row] for one in found]) - truth
         squared = np.square(misses)
         yield AccuracyCheck(
             repetitions=repetitions,
@@ -179,3 +232,19 @@ def check_survey_accuracy(
             question=question.name,
             noise_share=1.0 - error.sampling_variance / error.mse,
         )
+
+
+def _release_of(plan: ReleasePlan) -> tuple[list[ErrorModel], Callable[[FloatArray], list[float]]]:
+    """The errors that a release states, and what it finds from a table of answers: of each question the first value."""
+    if is_central(plan.setting):
+        summed = weigh(plan, plan.delivered > 0)
+
+        def drawn(table: FloatArray) -> list[Sequence[float]]:
+            return in_order(summed.layout, summed.draw(summed.totals(table), 1)[0])
+
+        middle = np.array([sum(bounds_of(one)) / 2.0 if isinstance(one, Number) else 0.0 for one in plan.questions])
+        stated = summed.answers(summed.draw(summed.totals(np.tile(middle, (plan.people, 1))), 1)[0])
+        return [one.error for one in stated], lambda table: [values[0] for values in drawn(table)]
+    sizes = [len(one.answers) if isinstance(one, Choice) else 1 for one in plan.questions]
+    places = np.cumsum([0, *sizes[:-1]])
+    return planned_errors(plan), lambda table: simulate_plan(plan, table, 1)[0, places].tolist()

@@ -4,16 +4,26 @@ import hashlib
 import math
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushbid.cli.common import OneFile
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
 from hushbid.durable import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
 from hushbid.wording import as_seen
+
+if TYPE_CHECKING:
+    from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue
+    from hushbid.questions import Question
+
+
+def _bounds(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    return None if value is None else read_bounds(ctx, option, value)
 
 
 @make_command("privatize")
@@ -26,14 +36,21 @@ from hushbid.wording import as_seen
     metavar="EPSILON",
     help="The largest privacy loss you agreed to when you named your price; a larger one is refused.",
 )
-@click.option("--bounds", required=True, callback=read_bounds, metavar="LOW,HIGH", help="The campaign's public range.")
+@click.option("--bounds", callback=_bounds, metavar="LOW,HIGH", help="The campaign's public range, for one value.")
+@click.option(
+    "--questions",
+    type=OneFile(),
+    metavar="FILE",
+    help="The campaign's questions, for a survey: the tables [[questions]] of a TOML file, such as its campaign file.",
+)
 @click.option("--id", "person", default="", metavar="ID", help="Your id, where several people share this machine.")
 @click.option(
     "--value-file",
     default=STREAM,
     show_default=True,
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="A file that holds the value and nothing else; - asks for it, or reads standard input.",
+    help="A file that holds the value and nothing else, or the answers, each on a line; - asks for it, or reads"
+    " standard input.",
 )
 @click.option(
     "--store",
@@ -45,15 +62,16 @@ from hushbid.wording import as_seen
 @click.option("--out", default=STREAM, show_default=True, help="File for the message; - is standard output.")
 @click.option("--force", is_flag=True, help="Replace the file of the message. No new noise is ever drawn.")
 def command(**given: Any) -> None:
-    """Add noise to one value on its owner's machine, once.
+    """Add noise to one value, or to the answers to a survey, on their owner's machine, once.
 
-    Prints the message to send. The value is read from a file or typed unseen, never taken from the command line, where
-    others could see it. The first message is kept: asking again, after a failed transfer for instance, gives the same
-    one, because two different ones would together tell more than was agreed. Nothing is asked of a server: how much
-    noise is added depends on what is typed here.
+    Prints the message to send. State --bounds for a value, or --questions for answers. What is yours is read from a
+    file or typed unseen, never taken from the command line, where others could see it. The first message is kept:
+    asking again, after a failed transfer for instance, gives the same one, because two different ones would together
+    tell more than was agreed. Nothing is asked of a server: how much noise is added depends on what is typed here
+    and, in a survey, on the questions.
     """
-    from hushbid.disclosure import privatize
-
+    if (given["bounds"] is None) == (given["questions"] is None):
+        raise click.UsageError("State either --bounds, for one value, or --questions, for a survey.")
     if not given["privacy_loss"] <= given["at_most"]:
         raise InputError(
             f"--privacy-loss {given['privacy_loss']:g} is more than you agreed to, --at-most {given['at_most']:g}: no"
@@ -61,36 +79,84 @@ def command(**given: Any) -> None:
         )
     folder = given["store"] or Path(click.get_app_dir("hushbid")) / "values"
     store = folder / _file_name(given["campaign"], given["person"])
-    refuse_clashes([given["out"]], [given["value_file"], folder])
+    read = [given["value_file"], folder, *([given["questions"]] if given["questions"] else [])]
+    refuse_clashes([given["out"]], read)
     again = store.with_name(f"{store.name}.json").exists()
-    message = privatize(
+    make = _message_of_value if given["questions"] is None else _message_of_answers
+    message = make(given, store, again)
+    if again:
+        what = "A value was" if given["questions"] is None else "Answers were"
+        click.echo(f"{what} privatized for this campaign before; this is the same message again.", err=True)
+    text = f"{message.to_json()}\n"
+    write_file(given["out"], lambda file: file.write(text.encode()), force=given["force"])
+
+
+def _message_of_value(given: dict[str, Any], store: Path, again: bool) -> "PrivatizedValue":
+    from hushbid.disclosure import privatize
+
+    return privatize(
         0.0 if again else _value(given["value_file"]),
         given["privacy_loss"],
         given["bounds"],
         store=store,
         accept_infinite_loss=given["accept_infinite_loss"],
     )
-    if again:
-        click.echo("A value was privatized for this campaign before; this is the same message again.", err=True)
-    text = f"{message.to_json()}\n"
-    write_file(given["out"], lambda file: file.write(text.encode()), force=given["force"])
+
+
+def _message_of_answers(given: dict[str, Any], store: Path, again: bool) -> "PrivatizedAnswers":
+    """The layout is the market's: the best for the standard errors that the questions state, or for importance."""
+    from hushbid.disclosure import privatize_answers
+    from hushbid.purchase.questions_section import survey_in
+    from hushbid.questions import layout_of
+
+    survey = survey_in(given["questions"])
+    questions = survey.questions
+    return privatize_answers(
+        [] if again else _answers(given["value_file"], questions),
+        given["privacy_loss"],
+        questions,
+        layout=layout_of(questions, None if survey.goal is None else survey.goal.targets),
+        store=store,
+        accept_infinite_loss=given["accept_infinite_loss"],
+    )
+
+
+def _read(file: str, prompts: Sequence[str], allowed: str) -> list[str]:
+    """What is hers: typed unseen, a line for each prompt, or from a file or a stream, whose lines these are."""
+    if file == STREAM and sys.stdin.isatty():
+        return [click.prompt(f"{prompt} (not shown)", hide_input=True, err=True) for prompt in prompts]
+    if file == STREAM:
+        return sys.stdin.read().splitlines()
+    try:
+        return Path(file).read_text(encoding="utf-8").splitlines()
+    except OSError as problem:
+        raise InputError(f"{file} cannot be read: {problem.strerror}.") from problem
+    except UnicodeDecodeError:
+        raise DataError(f"{file} must hold {allowed} and nothing else.") from None
+
+
+def _answers(file: str, questions: Sequence["Question"]) -> list[float]:
+    """The answers in the order of the questions; what they are never appears in a message."""
+    from hushbid.purchase.people import answer_of
+    from hushbid.questions import Choice, Number
+
+    lines = _read(file, [f"Your answer to {one.name}" for one in questions], "one answer on each line")
+    if len(lines) != len(questions):
+        raise DataError(f"There must be one answer on each line, {len(questions)} in all, got {len(lines)} lines.")
+    values = [answer_of(line, question) for line, question in zip(lines, questions, strict=True)]
+    for question in (one for one, value in zip(questions, values, strict=True) if math.isnan(value)):
+        allowed = "one number such as 7.5" if isinstance(question, Number) else "yes or no"
+        if isinstance(question, Choice):
+            allowed = f"one of its {len(question.answers)} answers"
+        raise DataError(f"The answer to {question.name!r} must be {allowed}, and nothing else.")
+    return values
 
 
 def _value(file: str) -> float:
     """The datum; what it is never appears in a message."""
     from hushbid.tables import number_of
 
-    if file == STREAM and sys.stdin.isatty():
-        text = click.prompt("Your value (not shown)", hide_input=True, err=True)
-    elif file == STREAM:
-        text = sys.stdin.read()
-    else:
-        try:
-            text = Path(file).read_text(encoding="utf-8")
-        except OSError as problem:
-            raise InputError(f"{file} cannot be read: {problem.strerror}.") from problem
-        except UnicodeDecodeError:
-            raise DataError(f"{file} must hold one number and nothing else.") from None
+    text = "\n".join(_read(file, ["Your value"], "one number"))
     value = number_of(text)
     if math.isnan(value):
         raise DataError("The value must be one number such as 7.5, and nothing else.")

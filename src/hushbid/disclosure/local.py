@@ -70,7 +70,7 @@ def privatize(
 
         kept = once_files.drawn_once(path.parent, path.name, draw)
     if {name: kept.get(name) for name in terms} != terms:
-        raise ReleaseError(f"{path}.json holds a value that was privatized with another privacy loss or other bounds.")
+        raise ReleaseError(f"{path}.json holds what was privatized with another privacy loss or other bounds.")
     return PrivatizedValue.from_dict(kept["message"])
 
 

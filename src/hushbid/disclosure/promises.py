@@ -17,6 +17,9 @@ from hushbid.questions import Layout, Question, as_questions, layout_of, refuse_
 SMALLEST_LOSS = 2.0**-53
 """A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
 
+LARGEST_SENT_LOSS = 2.0**24
+"""A larger finite loss would leave less noise than the steps of the grid of a survey's message can hold."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ReleasePlan:
@@ -161,6 +164,16 @@ def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:
         raise MarketError(
             f"A privacy loss of {least:.2g}{told} is too small to release anything: it must be at least 2**-53 ="
             f" {SMALLEST_LOSS:.2g}, so the goal asks for too little from these people."
+        )
+
+
+def refuse_unsendable(losses: FloatArray) -> None:
+    """No device can send a survey's answers with so little noise."""
+    too_large = (losses > LARGEST_SENT_LOSS) & (losses < np.inf)
+    if too_large.any():
+        raise MarketError(
+            f"A privacy loss of {losses[too_large].max():.2g} is too large for a message with a survey's answers: it"
+            f" must be infinite or at most 2**24 = {LARGEST_SENT_LOSS:.2g}; set max_privacy_loss."
         )
 
 

@@ -23,16 +23,13 @@ from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.local import as_loss, check_messages, error_of, messages_of
 from hushbid.disclosure.message import LARGEST_GRID_BITS, as_ratio
-from hushbid.disclosure.promises import ReleasePlan
+from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid, QuestionAnswer
 from hushbid.disclosure.survey import Weighing, answers_of, bounds_of, errors_of, layout_of_plan
 from hushbid.disclosure.survey_message import PrivatizedAnswers, cut_off
 from hushbid.errors import DataError, InputError, ReleaseError
 from hushbid.estimation import best_weights
 from hushbid.questions import PARTS, Layout, NoiseGroup, Question, as_questions, layout_of, refuse_other_layout
-
-LARGEST_LOSS = 2.0**24
-"""A larger finite loss would leave less noise than the grid's steps can hold."""
 
 _UNIT_SCALE = 2.0**40
 _STORE_FORMAT = "hushbid private answers"
@@ -81,26 +78,37 @@ def privatize_answers(
 
         kept = once_files.drawn_once(path.parent, path.name, draw)
     if {name: kept.get(name) for name in terms} != terms:
-        told = f"{path}.json holds answers that were privatized with another privacy loss or to other questions."
+        told = f"{path}.json holds what was privatized with another privacy loss or for other questions."
         raise ReleaseError(told)
     return PrivatizedAnswers.from_dict(kept["message"])
 
 
 def draw_answers(row: FloatArray, loss: float, questions: Sequence[Question], layout: Layout) -> PrivatizedAnswers:
-    """A message for one person's answers, the promise verified exactly first. Nothing is kept."""
+    """A message for one person's answers. Nothing is kept."""
+    [message] = draw_messages(row[np.newaxis], loss, questions, layout)
+    return message
+
+
+def draw_messages(
+    table: FloatArray, loss: float, questions: Sequence[Question], layout: Layout
+) -> list[PrivatizedAnswers]:
+    """A message for each row of answers, all with the same loss, the promise verified exactly first."""
     bits, ratio = grid_bits(loss, layout), as_ratio(loss)
     scales = [] if loss == math.inf else [noise_scale_of(loss, bits, group) for group in layout.groups]
     if sum((Fraction(2**bits) / Fraction(scale) for scale in scales), Fraction(0)) > as_fraction(loss):
         raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
-    values = []
+    by_group = []
     for place, group in enumerate(layout.groups):
-        cells = steps_of(row, group, questions, bits)
+        cells = [steps_of(row, group, questions, bits) for row in table]
         if scales:
             draw = noise.draw_choices if group.choice else noise.draw_boxes
-            [cells] = draw([cells], scale=scales[place])
-        values.append(cut_off(cells, bits, ratio, group.parts))
+            cells = draw(cells, scale=scales[place])
+        by_group.append([cut_off(one, bits, ratio, group.parts) for one in cells])
     parts = tuple(group.parts for group in layout.groups)
-    return PrivatizedAnswers(grid_bits=bits, epsilon=ratio, parts=parts, values=tuple(values))
+    return [
+        PrivatizedAnswers(grid_bits=bits, epsilon=ratio, parts=parts, values=values)
+        for values in zip(*by_group, strict=True)
+    ]
 
 
 def steps_of(row: FloatArray, group: NoiseGroup, questions: Sequence[Question], bits: int) -> list[int]:
@@ -241,7 +249,7 @@ def _errors(
 
 def _as_loss(privacy_loss: float, accept_infinite_loss: bool, layout: Layout) -> float:
     loss = as_loss(privacy_loss, accept_infinite_loss)
-    if loss < math.inf and not (loss <= LARGEST_LOSS and grid_bits(loss, layout) >= 1):
+    if loss < math.inf and not (loss <= LARGEST_SENT_LOSS and grid_bits(loss, layout) >= 1):
         raise InputError(
             f"privacy_loss must be at most 2**24 for a survey, and large enough to share, or infinite, got {loss}.",
             field="privacy_loss",

@@ -401,6 +401,9 @@ def _check_options(
     ):
         if value not in allowed:
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
+    if market.survey is not None and market.strategy.sends_messages:
+        told = "questions in the local setting need engine='memory': engines combine messages with one value each."
+        raise InputError(told, field="questions")
     if market.survey is not None and variance is not None:
         told = f"variance must not name a column ({variance!r}) beside questions, each of which has its own."
         raise InputError(told, field="variance")

@@ -26,7 +26,7 @@ from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRul
 from hushbid.arrays import BoolArray, FloatArray, as_floats
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
-from hushbid.disclosure.promises import refuse_unreleasable
+from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.figures import Figures, cap_cost
@@ -90,6 +90,8 @@ class Market(Terms):
         if self.layout is not None and found.active:
             bought = found.privacy_loss[found.privacy_loss > 0.0]
             refuse_unreleasable(self.strategy.hardest_to_release(bought), self.layout)
+            if self.strategy.sends_messages:
+                refuse_unsendable(bought)
         fields = {name: getattr(found, name) for name in Decision.__slots__}
         return Outcome(market=self, **fields | {"limits": stated_limits})
 
@@ -255,7 +257,7 @@ class Outcome(Decision):
         return question_errors(
             market.survey,
             market.layout,
-            noise=noise_of(population, self.privacy_loss),
+            noise=noise_of(population, self.privacy_loss, self.weights),
             squares=math.fsum(self.weights**2),
             roster=population.roster,
             relation=market.max_relation,

@@ -1,14 +1,15 @@
 """A survey as the market for one number that it comes to, and how large the error of each question is.
 
 Everybody's one loss pays for all of her answers (`hushbid.questions`), and everybody has one weight in all estimates.
-With ``S`` the losses that are used together, question j on a range of width ``R_j`` and with variance ``V_j`` has the
-error
+Question j on a range of width ``R_j`` and with variance ``V_j`` has the error
 
-    MSE_j = R_j²·noise_g/S² + V_j·Σw²,    at worst  MSE_j + γ²·V_j·(N·Σw² − 1),
+    MSE_j = R_j²·noise_g·n + V_j·Σw²,    at worst  MSE_j + γ²·V_j·(N·Σw² − 1),
 
-``noise_g`` being that of the group it is in. So the errors relative to ranges, weighed by importance, are those of one
-number on a range of width `Layout.width`: a price, a budget and a hard budget choose by these. With a standard error
-for each question, errors are relative to what was stated: the one number's is 1, and no question's is larger.
+``noise_g`` being that of the group it is in, and ``n`` what the noise comes to: ``1/S²`` with ``S`` the losses that are
+used together (central), or ``Σw²/ε²``, as everybody adds noise of her own (local). So the errors relative to ranges,
+weighed by importance, are those of one number on a range of width `Layout.width`: a price, a budget and a hard budget
+choose by these. With a standard error for each question, errors are relative to what was stated: the one number's is 1,
+and no question's is larger.
 """
 
 import math
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from hushbid.mechanism.population import Population
     from hushbid.mechanism.virtual_figures import VirtualFigures
 
-NO_LOCAL_SURVEY = (
-    "questions can be asked in the central setting only: a record of messages with several answers cannot be verified"
-    " and audited yet."
-)
 NO_SURVEY_WEIGHT = (
     "user_weight must be 0 with questions: what staying out is worth to people who have their own answers is not known."
 )
@@ -62,7 +59,7 @@ def goal_for_questions(questions: tuple[Question, ...] | None, stated: Goal, goa
 
 
 def checked_questions(
-    questions: Sequence[Question], *, stated: Mapping[str, bool], cares: bool, local: bool
+    questions: Sequence[Question], *, stated: Mapping[str, bool], cares: bool
 ) -> tuple[Question, ...]:
     """The questions; refused beside what is ``stated`` for a single number, and what they cannot be joined with."""
     found = as_questions(questions)
@@ -70,8 +67,6 @@ def checked_questions(
         raise InputError(f"{name} must not be stated beside questions, each of which has its own.", field=name)
     if cares:
         raise InputError(NO_SURVEY_WEIGHT, field="user_weight")
-    if local:
-        raise InputError(NO_LOCAL_SURVEY, field="questions")
     return found
 
 
@@ -120,7 +115,7 @@ class QuestionError:
 def question_errors(
     questions: tuple[Question, ...], shared: Layout, *, noise: float, squares: float, roster: int, relation: float
 ) -> tuple[QuestionError, ...]:
-    """The error of each question from ``1/S²`` and ``Σw²``, at a largest relation among so many people."""
+    """The error of each question from what the noise comes to and ``Σw²``, at a largest relation among so many."""
     found = []
     uneven = max(roster * squares - 1.0, 0.0)
     for row, one in enumerate(questions):
@@ -131,10 +126,13 @@ def question_errors(
     return tuple(found)
 
 
-def noise_of(population: "Population", losses: FloatArray) -> float:
-    """``1/S²``; infinite if nothing was bought."""
+def noise_of(population: "Population", losses: FloatArray, weights: FloatArray) -> float:
+    """What the noise comes to, ``1/S²`` or ``Σw²/ε²``; infinite if nothing was bought."""
     if not losses.any():
         return math.inf
+    if population.setting.sends_messages:
+        bought = losses > 0.0
+        return math.fsum(np.square(weights[bought] / losses[bought]))
     total = math.fsum(population.used(losses)) if np.isfinite(losses).all() else math.inf
     return 1.0 / total**2
 
@@ -145,7 +143,7 @@ def noise_in(mse: float, squares: float, variance: float, unit: float) -> float:
 
 
 def mean_figures(population: "Population", campaigns: "Iterable[VirtualFigures]") -> tuple[float, float]:
-    """``1/S²`` and ``Σw²`` on average over campaigns: what their errors and exposures to a relation come to."""
+    """What the noise and ``Σw²`` come to on average over campaigns, from their errors and exposures to a relation."""
     noise, squares = [], []
     spread = float(np.mean(population.own_error))
     for one in campaigns:

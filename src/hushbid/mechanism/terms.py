@@ -116,7 +116,6 @@ class Terms:
                 self.questions,
                 stated={"bounds": self.bounds != (0.0, 1.0), "variance": self.variance is not None},
                 cares=bool(np.any(np.asarray(self.user_weight) > 0)),
-                local=self.strategy.sends_messages,
             )
             object.__setattr__(self, "questions", found)
         check_targets(self.survey, self.stated_goal)

@@ -59,10 +59,10 @@ class DataSource:
     """The column that names people."""
 
     value: str
-    """The column of data; of a survey, ``columns`` are in its place."""
+    """The column of data or messages; of a survey's answers, ``columns`` are in its place."""
 
     columns: tuple[str, ...] | None
-    """The columns of answers in the order of the questions; None where one number is asked for."""
+    """The columns of answers in the order of the questions; None where one number is asked for, or messages come."""
 
     kind: Kind
     """What the column holds; ``simulated_values`` are made up and get their noise here."""
@@ -298,9 +298,11 @@ def _data(
     """``columns`` are those of a survey's answers."""
     file = _file(section, home, given)
     kinds = _LABELS[setting]
+    kind = section.choice("kind", kinds, default=kinds[0])
+    if kind == "messages":  # one for all questions
+        columns = None
     if columns is not None and section.given("value"):
         section.problems.add(section.field("value"), "cannot be stated beside questions, each of which has a column.")
-    kind = section.choice("kind", kinds, default=kinds[0])
     late = section.choice("late", ("paid", "unpaid"))
     source = DataSource(
         file=file,

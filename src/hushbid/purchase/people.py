@@ -16,7 +16,7 @@ from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
 from hushbid.questions import Number, Question
-from hushbid.tables import ROWS_NOTE, Column, Table, read_table
+from hushbid.tables import ROWS_NOTE, Column, Table, number_of, read_table
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are made up and get their noise here."""
@@ -233,6 +233,15 @@ def _answered(found: Table, column: str, question: Question) -> FloatArray:
         return found.numbers(column, error=DataError, may_be_missing=True)
     words = words_of(question)
     return found.coded(column, words.codes, words.allowed, capitals=words.capitals)
+
+
+def answer_of(text: str, question: Question) -> float:
+    """One answer as it is written, as a number; NaN if it is none."""
+    word = text.strip()
+    if isinstance(question, Number):
+        return number_of(word)
+    words = words_of(question)
+    return words.codes.get(word if words.capitals else word.lower(), math.nan)
 
 
 def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, int]:

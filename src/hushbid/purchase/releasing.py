@@ -262,9 +262,9 @@ def _delivered(
     value_column: str | None,
     kind: Kind,
 ) -> Delivered:
-    """What the file of data holds; of a survey, a column for each question, called as the question is."""
+    """What the file of data holds; of a survey, messages, or a column for each question, called as the question is."""
     questions = record.outcome.market.survey
-    if questions is None:
+    if questions is None or kind == "messages":
         value = value_column or ("message" if kind == "messages" else "value")
         return read_data(data, people, id_column=id_column, value=value, kind=kind)
     if value_column is not None:

@@ -141,10 +141,13 @@ def _next_step(campaign: Campaign, on_engine: bool) -> str:
             " campaign file and run it again."
         )
     if campaign.market["setting"] == "local":
-        low, high = campaign.market["bounds"]
+        asked = f"--questions {campaign.path.name}"
+        if "questions" not in campaign.market:
+            low, high = campaign.market["bounds"]
+            asked = f"--bounds {low:g},{high:g}"
         return (
             "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
-            f" {json.dumps(campaign.name)} --privacy-loss HERS --at-most AGREED --bounds {low:g},{high:g}. Then add"
+            f" {json.dumps(campaign.name)} --privacy-loss HERS --at-most AGREED {asked}. Then add"
             " [data] with their messages to the campaign file and run it again."
         )
     return "Next: collect the data, add [data] to the campaign file and run it again."

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from hushbid.disclosure import ErrorModel, QuestionAnswer
-from hushbid.disclosure.survey import planned_errors
+from hushbid.disclosure.preparing import planned_errors
 from hushbid.mechanism.market import plan_of
 from hushbid.questions import Choice, Layout, Number, Question, YesNo
 from hushbid.report.material import Material

@@ -4,6 +4,9 @@ Of everybody's integer weight ``W`` a group of questions has ``floor(W·parts/2*
 grid, so that its parts cost nobody more than her weight. What is stated of a question is derived from those integers,
 from its range and its variance; the values themselves cannot be checked without the data, beyond that they lie on the
 public grid and that the shares of a choice add up to one.
+
+In the local setting nobody's weight is split: everybody's messages have the weight ``w ∝ 1/(V + 2·width²/ε²)`` in all
+questions, and her noise in a group has the scale ``1/(ε·parts/2**30)``.
 """
 
 import math
@@ -12,11 +15,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure import QuestionAnswer, Release
 from hushbid.questions import Choice, NoiseGroup, Number, Question
 from hushbid.verification.check_questions import noise_of
-from hushbid.verification.check_release import error_check, integer_weights, noiseless_weights, present_in, spent_in
+from hushbid.verification.check_release import (
+    error_check,
+    integer_weights,
+    noiseless_weights,
+    present_in,
+    rounding_of_messages,
+    spent_in,
+)
 from hushbid.verification.findings import Check, judged
 from hushbid.verification.stated_numbers import Facts, best_weights, used_of
 
@@ -33,16 +43,18 @@ def answer_checks(facts: Facts) -> Iterator[Check]:
     if [one.question for one in release.answers] != list(questions):
         yield judged("answers", ["The answers are not to the survey's questions"], "")
         return
-    integers = _integers(facts, release)
+    integers = _integers(facts, release) if facts.central else None
     groups = {row: group for group in layout.groups for row in group.rows}
     for row, answer in enumerate(release.answers):
         group = groups[row]
-        weights, scale, rounding = _delivered(integers, release, group)
+        weights, scales, rounding = (
+            _sent(facts, release, group) if integers is None else _delivered(integers, release, group)
+        )
         name = answer.question.name
-        yield error_check(f"error of {name!r}", answer.error, _error(facts, answer, group, weights, scale, rounding))
-        weights, scale = _planned(facts, group)
+        yield error_check(f"error of {name!r}", answer.error, _error(facts, answer, group, weights, scales, rounding))
+        weights, scales = _planned(facts, group)
         yield error_check(
-            f"planned error of {name!r}", answer.planned_error, _error(facts, answer, group, weights, scale, 0.0)
+            f"planned error of {name!r}", answer.planned_error, _error(facts, answer, group, weights, scales, 0.0)
         )
     yield _shared(integers, release, list(layout.groups))
     yield _values(release)
@@ -63,25 +75,39 @@ def _parts(integers: IntArray, release: Release, group: NoiseGroup) -> list[int]
     return [weight * group.parts // _PARTS for weight in integers.tolist()]
 
 
-def _delivered(integers: IntArray, release: Release, group: NoiseGroup) -> tuple[FloatArray, float, float]:
-    """The weights that were used, the scale of the noise, and the rounding, on a range of width 1."""
+def _delivered(integers: IntArray, release: Release, group: NoiseGroup) -> tuple[FloatArray, FloatArray, float]:
+    """The weights that were used, the scales of the noise, and the rounding, on a range of width 1."""
     parts, exponent = _parts(integers, release, group), release.grid.weight_exponent
     step = 1.0 / max(sum(parts), 1)
     noise = 0.0 if exponent is None else math.ldexp(1.0, exponent) * step
-    return np.array(parts, dtype=float) * step, noise, 2.0 * _GRID + 2.0 * step
+    return np.array(parts, dtype=float) * step, np.array([noise]), 2.0 * _GRID + 2.0 * step
 
 
-def _planned(facts: Facts, group: NoiseGroup) -> tuple[FloatArray, float]:
+def _sent(facts: Facts, release: Release, group: NoiseGroup) -> tuple[FloatArray, FloatArray, float]:
+    """The same in the local setting: everybody who delivered has noise of her own."""
+    present = present_in(facts, release)
+    weights, _ = best_weights(facts, np.where(present, facts.losses, 0.0))
+    return weights, _scales(facts, weights, present, group), rounding_of_messages(facts, weights, present)
+
+
+def _scales(facts: Facts, weights: FloatArray, rows: BoolArray, group: NoiseGroup) -> FloatArray:
+    return weights[rows] / (facts.losses[rows] * (group.parts / _PARTS))
+
+
+def _planned(facts: Facts, group: NoiseGroup) -> tuple[FloatArray, FloatArray]:
     """The same, had everybody delivered, and without rounding."""
+    if not facts.central:
+        weights, _ = best_weights(facts, facts.losses)
+        return weights, _scales(facts, weights, facts.bought, group)
     if (facts.losses == math.inf).any():
-        return best_weights(facts, facts.losses)[0], 0.0
+        return best_weights(facts, facts.losses)[0], np.zeros(1)
     used = facts.losses if not facts.shared else used_of(facts.losses, facts.variance)
     total = math.fsum(used)
-    return used / total, 1.0 / (total * (group.parts / _PARTS))
+    return used / total, np.array([1.0 / (total * (group.parts / _PARTS))])
 
 
 def _error(
-    facts: Facts, answer: QuestionAnswer, group: NoiseGroup, weights: FloatArray, scale: float, rounding: float
+    facts: Facts, answer: QuestionAnswer, group: NoiseGroup, weights: FloatArray, scales: FloatArray, rounding: float
 ) -> dict[str, float]:
     """The fields of an error model of one question."""
     low, high = _range(answer.question)
@@ -90,13 +116,14 @@ def _error(
     bias = facts.market.max_relation**2 * variance * max(squares / equal - 1.0, 0.0)
     above = math.fsum(weight - equal for weight in weights.tolist() if weight > equal)
     related = facts.market.max_relation > 0.0
+    *others, largest = sorted((width * scales).tolist())
     return {
         "sampling_variance": variance * squares,
         "squared_steps": width**2 * squares,
         "largest_step": width * float(weights.max()),
-        "largest_noise": width * scale,
-        "next_noise": 0.0,
-        "other_noise_squared": 0.0,
+        "largest_noise": largest,
+        "next_noise": others[-1] if others else 0.0,
+        "other_noise_squared": math.fsum(scale**2 for scale in others),
         "rounding": width * rounding,
         "squared_bias": bias,
         "largest_bias": min(math.sqrt(bias), width * above) if related else 0.0,
@@ -117,11 +144,13 @@ def _variance(question: Question) -> float:
     return (high - low) ** 2 / 4.0
 
 
-def _shared(integers: IntArray, release: Release, groups: list[NoiseGroup]) -> Check:
-    """All parts of a person's weight together are no more than her weight, in whole numbers."""
-    split = [_parts(integers, release, group) for group in groups]
+def _shared(integers: IntArray | None, release: Release, groups: list[NoiseGroup]) -> Check:
+    """All parts of a person's weight, or of her loss, together are no more than that, in whole numbers."""
     problems = []
-    if release.grid.weight_exponent is not None:
+    if integers is None and sum(group.parts for group in groups) > _PARTS:
+        problems.append("The groups of questions cost everybody more than her privacy loss")
+    if integers is not None and release.grid.weight_exponent is not None:
+        split = [_parts(integers, release, group) for group in groups]
         together = [sum(parts) for parts in zip(*split, strict=True)]
         if any(mine > whole for mine, whole in zip(together, integers.tolist(), strict=True)):
             problems.append("The groups of questions cost somebody more than her weight")
@@ -141,7 +170,8 @@ def _values(release: Release) -> Check:
     for answer in release.answers:
         low, high = _range(answer.question)
         error, name = answer.error, answer.question.name
-        spread = error.largest_noise * math.sqrt(float(noise_of(error.cells, error.choice)))
+        squares = error.largest_noise**2 + error.other_noise_squared
+        spread = math.sqrt(squares * float(noise_of(error.cells, error.choice)))
         reach = 100.0 * spread + error.rounding
         for value in answer.values:
             if not math.isfinite(value):
@@ -153,10 +183,9 @@ def _values(release: Release) -> Check:
                 problems.append(f"A value of {name!r} does not lie on the public grid")
             if not low - reach <= value <= high + reach:
                 problems.append(f"A value of {name!r} lies further outside the range than the noise can carry it")
-        if (
-            isinstance(answer.question, Choice)
-            and not abs(math.fsum(answer.values) - 1.0) <= len(answer.values) * _GRID
-        ):
+        # messages whose noise is far larger than the range are added up in floating point
+        slack = len(answer.values) * (_GRID + (reach * 2.0**-50 if release.grid.weight_exponent is None else 0.0))
+        if isinstance(answer.question, Choice) and not abs(math.fsum(answer.values) - 1.0) <= slack:
             problems.append(f"The shares of {name!r} do not add up to one")
     return judged(
         "answers",

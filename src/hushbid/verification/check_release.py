@@ -144,7 +144,7 @@ def _grid(facts: Facts, release: Release) -> Check:
     problems = []
     # local: each message's own grid, the coarsest of which is stated
     if not facts.central:
-        bits = _bits_of_messages(facts.losses[present]).min(initial=_MESSAGE_BITS)
+        bits = bits_of_messages(facts, facts.losses[present]).min(initial=_MESSAGE_BITS)
         if (grid.data_bits, grid.weight_exponent, grid.total_weight, grid.noise_scale) != (bits, None, None, None):
             problems.append("The grid is not that of the messages")
         return judged("grid", problems, "The messages were made on the grid that their privacy losses ask for")
@@ -209,10 +209,24 @@ def noiseless_weights(facts: Facts, present: BoolArray) -> IntArray:
     return np.floor(np.ldexp(shares, _NOISELESS_BITS)).astype(np.int64)
 
 
-def _bits_of_messages(losses: FloatArray) -> IntArray:
-    """32 bits, fewer for a loss so small that the noise would not fit in 64 bits otherwise."""
-    _, exponents = np.frexp(np.where(losses == math.inf, 1.0, losses))
-    return np.minimum(_MESSAGE_BITS, 53 + exponents.astype(np.int64))
+def bits_of_messages(facts: Facts, losses: FloatArray) -> IntArray:
+    """32 bits, fewer for a loss so small that the noise would not fit in 64 bits otherwise.
+
+    Of a survey, it is the noise of the group of questions that has the least part, in whole numbers.
+    """
+    layout, unlimited = facts.market.layout, losses == math.inf
+    fractions, exponents = np.frexp(np.where(unlimited, 1.0, losses))
+    if layout is not None:
+        part = min(group.parts for group in layout.groups)
+        lengths = [(whole * part).bit_length() - 83 for whole in np.ldexp(fractions, 53).astype(np.int64).tolist()]
+        exponents = exponents + np.array(lengths, dtype=np.int64)
+    return np.where(unlimited, _MESSAGE_BITS, np.minimum(_MESSAGE_BITS, 53 + exponents.astype(np.int64)))
+
+
+def rounding_of_messages(facts: Facts, weights: FloatArray, present: BoolArray) -> float:
+    """What the grids of those who delivered add to an estimate with these weights, on a range of width 1."""
+    bits = bits_of_messages(facts, facts.losses[present])
+    return 2.0 * float((weights[present] * np.ldexp(1.0, -bits)).sum()) + 2.0**-_ESTIMATE_BITS
 
 
 def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
@@ -229,8 +243,7 @@ def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
         return _error_numbers(facts, integers.astype(float) * step, np.array([width * noise]), width * rounding)
     losses = np.where(present, facts.losses, 0.0)
     weights, _ = best_weights(facts, losses)
-    bits = _bits_of_messages(facts.losses[present])
-    rounding = 2.0 * float((weights[present] * np.ldexp(1.0, -bits)).sum()) + 2.0**-_ESTIMATE_BITS
+    rounding = rounding_of_messages(facts, weights, present)
     return _error_numbers(facts, weights, _scales(facts, weights, present), width * rounding)
 
 
