@@ -38,7 +38,7 @@ from hushbid.wording import printable
 COMMANDS = {
     "run": "Buy: from a campaign file to decisions, an estimate, a record and a report.",
     "price": "Decide how much privacy to buy from whom, and at what price.",
-    "privatize": "Add noise to one value on its owner's machine, once.",
+    "privatize": "Add noise to a value or to answers on their owner's machine, once.",
     "release": "Draw the estimate that a record paid for, once.",
     "verify": "Check a record, a receipt or a campaign's log, offline.",
     "plan": "Say what a campaign costs, and how accurate it is.",

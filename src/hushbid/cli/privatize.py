@@ -62,7 +62,7 @@ def _bounds(ctx: click.Context, option: click.Parameter, value: str | None) -> t
 @click.option("--out", default=STREAM, show_default=True, help="File for the message; - is standard output.")
 @click.option("--force", is_flag=True, help="Replace the file of the message. No new noise is ever drawn.")
 def command(**given: Any) -> None:
-    """Add noise to one value, or to the answers to a survey, on their owner's machine, once.
+    """Add noise to a value or to answers on their owner's machine, once.
 
     Prints the message to send. State --bounds for a value, or --questions for answers. What is yours is read from a
     file or typed unseen, never taken from the command line, where others could see it. The first message is kept:
