@@ -148,22 +148,22 @@ class LevelReplies:
     def _potential(self, pairs: "_Pairs", level: FloatArray, below: IndexArray) -> FloatArray:
         """Minus the integral of her loss over all higher costs, piece by piece."""
         value = np.zeros(pairs.rows.size)
-        todo = np.flatnonzero((pairs.to < level) & (level < math.inf))
-        count, x = below[todo], pairs.to[todo]
+        unsolved = np.flatnonzero((pairs.to < level) & (level < math.inf))
+        count, x = below[unsolved], pairs.to[unsolved]
         alone = self._nobody_else(pairs)
         if alone.any():  # loss B/x at every cost: there is no higher cost at which it ends
             with np.errstate(divide="ignore"):
                 value[alone] = self._equation.goal.number * np.log(pairs.costs[alone])
-            keep = ~alone[todo]
-            todo, count, x = todo[keep], count[keep], x[keep]
+            keep = ~alone[unsolved]
+            unsolved, count, x = unsolved[keep], count[keep], x[keep]
         for _ in range(4 * self._offset.size + 16):
-            if todo.size == 0:
+            if unsolved.size == 0:
                 break
-            others = self._others(pairs, todo, count)
-            end, after = self._piece(pairs, todo, x, count, others)
-            value[todo] -= self._integral(pairs, todo, x, end, others)
+            others = self._others(pairs, unsolved, count)
+            end, after = self._piece(pairs, unsolved, x, count, others)
+            value[unsolved] -= self._integral(pairs, unsolved, x, end, others)
             going = after >= 0
-            todo, x, count = todo[going], end[going], after[going]
+            unsolved, x, count = unsolved[going], end[going], after[going]
         return value
 
     def _nobody_else(self, pairs: "_Pairs") -> BoolArray:

@@ -4,7 +4,7 @@ That it is drawn once is the business of `hushbid.disclosure.once`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,9 @@ from hushbid.estimation import best_weights, is_central
 from hushbid.questions import Number
 
 _BLOCK = 200_000
+
+Messages = Sequence[PrivatizedValue | None] | Sequence[PrivatizedAnswers | None]
+"""What each device sent, about one value or about a survey; None where nothing came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,22 +169,9 @@ def _prepare_survey(plan: ReleasePlan, data: object, *, simulated: bool) -> Prep
 
 def _prepare_local_survey(plan: ReleasePlan, data: object) -> Prepared:
     messages = survey_local.read_answers(plan, data)
-    present = np.array([message is not None for message in messages])
-    _refuse_nobody(plan, present)
+    present = _who_sent(plan, messages)
     combined = survey_local.combine_answers(plan, messages)
-    release = _release(
-        plan,
-        answers=combined.answers,
-        privacy_loss=combined.privacy_loss,
-        error=combined.error,
-        planned_error=local.planned_error(plan),
-        grid=combined.grid,
-        check=combined.check,
-        clamped=0,
-        dropped_out=_dropped_out(plan, present),
-    )
-    forms = [None if message is None else message.to_json().encode() for message in messages]
-    return Prepared(draw=lambda: release, present=present, forms=lambda: forms)
+    return _received(plan, messages, present, combined, answers=combined.answers)
 
 
 def _prepare_simulated_survey(plan: ReleasePlan, data: object) -> Prepared:
@@ -199,12 +189,29 @@ def _prepare_simulated_survey(plan: ReleasePlan, data: object) -> Prepared:
 
 def _prepare_local(plan: ReleasePlan, data: object) -> Prepared:
     messages = local.read_messages(plan, data)
+    present = _who_sent(plan, messages)
+    combined = local.combine(plan, messages)
+    return _received(plan, messages, present, combined, estimate=combined.estimate)
+
+
+def _who_sent(plan: ReleasePlan, messages: Messages) -> BoolArray:
+    """Whose message is there."""
     present = np.array([message is not None for message in messages])
     _refuse_nobody(plan, present)
-    combined = local.combine(plan, messages)
+    return present
+
+
+def _received(
+    plan: ReleasePlan,
+    messages: Messages,
+    present: BoolArray,
+    combined: local.Combination | survey_local.SurveyCombination,
+    **found: Any,
+) -> Prepared:
+    """What devices sent, with its noise: nothing is left to draw."""
     release = _release(
         plan,
-        estimate=combined.estimate,
+        **found,
         privacy_loss=combined.privacy_loss,
         error=combined.error,
         planned_error=local.planned_error(plan),
@@ -265,7 +272,7 @@ def row_forms(table: FloatArray, present: BoolArray) -> list[bytes | None]:
     return [content[size * row : size * (row + 1)] if there else None for row, there in enumerate(present.tolist())]
 
 
-def message_form(message: PrivatizedValue | None) -> bytes | None:
+def message_form(message: PrivatizedValue | PrivatizedAnswers | None) -> bytes | None:
     """A message, however it was written."""
     return None if message is None else message.to_json().encode()
 

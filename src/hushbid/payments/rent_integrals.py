@@ -200,26 +200,26 @@ def _crossing(
         return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss >= cap
 
     low, high = reports.copy(), reports.copy()
-    todo = np.flatnonzero(clipped(np.arange(rows.size), reports))
-    reach = np.maximum(reports[todo], 1e-3)
-    while todo.size:  # a report that is not clipped any more
-        high[todo] = np.minimum(reports[todo] + reach, top)
-        still = clipped(todo, high[todo])
-        low[todo[still]] = high[todo[still]]
-        going = still & (high[todo] < top)
-        todo, reach = todo[going], 2.0 * reach[going]
-    todo = np.flatnonzero(low < high)
-    while todo.size:  # cut into so many parts that a call is worth its while
-        parts = max(2, min(32, 4096 // todo.size))
-        left, width = low[todo, None], (high - low)[todo, None]
+    unsolved = np.flatnonzero(clipped(np.arange(rows.size), reports))
+    reach = np.maximum(reports[unsolved], 1e-3)
+    while unsolved.size:  # a report that is not clipped any more
+        high[unsolved] = np.minimum(reports[unsolved] + reach, top)
+        still = clipped(unsolved, high[unsolved])
+        low[unsolved[still]] = high[unsolved[still]]
+        going = still & (high[unsolved] < top)
+        unsolved, reach = unsolved[going], 2.0 * reach[going]
+    unsolved = np.flatnonzero(low < high)
+    while unsolved.size:  # cut into so many parts that a call is worth its while
+        parts = max(2, min(32, 4096 // unsolved.size))
+        left, width = low[unsolved, None], (high - low)[unsolved, None]
         inner = left + width * (np.arange(1, parts) / parts)[None, :]
-        still = clipped(np.repeat(todo, parts - 1), inner.ravel()).reshape(inner.shape)
+        still = clipped(np.repeat(unsolved, parts - 1), inner.ravel()).reshape(inner.shape)
         count = still.cumprod(axis=1).sum(axis=1)  # inner points before the first that is not clipped
-        edges = np.concatenate([left, inner, high[todo, None]], axis=1)
-        here = np.arange(todo.size)
-        before = high[todo] - low[todo]
-        low[todo], high[todo] = edges[here, count], edges[here, count + 1]
-        todo = todo[high[todo] - low[todo] < 0.9 * before]  # until no number lies between
+        edges = np.concatenate([left, inner, high[unsolved, None]], axis=1)
+        here = np.arange(unsolved.size)
+        before = high[unsolved] - low[unsolved]
+        low[unsolved], high[unsolved] = edges[here, count], edges[here, count + 1]
+        unsolved = unsolved[high[unsolved] - low[unsolved] < 0.9 * before]  # until no number lies between
     return low, high, evaluations
 
 

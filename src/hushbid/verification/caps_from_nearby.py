@@ -49,11 +49,11 @@ def from_nearby(
         np.full(size, rate, dtype=np.longdouble),
         np.zeros(size, dtype=bool),
     )
-    todo = np.flatnonzero(moved.start < math.inf)
+    unsolved = np.flatnonzero(moved.start < math.inf)
     for _ in range(_ROUNDS):
-        if todo.size == 0:
+        if unsolved.size == 0:
             break
-        some, here, speed = moved.take(todo), found.level[todo], found.rate[todo]
+        some, here, speed = moved.take(unsolved), found.level[unsolved], found.rate[unsolved]
         further, faster = _step(np.longdouble(crowd.base), crowd.sums(some, here, speed), here, speed, error, expense)
         # the level, seen from where levels begin, and the rate change by no more than a factor
         above = here - some.start
@@ -61,8 +61,8 @@ def from_nearby(
         next_rate = speed * np.clip(1.0 + faster, 1.0 / _FURTHEST, _FURTHEST)
         solved = (np.abs(further) <= _LAST_STEP * above) & (np.abs(faster) <= _LAST_STEP)
         lost = ~(np.isfinite(next_level) & np.isfinite(next_rate) & (next_rate > 0.0))
-        found.level[todo], found.rate[todo], found.solved[todo] = next_level, next_rate, solved & ~lost
-        todo = todo[~(solved | lost)]
+        found.level[unsolved], found.rate[unsolved], found.solved[unsolved] = next_level, next_rate, solved & ~lost
+        unsolved = unsolved[~(solved | lost)]
     return found
 
 

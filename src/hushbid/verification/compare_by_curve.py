@@ -116,14 +116,14 @@ class _Curve:
         while self.count < self._most:
             nodes = np.flatnonzero(self.known)
             left, right = nodes[:-1], nodes[1:]
-            todo = (right - left > 1) & ~self._settled[left]
-            middle = ((left + right) // 2)[todo][: self._most - self.count]
+            unsolved = (right - left > 1) & ~self._settled[left]
+            middle = ((left + right) // 2)[unsolved][: self._most - self.count]
             if middle.size == 0:
                 return
             # what the curve says of the middle, before she is put on it
             guess = self._cubic(nodes, middle)
             found = computed(middle)
-            before = left[todo][: middle.size]
+            before = left[unsolved][: middle.size]
             self._add(middle, found)
             missed = np.abs(guess - found.rent)
             self._missed[before] = self._missed[middle] = np.where(np.isnan(missed), math.inf, missed)

@@ -189,12 +189,12 @@ class LocalRule:
         best = self._alone(rows, moved)
         # two or more, nobody low: walk from the present number, downhill to fewer, then to more
         low, high = self._span(rows, moved)
-        todo = np.flatnonzero(low <= high)
+        unsolved = np.flatnonzero(low <= high)
         here = np.clip(np.full(rows.size, self._guess), low, np.maximum(low, high))
         walked = Purchases.none(rows.size)
-        walked.put(todo, self._balances(rows[todo], moved[todo], here[todo]))
+        walked.put(unsolved, self._balances(rows[unsolved], moved[unsolved], here[unsolved]))
         for step in (-1, 1):
-            going = todo
+            going = unsolved
             while going.size:
                 ahead = here[going] + step
                 inside = (ahead >= low[going]) & (ahead <= high[going])

@@ -125,29 +125,29 @@ def _last_report(holds: Callable[[IndexArray, FloatArray], BoolArray], reports: 
     low, high = reports.copy(), np.full(reports.size, math.inf)
     scale = max(float(reports.max()), min(top, 1.0) * _SMALL)
     reach = np.maximum(1e-3 * reports, 1e-9 * scale)
-    todo = who
+    unsolved = who
     # doubling: enough to cross the whole range of doubles
     for _ in range(2200):
-        ahead = np.minimum(reports[todo] + reach[todo], top)
-        bought = holds(todo, ahead)
-        low[todo[bought]] = ahead[bought]
-        high[todo[~bought]] = ahead[~bought]
-        todo = todo[bought & (ahead < top)]
-        reach[todo] *= 2.0
-        if todo.size == 0:
+        ahead = np.minimum(reports[unsolved] + reach[unsolved], top)
+        bought = holds(unsolved, ahead)
+        low[unsolved[bought]] = ahead[bought]
+        high[unsolved[~bought]] = ahead[~bought]
+        unsolved = unsolved[bought & (ahead < top)]
+        reach[unsolved] *= 2.0
+        if unsolved.size == 0:
             break
     # then sixteen sections at a time, down to neighbours
-    todo = who[high < math.inf]
+    unsolved = who[high < math.inf]
     inner = np.arange(1, _SECTIONS) / _SECTIONS
     for _ in range(20):
-        todo = todo[high[todo] - low[todo] > 1e-15 * high[todo]]
-        if todo.size == 0:
+        unsolved = unsolved[high[unsolved] - low[unsolved] > 1e-15 * high[unsolved]]
+        if unsolved.size == 0:
             break
-        points = low[todo, None] + (high - low)[todo, None] * inner[None, :]
-        bought = holds(np.repeat(todo, inner.size), points.ravel()).reshape(points.shape)
-        ends = np.concatenate([low[todo, None], points, high[todo, None]], axis=1)
-        count, here = bought.sum(axis=1), np.arange(todo.size)
-        low[todo], high[todo] = ends[here, count], ends[here, count + 1]
+        points = low[unsolved, None] + (high - low)[unsolved, None] * inner[None, :]
+        bought = holds(np.repeat(unsolved, inner.size), points.ravel()).reshape(points.shape)
+        ends = np.concatenate([low[unsolved, None], points, high[unsolved, None]], axis=1)
+        count, here = bought.sum(axis=1), np.arange(unsolved.size)
+        low[unsolved], high[unsolved] = ends[here, count], ends[here, count + 1]
     return low
 
 

@@ -92,15 +92,15 @@ class Enclosing:
         # further and further until nothing is bought
         end = np.full(rows.size, min(1.25 * float(reports.max()), top))
         end = np.minimum(np.maximum(end, reports + 1e-3 * (reports + float(self._prior.quantile(0.5)))), top)
-        todo = np.arange(rows.size)
+        unsolved = np.arange(rows.size)
         for _ in range(_DOUBLINGS):
-            sold = self._at(rows[todo], end[todo])[1] > 0.0
-            todo = todo[sold & (end[todo] < top)]
-            if todo.size == 0:
+            sold = self._at(rows[unsolved], end[unsolved])[1] > 0.0
+            unsolved = unsolved[sold & (end[unsolved] < top)]
+            if unsolved.size == 0:
                 break
-            end[todo] = np.minimum(reports[todo] + 1.5 * (end[todo] - reports[todo]), top)
+            end[unsolved] = np.minimum(reports[unsolved] + 1.5 * (end[unsolved] - reports[unsolved]), top)
         lost = np.zeros(rows.size, dtype=bool)
-        lost[todo] = True
+        lost[unsolved] = True
         shares = np.linspace(0.0, 1.0, _CELLS + 1)
         # cells end where flat parts do
         ends = np.unique(self._flats[:, :2])

@@ -64,12 +64,12 @@ class BudgetReplies:
         unspent = spent <= budget
         loss = np.where(there, limits.own[which], 0.0)
         mse = np.where(there, limits.error[which], limits.error_without[which])
-        todo = np.flatnonzero(~unspent)
-        if todo.size:
-            variants = self._now.variants(rows[todo], costs[todo])
+        unsolved = np.flatnonzero(~unspent)
+        if unsolved.size:
+            variants = self._now.variants(rows[unsolved], costs[unsolved])
             assert variants.moved is not None
             points = self._now.solved(variants)
-            loss[todo], mse[todo] = variants.moved.losses(points.level, points.rate), points.mse
+            loss[unsolved], mse[unsolved] = variants.moved.losses(points.level, points.rate), points.mse
         return self._potential(who, which, limits, x, there), np.where(loss < _ENDLESS, loss, math.inf), mse
 
     def _limits(self, who: IndexArray) -> _Limits:
@@ -129,17 +129,17 @@ class BudgetReplies:
         """The integral of the loss between two costs, in the smallest box that is never left."""
         now, area = self._now, np.zeros(rows.size)
         variants = now.variants(rows, np.zeros(rows.size))
-        todo = np.flatnonzero(top > stop)
+        unsolved = np.flatnonzero(top > stop)
         for crowd in now.crowds():
             step, left = in_step(crowd), []
-            for first in range(0, todo.size, step):
-                some = todo[first : first + step]
+            for first in range(0, unsolved.size, step):
+                some = unsolved[first : first + step]
                 part = variants.take(some).on(crowd)
                 found, kept = areas(part, level[some], rate[some], self._scaled.aim.number, top[some], stop[some])
                 area[some[kept]] = found[kept]
                 left.append(some[~kept])
-            todo = np.concatenate(left) if left else todo
-            if todo.size == 0:
+            unsolved = np.concatenate(left) if left else unsolved
+            if unsolved.size == 0:
                 break
         return area
 

@@ -311,19 +311,22 @@ class Variants:
         concave, so Newton's method from the left stays left of it and is there after a few steps.
         """
         if near is not None:
-            level, todo = self._newton(near.copy(), rate, target, which, _STEPS)
-            if todo.size:
-                level[todo] = self.levels(rate[todo], target[todo], which[todo])
+            level, unsolved = self._newton(near.copy(), rate, target, which, _STEPS)
+            if unsolved.size:
+                level[unsolved] = self.levels(rate[unsolved], target[unsolved], which[unsolved])
             return level
         edges, every = self.crowd.people.offset, np.arange(rate.size)
         low, high = np.zeros(rate.size, dtype=np.intp), np.full(rate.size, edges.size)
         # so many costs are surely below the level, and at most so many
-        todo = every
-        while todo.size:
-            middle = (low[todo] + high[todo]) // 2
-            short = self._bought(edges[middle], rate[todo], which[todo])[0] < target[todo]
-            low[todo], high[todo] = np.where(short, middle + 1, low[todo]), np.where(short, high[todo], middle)
-            todo = todo[low[todo] < high[todo]]
+        unsolved = every
+        while unsolved.size:
+            middle = (low[unsolved] + high[unsolved]) // 2
+            short = self._bought(edges[middle], rate[unsolved], which[unsolved])[0] < target[unsolved]
+            low[unsolved], high[unsolved] = (
+                np.where(short, middle + 1, low[unsolved]),
+                np.where(short, high[unsolved], middle),
+            )
+            unsolved = unsolved[low[unsolved] < high[unsolved]]
         level = edges[np.maximum(low - 1, 0)].copy()
         if self.moved is not None:  # her cost may lie between, and be the first
             own = self.moved.offset[which]
@@ -337,12 +340,12 @@ class Variants:
         self, level: FloatArray, rate: FloatArray, target: FloatArray, which: IndexArray, steps: int
     ) -> tuple[FloatArray, IndexArray]:
         """So many steps of Newton's method; and where it is not there yet."""
-        todo = np.arange(level.size)
+        unsolved = np.arange(level.size)
         for _ in range(steps):
-            total, mass = self._bought(level[todo], rate[todo], which[todo])
-            missing = target[todo] - total
-            level[todo] += missing / (rate[todo] * np.where(mass > 0.0, mass, np.inf))
-            todo = todo[np.abs(missing) > 2e-14 * target[todo]]
-            if todo.size == 0:
+            total, mass = self._bought(level[unsolved], rate[unsolved], which[unsolved])
+            missing = target[unsolved] - total
+            level[unsolved] += missing / (rate[unsolved] * np.where(mass > 0.0, mass, np.inf))
+            unsolved = unsolved[np.abs(missing) > 2e-14 * target[unsolved]]
+            if unsolved.size == 0:
                 break
-        return level, todo
+        return level, unsolved

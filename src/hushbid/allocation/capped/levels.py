@@ -68,20 +68,20 @@ def newton(variants: Variants, aim: Aim, level: FloatArray, rate: FloatArray) ->
     base = variants.crowd.base
     level, rate = level.copy(), rate.copy()
     settled = np.zeros(level.size, dtype=bool)
-    todo = np.arange(level.size)
+    unsolved = np.arange(level.size)
     for _ in range(_STEPS):
-        t, r = level[todo], rate[todo]
-        totals = variants.totals(t, r, todo)
+        t, r = level[unsolved], rate[unsolved]
+        totals = variants.totals(t, r, unsolved)
         dt, dr = _step(totals, aim, base + t, r)
         # no farther than to half or double the rate, and not below the base
         near = (np.abs(dr) <= 0.5 * r) & (dt > -0.9 * (base + t)) & np.isfinite(dt)
         dr = np.where(np.isfinite(dr), np.clip(dr, -0.5 * r, r), 0.0)
         dt = np.where(np.isfinite(dt), np.maximum(dt, -0.9 * (base + t)), 0.0)
-        level[todo], rate[todo] = t + dt, r + dr
+        level[unsolved], rate[unsolved] = t + dt, r + dr
         done = near & (np.abs(dr) <= _SETTLED * r) & (np.abs(dt) <= _SETTLED * (base + t))
-        settled[todo[done]] = True
-        todo = todo[~done & np.isfinite(level[todo])]
-        if todo.size == 0:
+        settled[unsolved[done]] = True
+        unsolved = unsolved[~done & np.isfinite(level[unsolved])]
+        if unsolved.size == 0:
             break
     return Points(level, rate, variants.totals(level, rate), base), settled
 
@@ -112,26 +112,30 @@ def rates(variants: Variants, level: FloatArray, start: FloatArray, which: Index
     """
     tau, rate = variants.crowd.base + level, start.copy()
     low, high = np.zeros(level.size), np.full(level.size, np.inf)
-    todo = np.arange(level.size)
+    unsolved = np.arange(level.size)
     for _ in range(_TRIES):
-        at, here, cost = variants.totals(level[todo], rate[todo], which[todo]), rate[todo], tau[todo]
+        at, here, cost = (
+            variants.totals(level[unsolved], rate[unsolved], which[unsolved]),
+            rate[unsolved],
+            tau[unsolved],
+        )
         wanted, linear = 2.0 + at.squares, cost * at.used
         above = here * (here * at.paid + linear) > wanted
-        low[todo], high[todo] = np.where(above, low[todo], here), np.where(above, here, high[todo])
+        low[unsolved], high[unsolved] = np.where(above, low[unsolved], here), np.where(above, here, high[unsolved])
         with np.errstate(divide="ignore", over="ignore"):
             new = 2.0 * wanted / (linear + np.sqrt(linear * linear + 4.0 * at.paid * wanted))
-        left, right = low[todo], high[todo]
+        left, right = low[unsolved], high[unsolved]
         between = np.where(
             right < np.inf, np.where(left > 0.0, np.sqrt(left) * np.sqrt(right), right / 8.0), 8.0 * left
         )
         close = np.abs(new - here) <= 1e-15 * here
-        rate[todo] = np.where(close | ((new > left) & (new < right)), new, between)
+        rate[unsolved] = np.where(close | ((new > left) & (new < right)), new, between)
         nobody = (at.mass == 0.0) & (at.used == 0.0)
-        rate[todo[nobody]] = np.inf
-        todo = todo[~close & ~nobody & (right - left > 1e-15 * left)]
-        if todo.size == 0:
+        rate[unsolved[nobody]] = np.inf
+        unsolved = unsolved[~close & ~nobody & (right - left > 1e-15 * left)]
+        if unsolved.size == 0:
             break
-    rate[todo] = np.inf
+    rate[unsolved] = np.inf
     return rate
 
 
@@ -139,11 +143,11 @@ def solve_levels(variants: Variants, aim: Aim, level: FloatArray, rate: FloatArr
     """The level and rate of an accuracy or a budget that can be met, in every population, whatever the first guess."""
     points, settled = newton(variants, aim, level, rate)
     settled &= _meets(points, aim)
-    todo = np.flatnonzero(~settled)
-    if todo.size == 0:
+    unsolved = np.flatnonzero(~settled)
+    if unsolved.size == 0:
         return points
     level, rate = points.level, points.rate
-    level[todo], rate[todo] = _between_costs(variants.take(todo), aim)
+    level[unsolved], rate[unsolved] = _between_costs(variants.take(unsolved), aim)
     return Points(level, rate, variants.totals(level, rate), points.base)
 
 
@@ -160,46 +164,49 @@ def _between_costs(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray
     base, edges, count = variants.crowd.base, variants.crowd.people.offset, variants.count
     rate = np.ones(count)
 
-    def past(level: FloatArray, todo: IndexArray) -> BoolArray:
-        found = rates(variants, level, np.where(np.isfinite(rate[todo]), rate[todo], 1.0), todo)
-        rate[todo] = found
+    def past(level: FloatArray, unsolved: IndexArray) -> BoolArray:
+        found = rates(variants, level, np.where(np.isfinite(rate[unsolved]), rate[unsolved], 1.0), unsolved)
+        rate[unsolved] = found
         fine = np.isfinite(found)
         found = np.where(fine, found, 0.0)
-        points = Points(level, found, variants.totals(level, found, todo), base)
+        points = Points(level, found, variants.totals(level, found, unsolved), base)
         with np.errstate(invalid="ignore"):
             there = points.mse <= aim.number if aim.kind == "accuracy" else points.expense >= aim.number
         return fine & there
 
     first, last = np.zeros(count, dtype=np.intp), np.full(count, edges.size)
-    todo = np.arange(count)
-    while todo.size:
-        middle = (first[todo] + last[todo]) // 2
-        over = past(edges[middle], todo)
-        first[todo], last[todo] = np.where(over, first[todo], middle + 1), np.where(over, middle, last[todo])
-        todo = todo[first[todo] < last[todo]]
+    unsolved = np.arange(count)
+    while unsolved.size:
+        middle = (first[unsolved] + last[unsolved]) // 2
+        over = past(edges[middle], unsolved)
+        first[unsolved], last[unsolved] = (
+            np.where(over, first[unsolved], middle + 1),
+            np.where(over, middle, last[unsolved]),
+        )
+        unsolved = unsolved[first[unsolved] < last[unsolved]]
     low, high = np.concatenate([[-base], edges])[first], np.append(edges, edges[-1])[first]
     # above everybody: ever higher
-    todo = np.flatnonzero(first == edges.size)
+    unsolved = np.flatnonzero(first == edges.size)
     step = base + edges[-1] if base + edges[-1] > 0.0 else 1.0
     for _ in range(_TRIES):
-        high[todo] = low[todo] + step
-        todo = todo[~past(high[todo], todo)]
-        low[todo], step = high[todo], 4.0 * step
-        if todo.size == 0:
+        high[unsolved] = low[unsolved] + step
+        unsolved = unsolved[~past(high[unsolved], unsolved)]
+        low[unsolved], step = high[unsolved], 4.0 * step
+        if unsolved.size == 0:
             break
-    level, todo = high.copy(), np.arange(count)
+    level, unsolved = high.copy(), np.arange(count)
     for round_ in range(_TRIES):
-        middle = 0.5 * (low[todo] + high[todo])
-        over = past(middle, todo)
-        high[todo[over]], low[todo[~over]] = middle[over], middle[~over]
-        level[todo] = middle
+        middle = 0.5 * (low[unsolved] + high[unsolved])
+        over = past(middle, unsolved)
+        high[unsolved[over]], low[unsolved[~over]] = middle[over], middle[~over]
+        level[unsolved] = middle
         if round_ & (round_ + 1) == 0:  # ever more seldom: what did not settle at first hardly will
-            begin = np.where(np.isfinite(rate[todo]), rate[todo], 1.0)
-            points, settled = newton(variants.take(todo), aim, middle, begin)
+            begin = np.where(np.isfinite(rate[unsolved]), rate[unsolved], 1.0)
+            points, settled = newton(variants.take(unsolved), aim, middle, begin)
             settled &= _meets(points, aim)
-            level[todo[settled]], rate[todo[settled]] = points.level[settled], points.rate[settled]
-            todo = todo[~settled]
-        todo = todo[high[todo] - low[todo] > 4e-16 * (base + high[todo])]
-        if todo.size == 0:
+            level[unsolved[settled]], rate[unsolved[settled]] = points.level[settled], points.rate[settled]
+            unsolved = unsolved[~settled]
+        unsolved = unsolved[high[unsolved] - low[unsolved] > 4e-16 * (base + high[unsolved])]
+        if unsolved.size == 0:
             break
     return level, rate

@@ -77,18 +77,18 @@ class Present:
         """Newton's method from the present point; and where it settled (elsewhere the sums are not known)."""
         count = variants.count
         level, rate = np.full(count, self.level), np.full(count, self.rate)
-        settled, todo, totals = np.zeros(count, dtype=bool), np.arange(count), Totals.empty(count)
+        settled, unsolved, totals = np.zeros(count, dtype=bool), np.arange(count), Totals.empty(count)
         for crowd in self.crowds():
             step = in_step(crowd)
-            for first in range(0, todo.size, step):
-                some = todo[first : first + step]
+            for first in range(0, unsolved.size, step):
+                some = unsolved[first : first + step]
                 found, fine = newton(variants.take(some).on(crowd), self.scaled.aim, level[some], rate[some])
                 fine &= crowd.holds(found.level, found.rate)
                 done = some[fine]
                 level[done], rate[done], settled[done] = found.level[fine], found.rate[fine], True
                 totals.put(done, found.totals, fine)
-            todo = todo[~settled[todo]]
-            if todo.size == 0:
+            unsolved = unsolved[~settled[unsolved]]
+            if unsolved.size == 0:
                 break
         return Points(level, rate, totals, variants.crowd.base), settled
 
@@ -99,11 +99,11 @@ class Present:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = near.mse if self.scaled.aim.kind == "accuracy" else near.expense
             settled &= (np.abs(found - number) <= 1e-9 * number) & (near.rate > 0.0)
-        todo = np.flatnonzero(~settled)
-        if todo.size == 0:
+        unsolved = np.flatnonzero(~settled)
+        if unsolved.size == 0:
             return near
-        for first in range(0, todo.size, self.step):
-            some = todo[first : first + self.step]
+        for first in range(0, unsolved.size, self.step):
+            some = unsolved[first : first + self.step]
             ones = np.ones(some.size)
             points = solve_levels(variants.take(some), self.scaled.aim, self.level * ones, self.rate * ones)
             near.level[some], near.rate[some] = points.level, points.rate

@@ -27,11 +27,11 @@ _RATIO = 4.0
 class _Groups(Protocol):
     """Who else is inside and who is at the cap, in each of some populations."""
 
-    def moments(self, todo: IndexArray) -> Moments: ...
+    def moments(self, unsolved: IndexArray) -> Moments: ...
 
-    def next(self, todo: IndexArray, ends: "_Line", falling: BoolArray) -> FloatArray: ...
+    def next(self, unsolved: IndexArray, ends: "_Line", falling: BoolArray) -> FloatArray: ...
 
-    def change(self, todo: IndexArray, ends: "_Line", falling: BoolArray, y: FloatArray) -> None: ...
+    def change(self, unsolved: IndexArray, ends: "_Line", falling: BoolArray, y: FloatArray) -> None: ...
 
 
 class _Line:
@@ -68,12 +68,12 @@ class _SortedGroups:
         self._crowd, self._without = crowd, without
         self._capped, self._below = crowd.places(level, rate)
 
-    def moments(self, todo: IndexArray) -> Moments:
-        return self._crowd.moments(self._capped[todo], self._below[todo], self._without[todo])
+    def moments(self, unsolved: IndexArray) -> Moments:
+        return self._crowd.moments(self._capped[unsolved], self._below[unsolved], self._without[unsolved])
 
-    def _ends(self, todo: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def _ends(self, unsolved: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
         offset = self._crowd.people.offset
-        capped, below = self._capped[todo], self._below[todo]
+        capped, below = self._capped[unsolved], self._below[unsolved]
         place = np.where(falling, below - 1, below)
         enters = line.entry(self._crowd.base + offset[np.clip(place, 0, offset.size - 1)])
         none = np.where(falling, -np.inf, np.inf)
@@ -83,20 +83,20 @@ class _SortedGroups:
         full = line.full(cost, np.full(cost.size, self._crowd.cap))
         return enters, np.where(np.where(falling, capped > 0, capped < below), full, none)
 
-    def next(self, todo: IndexArray, ends: _Line, falling: BoolArray) -> FloatArray:
-        enters, full = self._ends(todo, ends, falling)
+    def next(self, unsolved: IndexArray, ends: _Line, falling: BoolArray) -> FloatArray:
+        enters, full = self._ends(unsolved, ends, falling)
         return np.where(falling, np.maximum(enters, full), np.minimum(enters, full))
 
-    def change(self, todo: IndexArray, ends: _Line, falling: BoolArray, y: FloatArray) -> None:
-        enters, full = self._ends(todo, ends, falling)
+    def change(self, unsolved: IndexArray, ends: _Line, falling: BoolArray, y: FloatArray) -> None:
+        enters, full = self._ends(unsolved, ends, falling)
         offset = self._crowd.people.offset
         for values, places in ((enters, self._below), (full, self._capped)):
-            now = places[todo]
+            now = places[unsolved]
             meets = np.where(falling, values >= y * _SAME, values <= y / _SAME)
             down = offset.searchsorted(offset[np.maximum(now - 1, 0)], side="left")
             up = offset.searchsorted(offset[np.minimum(now, offset.size - 1)], side="right")
-            places[todo] = np.where(meets, np.where(falling, down, up), now)
-        self._capped[todo] = np.minimum(self._capped[todo], self._below[todo])
+            places[unsolved] = np.where(meets, np.where(falling, down, up), now)
+        self._capped[unsolved] = np.minimum(self._capped[unsolved], self._below[unsolved])
 
 
 class _LooseGroups:
@@ -110,41 +110,41 @@ class _LooseGroups:
         self._inside, self._capped = inside & self._there, capped & self._there
         self._rest = crowd.rest(without)
 
-    def moments(self, todo: IndexArray) -> Moments:
-        inside, capped, people = self._inside[todo], self._capped[todo], self._people
+    def moments(self, unsolved: IndexArray) -> Moments:
+        inside, capped, people = self._inside[unsolved], self._capped[unsolved], self._people
         weighted = people.mass * self._cost
         cap = np.where(people.cap < np.inf, people.cap, 0.0)
         return Moments(
-            self._rest.first[todo] + inside @ weighted,
-            self._rest.second[todo] + inside @ (weighted * self._cost),
-            self._rest.used[todo] + capped @ cap,
-            self._rest.squares[todo] + capped @ people.square,
-            self._rest.spent[todo] + capped @ (cap * self._cost),
+            self._rest.first[unsolved] + inside @ weighted,
+            self._rest.second[unsolved] + inside @ (weighted * self._cost),
+            self._rest.used[unsolved] + capped @ cap,
+            self._rest.squares[unsolved] + capped @ people.square,
+            self._rest.spent[unsolved] + capped @ (cap * self._cost),
         )
 
-    def _ends(self, todo: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def _ends(self, unsolved: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
         columns, down = line.columns(), falling[:, None]
-        inside, capped, there = self._inside[todo], self._capped[todo], self._there[todo]
+        inside, capped, there = self._inside[unsolved], self._capped[unsolved], self._there[unsolved]
         none = np.where(down, -np.inf, np.inf)
         enters = np.where(np.where(down, inside, there & ~inside & ~capped), columns.entry(self._cost), none)
         full = np.where(np.where(down, capped, inside), columns.full(self._cost, self._wanted), none)
         return enters, full
 
-    def next(self, todo: IndexArray, ends: _Line, falling: BoolArray) -> FloatArray:
-        enters, full = self._ends(todo, ends, falling)
+    def next(self, unsolved: IndexArray, ends: _Line, falling: BoolArray) -> FloatArray:
+        enters, full = self._ends(unsolved, ends, falling)
         high = np.maximum(enters.max(axis=1, initial=-np.inf), full.max(axis=1, initial=-np.inf))
         low = np.minimum(enters.min(axis=1, initial=np.inf), full.min(axis=1, initial=np.inf))
         nearest: FloatArray = np.where(falling, high, low)
         return nearest
 
-    def change(self, todo: IndexArray, ends: _Line, falling: BoolArray, y: FloatArray) -> None:
-        enters, full = self._ends(todo, ends, falling)
+    def change(self, unsolved: IndexArray, ends: _Line, falling: BoolArray, y: FloatArray) -> None:
+        enters, full = self._ends(unsolved, ends, falling)
         down, here = falling[:, None], y[:, None]
         moves = np.where(down, enters >= here * _SAME, enters <= here / _SAME)
         fills = np.where(down, full >= here * _SAME, full <= here / _SAME)
         # falling: who is inside leaves, who is full comes inside; rising: the other way round
-        self._inside[todo] = np.where(moves, ~down, np.where(fills, down, self._inside[todo]))
-        self._capped[todo] = np.where(fills, ~down, self._capped[todo])
+        self._inside[unsolved] = np.where(moves, ~down, np.where(fills, down, self._inside[unsolved]))
+        self._capped[unsolved] = np.where(fills, ~down, self._capped[unsolved])
 
 
 def areas(
@@ -167,26 +167,26 @@ def areas(
         groups = _LooseGroups(crowd, without, level, rate)
     area, x = np.zeros(top.size), top.copy()
     kept = crowd.holds(level, rate)
-    todo = np.flatnonzero(x > stop)
+    unsolved = np.flatnonzero(x > stop)
     for _ in range(8 * crowd.people.offset.size + 400):
-        if todo.size == 0:
+        if unsolved.size == 0:
             break
-        piece = _Piece(groups.moments(todo), budget, own.take(todo), x[todo])
+        piece = _Piece(groups.moments(unsolved), budget, own.take(unsolved), x[unsolved])
         ends = piece.line
-        y = groups.next(todo, ends, piece.falling)
+        y = groups.next(unsolved, ends, piece.falling)
         met = piece.meets(y)
-        after = np.maximum(np.maximum(met, piece.full), np.maximum(piece.nearest, stop[todo]))
-        area[todo] += piece.integral(after)
-        kept[todo] &= crowd.holds(*piece.place(after, crowd.base))
-        at_cap = (after == piece.full) & (after > stop[todo])
-        full = todo[at_cap]
+        after = np.maximum(np.maximum(met, piece.full), np.maximum(piece.nearest, stop[unsolved]))
+        area[unsolved] += piece.integral(after)
+        kept[unsolved] &= crowd.holds(*piece.place(after, crowd.base))
+        at_cap = (after == piece.full) & (after > stop[unsolved])
+        full = unsolved[at_cap]
         area[full] += own.cap[full] * (after[at_cap] - stop[full])
         changes = (after == met) & (met > piece.turn) & piece.falling | (after == met) & ~piece.falling
         if changes.any():
             some = np.flatnonzero(changes)
-            groups.change(todo[some], ends.take(some), piece.falling[some], y[some])
-        x[todo] = after
-        todo = todo[~at_cap & (after > stop[todo])]
+            groups.change(unsolved[some], ends.take(some), piece.falling[some], y[some])
+        x[unsolved] = after
+        unsolved = unsolved[~at_cap & (after > stop[unsolved])]
     return area, kept
 
 

@@ -82,10 +82,10 @@ class CappedReplies:
             done = raised[settled]
             level[done], rate[done], searched[done] = near.level[settled], near.rate[settled], False
             value[done], mse[done] = (near.mse + near.expense)[settled], near.mse[settled]
-        todo = np.flatnonzero(searched)
+        unsolved = np.flatnonzero(searched)
         step = self._now.step // 32 + 1
-        for first in range(0, todo.size, step):
-            some = todo[first : first + step]
+        for first in range(0, unsolved.size, step):
+            some = unsolved[first : first + step]
             level[some], rate[some], value[some] = _searched(variants.take(some))
             mse[some] = value[some] - self._now.points(variants.take(some), level[some], rate[some]).expense
         assert variants.moved is not None
@@ -128,11 +128,15 @@ class CappedReplies:
             error, own = self._without_pay(int(rows[j]), bool(costs[j] == 0.0))
             if error <= wanted:
                 value[j], loss[j], mse[j], paid[j] = 0.0, own, wanted, False
-        todo = np.flatnonzero(paid)
-        variants = self._now.variants(rows[todo], costs[todo])
+        unsolved = np.flatnonzero(paid)
+        variants = self._now.variants(rows[unsolved], costs[unsolved])
         assert variants.moved is not None
         points = self._now.solved(variants)
-        value[todo], loss[todo], mse[todo] = points.expense, variants.moved.losses(points.level, points.rate), wanted
+        value[unsolved], loss[unsolved], mse[unsolved] = (
+            points.expense,
+            variants.moved.losses(points.level, points.rate),
+            wanted,
+        )
         return value, loss, mse
 
     def _reachable(self, rows: IndexArray, there: BoolArray) -> BoolArray:

@@ -35,13 +35,16 @@ def budget_potential(
     value[alone] = scaled.goal.number * np.log(own.base + pairs.to[alone])
     sole = (own.offset.size - (pairs.place >= 0)) == 0
     value[sole & ~alone & lost] = math.inf
-    todo = np.flatnonzero(found.present & (pairs.to < level) & ~lost & ~alone)
+    unsolved = np.flatnonzero(found.present & (pairs.to < level) & ~lost & ~alone)
     state = _State(
-        pairs=pairs.take(todo), y=pairs.to[todo], piece=found.piece[todo].copy(), count=found.count[todo].copy()
+        pairs=pairs.take(unsolved),
+        y=pairs.to[unsolved],
+        piece=found.piece[unsolved].copy(),
+        count=found.count[unsolved].copy(),
     )
-    area = np.zeros(todo.size)
+    area = np.zeros(unsolved.size)
     for _ in range(8 * (pairs.others.pieces.key.size + own.offset.size) + 64):
-        if todo.size == 0:
+        if unsolved.size == 0:
             break
         sums = _Sums.of(state, scaled.half)
         end, piece, count = _next(state, sums)
@@ -49,9 +52,9 @@ def budget_potential(
         # the last piece of somebody alone in her stratum
         endless = end == math.inf
         area[endless] = -sums.h[endless] * np.log(sums.mean(state.y)[endless]) / sums.mass[endless]
-        value[todo] -= area * sums.mass * (2.0 / (scaled.unit * scaled.goal.number))
+        value[unsolved] -= area * sums.mass * (2.0 / (scaled.unit * scaled.goal.number))
         going = np.flatnonzero(count >= 0)
-        todo = todo[going]
+        unsolved = unsolved[going]
         state = _State(state.pairs.take(going), end[going], piece[going], count[going])
     return value
 

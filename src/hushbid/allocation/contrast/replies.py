@@ -114,23 +114,25 @@ class ContrastReplies:
         level = np.full(lowest.size, _level_at(pairs.others.own, start)) if start < farthest else highest.copy()
         level = np.maximum(level, np.nextafter(lowest, math.inf))
         found = pairs.piece(at, level)
-        todo = np.arange(lowest.size)
+        unsolved = np.arange(lowest.size)
         for _ in range(rounds):
-            some, current, here = pairs.take(todo), found.take(todo), at[todo]
+            some, current, here = pairs.take(unsolved), found.take(unsolved), at[unsolved]
             new = self._root(current)
             enough = new < math.inf
             # too few to have an answer of their own: from everybody on, and if they are too few, none
-            nobody = ~enough & (here >= farthest) & (level[todo] >= highest[todo])
-            at[todo] = np.where(enough, np.maximum(new, 1e-300), np.where(nobody, math.inf, farthest))
-            above = np.where(enough, current.level(size, new), highest[todo])
-            level[todo] = np.maximum(above, np.nextafter(lowest[todo], math.inf))
-            after = some.piece(np.minimum(at[todo], farthest), level[todo])
-            found.put(todo, after)
-            todo = todo[~(after.same(current) & enough | nobody)]
-            if todo.size == 0:
+            nobody = ~enough & (here >= farthest) & (level[unsolved] >= highest[unsolved])
+            at[unsolved] = np.where(enough, np.maximum(new, 1e-300), np.where(nobody, math.inf, farthest))
+            above = np.where(enough, current.level(size, new), highest[unsolved])
+            level[unsolved] = np.maximum(above, np.nextafter(lowest[unsolved], math.inf))
+            after = some.piece(np.minimum(at[unsolved], farthest), level[unsolved])
+            found.put(unsolved, after)
+            unsolved = unsolved[~(after.same(current) & enough | nobody)]
+            if unsolved.size == 0:
                 break
         if isinstance(self._scaled.goal, Price):
-            at[todo] = math.nan  # did not settle; for another goal it goes to and fro between neighbours by rounding
+            at[unsolved] = (
+                math.nan
+            )  # did not settle; for another goal it goes to and fro between neighbours by rounding
         return at, level, found
 
     def _root(self, found: Found) -> FloatArray:
