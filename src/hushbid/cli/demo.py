@@ -168,7 +168,7 @@ class _Sleep(NamedTuple):
 
 
 def _make_up(out: Path, people: int, seed: int, force: bool) -> _Sleep:
-    """Write the pilot, the fitted prior, the reports, the data and the campaign file; the means of all data on sleep."""
+    """Write the pilot, the fitted prior, the reports, the data and the campaign file; the means of sleep."""
     import numpy as np
 
     from hushbid.durable import Staging
@@ -207,7 +207,7 @@ def _answers(work: "IndexArray", rng: "np.random.Generator") -> dict[str, Any]:
         return np.clip(rng.normal(np.array(means)[work], spread), low, high).round(2)
 
     def share_of_yes(*shares: float) -> list[str]:
-        return np.where(rng.random(work.size) < np.array(shares)[work], "yes", "no").tolist()
+        return ["yes" if one else "no" for one in rng.random(work.size) < np.array(shares)[work]]
 
     shifts, drawn = ("days", "nights", "both", "no answer"), rng.random(work.size)
     until = np.array([(0.35, 0.50, 0.95), (0.40, 0.50, 0.95), (0.75, 0.80, 0.95), (0.94, 0.95, 0.96)])[work]
