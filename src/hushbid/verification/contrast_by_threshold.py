@@ -244,7 +244,7 @@ class ContrastRule:
             # a minimum is where the sign changes from below to above; nothing better is elsewhere
             turn = 2 * weight**2
             kept = (low**4 <= turn * most * (1 + _ROUNDED)) & (high**4 >= turn * least * (1 - _ROUNDED))
-            kept &= bound <= best[pair] * (1 + 1e-15)
+            kept &= bound <= best[pair] * (1 + 1e-14)
             pair, state = pair[kept], [one[kept] for one in state]
         # what is left are points, which know T better than the least value, flat as it is, does
         least = np.full(count, math.inf, dtype=np.longdouble)
@@ -304,11 +304,11 @@ def _moved(one: _Stratum, target: Long, moves: _Moves) -> tuple[Long, Long]:
     total, first, second = (column[low] for column in one.sums)
     total, first, second = total - mass, first - mass * place, second - mass * place * place
     x = np.where(total > 0, (target + first) / total, math.inf)
-    joins = (moves.into_mass > 0) & (x > moves.into)
-    mass, place = np.where(joins, moves.into_mass, 0), moves.into
-    total, first, second = total + mass, first + mass * place, second + mass * place * place
-    x = (target + first) / total
-    return x, x * first - second
+    mass, place = np.where(x > moves.into, moves.into_mass, 0), moves.into
+    above = (target + first - total * place) / (total + mass)  # her own x − o, with less to cancel
+    x = np.where(mass > 0, place + above, x)
+    others = np.where(total > 0, x * first - second, 0)
+    return x, others + np.where(mass > 0, mass * place * above, 0)
 
 
 def _middle(low: Long, high: Long) -> Long:
