@@ -234,16 +234,19 @@ def _largest_objective(population: Population, costs: FloatArray, *, one_is_enou
 
 
 def _with_one_in_each(population: Population, strata: Strata, costs: FloatArray) -> float:
-    """The most that one seller in each stratum can come to: the dearest, with the largest variance.
+    """The most that one seller in each stratum can come to: the dearest, with the largest variance and the least cap.
 
-    With ``M = Σ|ℓ_g|ψ_g`` the best ``2A/η² + η·M`` is ``1½·(4A)^{1/3}·M^{2/3}``.
+    With ``M = Σ|ℓ_g|ψ_g`` the best ``2A/η² + η·M`` is at ``η³ = 4A/M``, or at the most that caps allow.
     """
-    dearest, largest = np.zeros(strata.count), np.zeros(strata.count)
+    dearest, largest, cap = np.zeros(strata.count), np.zeros(strata.count), np.full(strata.count, math.inf)
     np.maximum.at(dearest, strata.codes, costs)
     np.maximum.at(largest, strata.codes, np.broadcast_to(population.variance, costs.shape))
+    np.minimum.at(cap, strata.codes, population.caps())
     weight, sizes = population.error_weight, np.abs(strata.weights)
-    noise = 1.5 * (4.0 * weight) ** (1.0 / 3.0) * float(sizes @ dearest) ** (2.0 / 3.0)
-    return float(noise + weight * float(np.square(sizes) @ largest))
+    slope = float(sizes @ dearest)
+    strength = min(math.inf if slope == 0.0 else (4.0 * weight / slope) ** (1.0 / 3.0), float((cap / sizes).min()))
+    noise = 0.0 if strength == math.inf else 2.0 * weight / strength**2 + strength * slope
+    return noise + weight * float(np.square(sizes) @ largest)
 
 
 def _sole_payments(population: Population, group: Group, reports: FloatArray, square: float = 1.0) -> FloatArray:
