@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from hushbid import Accuracy, Budget, Empirical, Grouped, HardBudget, LogNormal, Market, Price, Uniform
+from hushbid.audit import IncentiveReport, audits_of
 from hushbid.errors import DivergentPayment, HushbidError, InputError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.worst_case import worst_payment
@@ -460,3 +461,14 @@ def test_what_no_purchase_can_do_is_refused() -> None:
     alone = Market(prior=LogNormal(0, 2), goal=Accuracy(2), strata=["a", "b", "b"], contrast=CONTRAST)
     with pytest.raises(DivergentPayment):
         alone.acquire([1.0, 1.0, 2.0])
+
+
+def test_the_incentive_audit_keeps_everybody_s_stratum() -> None:
+    labels = ["few", *["many"] * 19]
+    stated = Market(
+        prior=Uniform(1, 2), goal=Accuracy(0.9), strata=labels, contrast={"few": 1, "many": -1}, max_relation=0.1
+    )
+    audits = audits_of(stated.acquire(np.linspace(1, 2, 20)), checks=("incentives",), tested=1, among=6)
+    found = next(iter(audits))
+    assert isinstance(found, IncentiveReport)
+    assert found.passed
