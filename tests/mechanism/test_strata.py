@@ -462,6 +462,11 @@ def test_what_no_purchase_can_do_is_refused() -> None:
             call(market(each=True))
     with pytest.raises(HushbidError, match="name the stratum"):
         market().acquire(REPORTS).schedule()
+    for each in (False, True):
+        with pytest.raises(InputError, match=r"variance must have one entry per person \(7 people\), got 8"):
+            market(variance=np.full(8, 2.0), **({"each": True} if each else {})).acquire(REPORTS)
+        with pytest.raises(InputError, match=r"strata must have one label per person \(6 people\), got 7"):
+            market(**({"each": True} if each else {})).acquire(REPORTS[:6])
     # the only seller of a stratum, under a prior without an end
     alone = Market(prior=LogNormal(0, 2), goal=Accuracy(2), strata=["a", "b", "b"], contrast=CONTRAST)
     with pytest.raises(DivergentPayment):
