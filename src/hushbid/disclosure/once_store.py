@@ -253,8 +253,8 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
     if not drawn and not ours.promised_alike(claim["promise"]):
         raise AlreadyReleased(
             "This was asked of these people before, under other promises (setting, bounds or questions, strata,"
-            " variance, relation or privacy losses), and answered: a second estimate from their data would cost them their"
-            " privacy twice, so it is refused, force=True or not. Go back to the market and the reports of that"
+            " variance, relation or privacy losses), and answered: a second estimate from their data would cost them"
+            " their privacy twice, so it is refused, force=True or not. Go back to the market and the reports of that"
             " release. Another question has another text; a later wave of this one, with new data, says so: wave = 2."
         )
     return Settled(
