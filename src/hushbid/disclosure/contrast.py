@@ -148,7 +148,11 @@ def planned_losses(losses: FloatArray, variance: FloatArray, strata: Strata, set
     strength = [float(losses[rows].sum()) / abs(w) for rows, w in zip(rows_of(strata), strata.weights, strict=True)]
     if min(strength) >= max(strength) * (1.0 - PROPORTION):
         return losses
-    return best_contrast(losses, strata=strata, variance=variance).delivered
+    # in an order of its own, so that the last bits do not depend on how people are listed
+    order = np.lexsort((variance, losses, strata.codes))
+    found = np.empty(losses.size)
+    found[order] = best_contrast(losses[order], strata=strata.of(order), variance=variance[order]).delivered
+    return found
 
 
 def losses_left(
