@@ -29,7 +29,7 @@ from hushbid.disclosure.preparing import planned_errors
 from hushbid.disclosure.relation import Unevenness, bias_of
 from hushbid.disclosure.survey import LEAST_EXPONENT
 from hushbid.disclosure.survey import weigh as weigh_survey
-from hushbid.errors import AlreadyReleased, InputError, NothingDelivered
+from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import Setting, Strata, best_contrast, best_weights
 from hushbid.questions import Choice, Number, Question, YesNo
 
@@ -296,6 +296,16 @@ def test_without_any_noise_the_estimate_is_the_contrast_of_precise_means() -> No
     release = release_plan(plan, data, accept_infinite_loss=True)
     means = [data[STRATA.codes == g].mean() for g in range(3)]
     assert release.one_estimate == pytest.approx(float(STRATA.weights @ means), abs=1e-9)
+
+
+def test_noise_is_not_left_out_unasked_where_only_people_without_a_limit_are_left() -> None:
+    losses = np.where(STRATA.codes == 0, [0.5, math.inf, 0.5, 0.5] * 3, math.inf)
+    plan = ReleasePlan.of(losses, setting="central", bounds=(2, 12), variance=4.0, strata=STRATA)
+    assert (plan.delivered < math.inf).all()
+    data = [5.0 if loss == math.inf else None for loss in losses]
+    with pytest.raises(InfiniteLoss):
+        release_plan(plan, data)
+    assert release_plan(plan, data, accept_infinite_loss=True).grid.noise_scale == 0.0
 
 
 # -- surveys -----------------------------------------------------------------------------------------------------------

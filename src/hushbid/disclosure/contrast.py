@@ -151,7 +151,7 @@ def planned_losses(losses: FloatArray, variance: FloatArray, strata: Strata, set
     if not (variance > 0.0).all():
         raise InputError("variance must be positive where strata are combined, got 0.", field="variance")
     strength = [float(losses[rows].sum()) / abs(w) for rows, w in zip(rows_of(strata), strata.weights, strict=True)]
-    if min(strength) >= max(strength) * (1.0 - PROPORTION):
+    if max(strength) * (1.0 - PROPORTION) <= min(strength) < math.inf:
         return losses
     # in an order of its own, so that the last bits do not depend on how people are listed
     order = np.lexsort((variance, losses, strata.codes))
