@@ -186,10 +186,31 @@ class Facts:
         return self.bias if self.strata is None else self.bias * constant_of(self.strata, self.counts)
 
     @property
+    def codes(self) -> IndexArray:
+        """Everybody's stratum; all are in one where there are none."""
+        return np.zeros(self.people, dtype=np.intp) if self.strata is None else self.strata.codes
+
+    @property
+    def sizes(self) -> FloatArray:
+        """``|ℓ_g|`` of every stratum; 1 where there are none."""
+        return np.ones(1) if self.strata is None else np.abs(self.strata.weights)
+
+    @property
+    def level(self) -> float:
+        """``Σ ℓ_g``: what the estimate is if all data are 1, on a range from 0 to 1."""
+        return 1.0 if self.strata is None else math.fsum(self.strata.weights.tolist())
+
+    @property
     def kinds(self) -> FloatArray:
         """Rows of numbers in which people differ who face different rules: variances, caps, strata."""
-        codes = np.zeros(self.people) if self.strata is None else self.strata.codes
-        return np.stack([self.variance, self.caps, codes])
+        return np.stack([self.variance, self.caps, self.codes])
+
+    def range_of(self, low: float, high: float) -> tuple[float, float]:
+        """Between which values the truth lies if data lie between these."""
+        signed = np.ones(1) if self.strata is None else self.strata.weights
+        return float(np.minimum(signed * low, signed * high).sum()), float(
+            np.maximum(signed * low, signed * high).sum()
+        )
 
     def rule(self, error_weight: float | None = None) -> Rule:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""
