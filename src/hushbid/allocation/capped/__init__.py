@@ -5,6 +5,7 @@ In reading order:
 - `people`: people with caps, and what each adds to the sums
 - `crowds`: sums over people at a level and a rate, also with one person's cost replaced
 - `levels`: the two equations of a level and a rate, and how they are solved
+- `parts`: populations in strata, each of which gives its share; what filling it costs, and the line below that
 - `price`: the search over all sums of losses, with the bounds that rule the others out
 - `problem`: a capped problem in units in which the solvers work
 - `optimum`: the optimum of many people, found among few of them
