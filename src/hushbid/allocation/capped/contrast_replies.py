@@ -20,7 +20,7 @@ from hushbid.allocation.capped.strata import Divided
 from hushbid.allocation.contrast.problem import limited
 from hushbid.allocation.problem import Problem
 from hushbid.allocation.reply_rules import Replies
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
 
 _SEARCHED = 256
@@ -83,11 +83,11 @@ class CappedContrastReplies:
         searched = np.ones(rows.size, dtype=bool)
         if (basin := self._basins[stratum]) is not None:
             raised = np.flatnonzero(costs >= self._divided.each[stratum].costs[place])
-            s, tau, settled = self._near(stratum, own.take(raised))
-            done = raised[settled]
-            at[done], levels[:, done] = s[settled], tau[:, settled]
-            value[done], mse[done] = value_at(parts.take(done), at[done], levels[:, done])
-            searched[done] = ~((at[done] >= basin.low) & (at[done] <= basin.high) & (value[done] <= basin.worst))
+            near = self._near(stratum, own.take(raised))
+            fine = (near[0] >= basin.low) & (near[0] <= basin.high) & (near[2] <= basin.worst)
+            done = raised[fine]
+            at[done], levels[:, done], value[done], mse[done] = (one[..., fine] for one in near)
+            searched[done] = False
         unsolved = np.flatnonzero(searched)
         for first in range(0, unsolved.size, _SEARCHED):
             some = unsolved[first : first + _SEARCHED]
@@ -101,15 +101,15 @@ class CappedContrastReplies:
         each = [own if g == stratum else Variants(one.crowd) for g, one in enumerate(self._now)]
         return Parts(self._divided.sizes, each)
 
-    def _near(self, stratum: int, own: Variants) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """``S`` and levels by Newton's method from the present ones; and where it settled.
+    def _near(self, stratum: int, own: Variants) -> tuple[FloatArray, ...]:
+        """``S``, levels, value and error by Newton's method from the present ones; an infinite value if it goes astray.
 
         Who cannot change groups in a box around the present point is summed once. What is found inside the box is
         right; what is not is looked for in a larger one, and at last among everybody.
         """
         at = np.full(own.count, self._at)
         levels = np.repeat(np.array([one.level for one in self._now])[:, None], own.count, axis=1)
-        settled, unsolved = np.zeros(own.count, dtype=bool), np.arange(own.count)
+        value, mse, unsolved = np.full(own.count, np.inf), np.full(own.count, np.inf), np.arange(own.count)
         boxes = [one.crowds() for one in self._now]
         for width in range(max(len(one) for one in boxes)):
             crowds = [one[min(width, len(one) - 1)] for one in boxes]
@@ -122,11 +122,13 @@ class CappedContrastReplies:
                 for crowd, level in zip(crowds, tau, strict=True):
                     fine &= crowd.holds(level, 0.5 * s * s)
                 done = some[fine]
-                at[done], levels[:, done], settled[done] = s[fine], tau[:, fine], True
-            unsolved = unsolved[~settled[unsolved]]
+                at[done], levels[:, done] = s[fine], tau[:, fine]
+                found = value_at(parts, s, tau)
+                value[done], mse[done] = found[0][fine], found[1][fine]
+            unsolved = unsolved[value[unsolved] == np.inf]
             if unsolved.size == 0:
                 break
-        return at, levels, settled
+        return at, levels, value, mse
 
     def _search(self, stratum: int, parts: Parts, costs: FloatArray) -> tuple[FloatArray, ...]:
         """``S``, levels, value and error of each population by a search over everything."""
