@@ -53,7 +53,10 @@ def basins(parts: Parts, seen: Lines, levels: list[float], rate: float) -> list[
         most = float(worst[left[0]])
         together = [g for g in left if worst[g] - present >= (most - present) / _NEAR]
         left = [g for g in left if g not in together]
-        low, high = _range_below(parts, seen, most)
+        ends = _range_below(parts, seen, most)
+        if ends is None:
+            continue
+        low, high = ends
         still = [_slope(size, crowd, low, high, moves=False) for size, crowd in zip(parts.sizes, crowds, strict=True)]
         for g in together:
             moved = _slope(parts.sizes[g], crowds[g], low, high, moves=True)
@@ -87,13 +90,15 @@ def _worst_without(
     return (2.0 + all_squares) / (total * total) + all_bills, worst
 
 
-def _range_below(parts: Parts, seen: Lines, worst: float) -> tuple[float, float]:
-    """The ``S`` between which no bound exceeds a value."""
+def _range_below(parts: Parts, seen: Lines, worst: float) -> tuple[float, float] | None:
+    """The ``S`` between which no bound exceeds a value; None where rounding leaves none."""
     seen = seen.take(np.argsort(seen.at, kind="stable"))
     seen = seen.take(np.flatnonzero(np.diff(seen.at, append=np.inf) > 1e-9 * seen.at))
     for _ in range(_ROUNDS):
         left, right = seen.take(np.arange(seen.at.size - 1)), seen.take(np.arange(1, seen.at.size))
         open_ = np.flatnonzero(bounds(left, right, parts.base)[0] <= worst)
+        if open_.size == 0:
+            return None
         # only the two outermost matter, and only if they are wide
         outer = np.unique(open_[[0, -1]])
         outer = outer[(right.at - left.at)[outer] > 1e-3 * left.at[outer]]
@@ -104,7 +109,7 @@ def _range_below(parts: Parts, seen: Lines, worst: float) -> tuple[float, float]
         seen = seen.take(np.argsort(seen.at, kind="stable"))
     left, right = seen.take(np.arange(seen.at.size - 1)), seen.take(np.arange(1, seen.at.size))
     open_ = np.flatnonzero(bounds(left, right, parts.base)[0] <= worst)
-    return float(left.at[open_[0]]), float(right.at[open_[-1]])
+    return (float(left.at[open_[0]]), float(right.at[open_[-1]])) if open_.size else None
 
 
 def _slope(size: float, crowd: Crowd, low: float, high: float, *, moves: bool) -> float:

@@ -6,12 +6,13 @@ that is not proved, and for lowered costs, all ``S`` are searched for the pair.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from hushbid.allocation.capped.basin import Basin, basins
 from hushbid.allocation.capped.contrast import begin, best_seen, settle, value_at
-from hushbid.allocation.capped.contrast_solve import Optimum
+from hushbid.allocation.capped.contrast_solve import Optimum, solve_capped_contrast
 from hushbid.allocation.capped.crowds import Variants
 from hushbid.allocation.capped.near import CHUNK, Present, in_step
 from hushbid.allocation.capped.parts import Parts
@@ -19,9 +20,14 @@ from hushbid.allocation.capped.price import explore
 from hushbid.allocation.capped.strata import Divided
 from hushbid.allocation.contrast.problem import limited
 from hushbid.allocation.problem import Problem
-from hushbid.allocation.reply_rules import Replies
+from hushbid.allocation.reply_rules import DirectReplies, Replies
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
+
+_GUESSES = np.append(1.0, 4.0 ** -np.arange(0.5, 8.0))
+"""As shares of the present ``S``, where it might be if somebody moves."""
+
+_FAR_BELOW = 1e-6
 
 _SEARCHED = 256
 """So many pairs are searched at once."""
@@ -41,13 +47,16 @@ class CappedContrastReplies:
         for rows in divided.rows:
             self._place[rows] = np.arange(rows.size)
         found = Optimum.of(divided)
-        self._at, self._now = found.at, [Present(one) for one in divided.each]
+        self._outline, self._at, self._now = found.outline, found.at, [Present(one) for one in divided.each]
         for one, level in zip(self._now, found.levels, strict=True):
             one.level, one.rate = level, 0.5 * found.at**2
         self._basins: list[Basin | None] = [None] * len(self._now)
         if found.seen is not None:
             self._basins = basins(found.parts, found.seen, found.levels, 0.5 * found.at**2)
         self._free = frozenset(np.flatnonzero(problem.costs == 0.0).tolist())
+        self._direct = DirectReplies(
+            problem.costs, lambda costs: solve_capped_contrast(replace(problem, costs=costs), caps, strata)
+        )
         self._known: dict[tuple[int, bool], tuple[float, float]] = {}
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
@@ -68,6 +77,12 @@ class CappedContrastReplies:
             np.minimum(loss / root, divided.caps[rows]),
             mse * divided.factor,
         )
+        # far below everybody in her stratum her cost has no digits there: by itself
+        base = np.array([one.base * divided.scale for one in divided.each])
+        below = np.flatnonzero(within < _FAR_BELOW * base[codes])
+        if below.size:
+            found = self._direct.at(rows[below], within[below])
+            value[below], loss[below], mse[below] = found.value, found.loss, found.mse
         # beyond the limits her loss stays the same, and the potential goes on as a line
         beyond = np.flatnonzero((within != costs) & (loss > 0.0))
         value[beyond] += loss[beyond] * (costs[beyond] - within[beyond])
@@ -84,7 +99,8 @@ class CappedContrastReplies:
         if (basin := self._basins[stratum]) is not None:
             raised = np.flatnonzero(costs >= self._divided.each[stratum].costs[place])
             near = self._near(stratum, own.take(raised))
-            fine = (near[0] >= basin.low) & (near[0] <= basin.high) & (near[2] <= basin.worst)
+            # the end may be all that a stratum's caps allow, to the last digit
+            fine = (near[0] >= basin.low) & (near[0] <= basin.high * (1.0 + 1e-12)) & (near[2] <= basin.worst)
             done = raised[fine]
             at[done], levels[:, done], value[done], mse[done] = (one[..., fine] for one in near)
             searched[done] = False
@@ -135,17 +151,17 @@ class CappedContrastReplies:
         divided = self._divided
         size, now, own = divided.sizes[stratum], self._now[stratum], parts.each[stratum]
         assert own.without is not None
+        assert own.moved is not None
         offset = np.append(now.crowd.people.offset, [math.inf, math.inf])
         others = now.crowd.base + np.where(own.without == 0, offset[1], offset[0])
-        moved = costs / divided.scale
         elsewhere = sum(other * divided.each[g].base for g, other in enumerate(divided.sizes) if g != stratum)
-        cheapest = elsewhere + size * np.minimum(others, moved)
+        moved = costs / divided.scale
         paid = np.minimum(divided.paid, np.where(moved > 0.0, size * moved, math.inf))
-        guesses = np.array([self._at or 1.0, 1.0, math.inf])[:, None] * np.ones(parts.count)
-        guesses[2] = np.where(parts.full < math.inf, parts.full, 1.0)
+        guesses = (self._at or 1.0) * _GUESSES[:, None] * np.ones(parts.count)
         at, levels = np.zeros(parts.count), np.zeros((len(self._now), parts.count))
         value, mse = np.full(parts.count, np.inf), np.full(parts.count, np.inf)
-        low, high, best = begin(parts, guesses, cheapest, paid)
+        low, high, best = begin(parts, value, guesses, elsewhere + size * np.minimum(others, moved), paid)
+        high = np.minimum(high, self._outline.until(best) + own.moved.cap / size)
         some = np.flatnonzero(high > 0.0)
         if some.size:
             seen = explore(parts.take(some), low[some], high[some], best[some])[0]

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from hushbid.allocation.capped.contrast import begin, best_seen
+from hushbid.allocation.capped.contrast import Outline, begin, best_seen
 from hushbid.allocation.capped.parts import Lines, Parts
 from hushbid.allocation.capped.price import explore
 from hushbid.allocation.capped.strata import Divided
@@ -26,6 +26,7 @@ class Optimum:
     """Everybody who can be bought from, the cheapest of each stratum first."""
 
     parts: Parts
+    outline: Outline
     at: float
     """``S``."""
 
@@ -43,16 +44,16 @@ class Optimum:
     def of(cls, divided: Divided, guess: float | None = None) -> "Optimum":
         """By a search over all ``S``, perhaps from a guess."""
         rows, parts = divided.sorted()
-        cheapest = divided.cheapest
-        likely = [1.0, math.inf, guess, None if cheapest == 0.0 else (4.0 / cheapest) ** (1.0 / 3.0)]
-        full = float(parts.full[0])
-        guesses = np.array([[one] for one in likely if one is not None and (one < math.inf or full < math.inf)])
-        low, high, best = begin(parts, guesses, np.array([cheapest]), np.array([divided.paid]))
+        outline = Outline.of(parts)
+        guesses = np.array([[one] for one in ([] if guess is None else [guess])])
+        attained, cheapest, paid = (np.array([one]) for one in (outline.value.min(), divided.cheapest, divided.paid))
+        low, high, best = begin(parts, attained, guesses, cheapest, paid)
+        high = np.minimum(high, outline.until(best))
         if not high[0] > 0.0:  # everybody asks for nothing
-            return cls(rows, parts, 0.0, [0.0] * len(rows), math.inf, math.inf, None)
+            return cls(rows, parts, outline, 0.0, [0.0] * len(rows), math.inf, math.inf, None)
         seen, bound = explore(parts, low, high, best)
         at, levels, value = best_seen(parts, seen)
-        return cls(rows, parts, float(at[0]), levels[:, 0].tolist(), float(value[0]), float(bound[0]), seen)
+        return cls(rows, parts, outline, float(at[0]), levels[:, 0].tolist(), float(value[0]), float(bound[0]), seen)
 
     def losses(self) -> list[FloatArray]:
         """What is bought from each, in each stratum, in the units of the search."""
@@ -90,7 +91,7 @@ def _free(divided: Divided) -> IndexArray:
 
 def _bound(divided: Divided) -> float:
     bound = min(Optimum.of(divided).bound, divided.without_pay(_free(divided))[0])
-    return bound * (1.0 - _ROUNDING) * divided.scale / math.sqrt(divided.unit)
+    return max(bound * (1.0 - _ROUNDING), 0.0) * divided.scale / math.sqrt(divided.unit)
 
 
 def _allocation(divided: Divided, losses: FloatArray) -> Allocation:

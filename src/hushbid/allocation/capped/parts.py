@@ -29,6 +29,9 @@ class Parts:
         self.caps = [np.broadcast_to(_all_caps(one), self.count) for one in each]
         """The sum of all caps, in each stratum of each population."""
 
+        self.full: FloatArray = np.min([caps / size for size, caps in zip(sizes, self.caps, strict=True)], axis=0)
+        """The most that ``S`` can be in each population."""
+
         people = [one.crowd.people.offset.size for one in each if isinstance(one.crowd, Various)]
         self.step = max(_DENSE // (max(people, default=0) + 1), 1)
         """How many points at a time."""
@@ -38,18 +41,12 @@ class Parts:
         """Populations without strata."""
         return cls([1.0], [variants])
 
-    @property
-    def full(self) -> FloatArray:
-        """The most that ``S`` can be in each population."""
-        full: FloatArray = np.min([caps / size for size, caps in zip(self.sizes, self.caps, strict=True)], axis=0)
-        return full
-
     def take(self, which: IndexArray) -> "Parts":
         """Some of the populations, each perhaps many times."""
         some = object.__new__(Parts)
         some.sizes, some.each = self.sizes, [one.take(which) for one in self.each]
         some.base, some.count, some.step = self.base, which.size, self.step
-        some.caps = [caps[which] for caps in self.caps]
+        some.caps, some.full = [caps[which] for caps in self.caps], self.full[which]
         return some
 
 
