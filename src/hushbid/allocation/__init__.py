@@ -117,7 +117,8 @@ def allocate(
     goal
         A `Price`, an `Accuracy` or a `Budget`, in units where the range has width 1.
     max_loss
-        The most that may be bought from anybody, or (central) from each person; the optimum is the one under it.
+        The most that may be bought from anybody, or (central) from each person; the optimum is the one under it. With
+        strata in the central setting for a `Price` only.
     tie_key
         One per person. Where the optimum must choose among equal virtual costs, the smaller key is bought from first
         (equal keys, or none: the earlier position). Neither keys nor positions may depend on the reports: that would
