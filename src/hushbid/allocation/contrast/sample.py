@@ -25,7 +25,11 @@ def proposed_cuts(scaled: Scaled, sample: IndexArray, step: int) -> FloatArray:
     ends = np.cumsum(counts)
     keys, pieces = _pieces(scaled, sample, ends - counts, float(step))
     with np.errstate(over="ignore", invalid="ignore"):
-        best = best_key(pieces)[1] if isinstance(scaled.goal, Price) else level_key(scaled, pieces)
+        if isinstance(scaled.goal, Price):
+            value, best = best_key(pieces)
+            best = max(best, scaled.past(value))
+        else:
+            best = level_key(scaled, pieces)
     active = np.bincount(scaled.codes[sample[keys <= best]], minlength=cuts.size)
     # four standard deviations of the sample's count, and some, to spare
     spare = active + (4.0 * np.sqrt(active)).astype(np.intp) + 16

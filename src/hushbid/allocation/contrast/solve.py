@@ -163,10 +163,7 @@ def _best_of(scaled: Scaled, rows: IndexArray) -> tuple[list[Stratum], Point]:
 
 def _needed(scaled: Scaled, point: Point) -> float:
     """A ``T`` past which there is nothing better, if this point is attained."""
-    if not isinstance(scaled.goal, Price):
-        return point.at
-    least = float((np.square(scaled.sizes) / scaled.totals).sum())  # the error that is left if everybody is bought from
-    return math.sqrt(max(point.value - least, 0.0) / 1.5) * (1.0 + 1e-12)
+    return scaled.past(point.value) if isinstance(scaled.goal, Price) else point.at
 
 
 def _reached(scaled: Scaled, people: list[Stratum], point: Point) -> Point:
