@@ -8,25 +8,28 @@ The files, in the order in which a purchase goes through them: ``campaign_file``
 reads its tables and tells every problem at once, ``market_section`` knows the one that says what the buyer has,
 ``questions_section`` those of a survey, ``strata_section`` that of a panel), ``people`` reads who reported and what
 they delivered, ``deciding`` runs the market in memory and rounds the money, ``on_engine`` does so where the people are,
-``spending`` refuses to pay more than a ceiling, ``releasing`` draws the one estimate, also from a record, ``buying`` is
-the whole way: read, buy, release, record, report; ``results`` are what it came to. ``pricing`` stops after the
-decisions.
+``spending`` refuses to pay more than a ceiling, ``releasing`` draws the one estimate, also from a record, ``writing``
+makes record, report and files, ``buying`` is the whole way: read, buy, release, record, report; ``by_stratum`` goes it
+with an estimate for each stratum; ``results`` are what it came to. ``pricing`` stops after the decisions.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hushbid.purchase.buying import buy
+    from hushbid.purchase.by_stratum import buy_each
     from hushbid.purchase.campaign_file import Campaign, read_campaign
     from hushbid.purchase.people import Reading
-    from hushbid.purchase.results import Purchase
+    from hushbid.purchase.results import Purchase, PurchaseByStratum
 
-__all__ = ["Campaign", "Purchase", "Reading", "buy", "read_campaign"]
+__all__ = ["Campaign", "Purchase", "PurchaseByStratum", "Reading", "buy", "buy_each", "read_campaign"]
 _PLACES = {
     "Campaign": "campaign_file",
     "Purchase": "results",
+    "PurchaseByStratum": "results",
     "Reading": "people",
     "buy": "buying",
+    "buy_each": "by_stratum",
     "read_campaign": "campaign_file",
 }
 

@@ -1,6 +1,7 @@
 """Files of people: their reports and their data, read and put side by side."""
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,6 +84,21 @@ class People:
         """How many people were asked: every row, also those that were left out."""
         return len(self) + self.dropped
 
+    def only(self, rows: IndexArray, stratum: str) -> "People":
+        """Some of them, who are a stratum: none of them is left out any more, unless she is one of its people."""
+        chosen: list[int] = rows.tolist()
+        asked = (self.roster_by_stratum or {}).get(stratum, len(chosen))
+        return People(
+            source=self.source,
+            ids=None if self.ids is None else [self.ids[row] for row in chosen],
+            id_column=[self.id_column[row] for row in chosen],
+            reports=self.reports[rows],
+            groups=None if self.groups is None else [self.groups[row] for row in chosen],
+            limits=None if self.limits is None else self.limits[rows],
+            dropped=asked - len(chosen),
+            id_name=self.id_name,
+        )
+
     def tie_keys(self, market: Market) -> HashArray | None:
         """The order among equals, by a hash of ids: rows may be sorted by what they hold."""
         if not market.identity_decides:
@@ -123,7 +139,7 @@ def read_people(
         *(one for one in (group, stratum, limit) if one is not None),
     ]
     found = _table(file, needed, [id_column])
-    asked = None if stratum is None else Counter(_labels(found, stratum, "stratum"))
+    asked = None if stratum is None else Counter(_strata(found, stratum))
     dropped = 0
     if reading.on_bad_rows == "drop":
         good = _can_be_priced(found, sensitivity, group, priors or {})
@@ -149,7 +165,7 @@ def read_people(
         reports=reports,
         limits=None if limit is None else found.positive_numbers(limit, error=ReportError, missing=math.inf),
         groups=groups,
-        strata=None if stratum is None else _labels(found, stratum, "stratum"),
+        strata=None if stratum is None else _strata(found, stratum),
         roster_by_stratum=asked,
         dropped=dropped,
     )
@@ -197,6 +213,15 @@ def _labels(found: Table, name: str, what: str) -> list[str]:
         told = f"{found.source}: column {name!r} must hold a {what}, but row {row} does not."
         raise InputError(told, field=name, row=row)
     return labels
+
+
+def _strata(found: Table, name: str) -> list[str]:
+    return [as_stratum(label) for label in _labels(found, name, "stratum")]
+
+
+def as_stratum(label: str) -> str:
+    """The name of a stratum in the form in which two are compared: as ids are, so capitals make a difference."""
+    return unicodedata.normalize("NFC", label).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
