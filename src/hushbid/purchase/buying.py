@@ -25,6 +25,7 @@ from hushbid.purchase.releasing import answer_from, store_beside
 from hushbid.purchase.results import Purchase
 from hushbid.purchase.writing import Bought, Drawn, Names, asked_of, complete
 
+
 def steps_of(reading: Reading) -> int:
     """How many steps `buy` tells of, at most."""
     return 4 + (2 if reading.engine == "memory" else PASSES)
