@@ -9,8 +9,9 @@ The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how fa
 estimate from people whose prices tell of their data, ``promises`` says what is promised, ``grid`` keeps the arithmetic
 exact, ``error`` says how far off the estimate may be, ``message`` is what a device sends in the local setting;
 ``release`` is what comes out, ``central`` and ``local`` are the two settings. A survey's ``answers`` become numbers,
-``survey`` and ``survey_local`` are the settings for it, ``survey_message`` is what a device sends. ``preparing`` checks
-everything and leaves only the drawing, ``preparing_from_sums`` and ``survey_from_sums`` do so where an engine added up.
+``survey`` and ``survey_local`` are the settings for it, ``survey_message`` is what a device sends; a single yes/no
+question is sent by randomised response, ``response_local``, as a ``response_message``. ``preparing`` checks everything
+and leaves only the drawing, ``preparing_from_sums`` and ``survey_from_sums`` do so where an engine added up.
 That it is drawn once: ``once_files`` are the files of one drawing, ``once_question`` says what is asked of whom,
 ``once_store`` is where an account keeps what was ever drawn for it, and ``once`` answers.
 """
@@ -24,6 +25,7 @@ from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.release import Grid, QuestionAnswer, Release
+from hushbid.disclosure.response_message import RandomisedResponse
 from hushbid.disclosure.survey_local import privatize_answers
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 
@@ -35,6 +37,7 @@ __all__ = [
     "PrivatizedValue",
     "PromiseCheck",
     "QuestionAnswer",
+    "RandomisedResponse",
     "Relation",
     "Release",
     "ReleasePlan",

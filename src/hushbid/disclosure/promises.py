@@ -12,7 +12,7 @@ from hushbid.arrays import FloatArray, as_bounds, as_losses, as_variance, first_
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Setting, is_central
-from hushbid.questions import Layout, Question, as_questions, layout_of, refuse_other_layout
+from hushbid.questions import Layout, Question, as_questions, layout_of, one_yes_no, refuse_other_layout
 
 SMALLEST_LOSS = 2.0**-53
 """A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
@@ -106,6 +106,9 @@ class ReleasePlan:
         # promises do not change any more
         for array in (allowed, used, spread):
             array.setflags(write=False)
+        if relation is not None and setting == "local" and one_yes_no(asked):
+            told = "relation must be None where a single yes/no question is answered by randomised response."
+            raise InputError(told, field="relation")
         if relation is not None and relation.roster < allowed.size:
             told = f"relation must count everybody, {allowed.size} people or more, got {relation.roster}."
             raise InputError(told, field="relation")
@@ -141,6 +144,11 @@ class ReleasePlan:
         """Width of the public range."""
         low, high = self.bounds
         return high - low
+
+    @property
+    def response(self) -> bool:
+        """Whether everybody answers one yes/no question by randomised response, on her own device."""
+        return self.setting == "local" and one_yes_no(self.questions)
 
     @property
     def weighing_variance(self) -> FloatArray:

@@ -32,7 +32,7 @@ from hushbid.allocation import (
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import DivergentPayment, InputError, MarketError, Unreachable
-from hushbid.estimation import best_weights, mse_of
+from hushbid.estimation import WORST_VARIANCE, Weights, best_weights, mse_of
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_reports
@@ -130,7 +130,8 @@ class Population:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))
-        own = self.own_error / self.unit
+        # of a yes or no it is 1/4 to the last bit
+        own = WORST_VARIANCE if self.setting.response else self.own_error / self.unit
         object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
 
     @property
@@ -275,6 +276,7 @@ class Population:
             goal=self.aim if error_weight is None else Price(error_weight),
             max_loss=self.cap,
             tie_key=tie_key,
+            response=self.setting.response,
         )
 
     def rule(self, costs: FloatArray, tie_key: TieKey = None, *, error_weight: float | None = None) -> ReplyRule:
@@ -286,6 +288,7 @@ class Population:
             goal=self.aim if error_weight is None else Price(error_weight),
             max_loss=self.cap,
             tie_key=tie_key,
+            response=self.setting.response,
         )
 
     @property
@@ -308,12 +311,16 @@ class Population:
 
     def best_estimate(self, losses: FloatArray) -> tuple[FloatArray, float]:
         """The best weights for given losses, and their error."""
-        best = best_weights(losses, setting=self.setting.name, variance=self.variance)
+        best = self._best(losses)
         return best.weights, float(best.mse)
 
     def used(self, losses: FloatArray) -> FloatArray:
         """What the best estimate uses of given losses."""
-        return best_weights(losses, setting=self.setting.name, variance=self.variance).delivered
+        return self._best(losses).delivered
+
+    def _best(self, losses: FloatArray) -> Weights:
+        how = self.setting
+        return best_weights(losses, setting=how.name, variance=self.variance, response=how.response)
 
     def worst_error(self, planned: float) -> float:
         """The worst error of an estimate from the error it has with the planned variance."""
@@ -323,8 +330,8 @@ class Population:
 
     def unrelated_error(self, losses: FloatArray, weights: FloatArray) -> float:
         """The error of an estimate if price and datum are unrelated: with people's own variance."""
-        own = self.own_error / self.unit
-        return mse_of(weights, losses, setting=self.setting.name, variance=own)
+        own, how = self.own_error / self.unit, self.setting
+        return mse_of(weights, losses, setting=how.name, variance=own, response=how.response)
 
     def objective_of(self, allocation: Allocation) -> float:
         """What the goal minimises, at an allocation: in money, or squared data units for a budget."""
@@ -345,7 +352,14 @@ class Population:
                 precision = 1.0 / np.broadcast_to(self.variance, costs.shape)[costs == 0.0]
                 return (1.0 / float(precision.sum()) - self.bias) * self.unit
             aim = Budget(float(costs[paid].dot(losses[paid])))
-        bound = least_objective(costs, setting=self.setting.name, variance=self.variance, goal=aim, max_loss=self.cap)
+        bound = least_objective(
+            costs,
+            setting=self.setting.name,
+            variance=self.variance,
+            goal=aim,
+            max_loss=self.cap,
+            response=self.setting.response,
+        )
         return self.certified(bound)
 
     def certified(self, bound: float) -> float:
