@@ -62,9 +62,10 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     For a survey one row per repetition, with the values of all questions side by side in their order: one for each
     number and yes/no question, and for a choice one for each answer.
 
-    The noise is drawn as a release's is (coins of a yes/no question many at a time), but nothing is claimed, stored or remembered, and the average of the result is
-    not private at all: never call this with data that somebody was promised privacy for. ``data`` are numbers in both
-    settings; in the local one everybody's noise is drawn anew each time.
+    The noise is drawn as a release's is (coins of a yes/no question many at a time), but nothing is claimed, stored or
+    remembered, and the average of the result is not private at all: never call this with data that somebody was
+    promised privacy for. ``data`` are numbers in both settings; in the local one everybody's noise is drawn anew each
+    time.
     """
     if repetitions < 0:
         raise InputError(f"repetitions must not be negative, got {repetitions}.", field="repetitions")
