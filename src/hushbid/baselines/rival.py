@@ -151,6 +151,12 @@ class Rival(ABC):
 
 def common_variance(population: Population) -> float:
     """The one variance of a market, for a range of width 1; rivals know neither several variances nor several caps."""
+    if population.setting.response:
+        raise InputError(
+            "questions must not be a single yes/no question in the local setting to compare with rivals, which add"
+            " Laplace noise: it is answered by randomised response.",
+            field="questions",
+        )
     if isinstance(population.variance, np.ndarray):
         raise InputError("variance must be one number to compare with rivals, got one per person.", field="variance")
     if isinstance(population.cap, np.ndarray):
