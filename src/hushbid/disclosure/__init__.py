@@ -26,7 +26,7 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.release import Grid, QuestionAnswer, Release
 from hushbid.disclosure.response_message import RandomisedResponse
-from hushbid.disclosure.survey_local import privatize_answers
+from hushbid.disclosure.survey_local import message_kind, privatize_answers
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Relation",
     "Release",
     "ReleasePlan",
+    "message_kind",
     "privatize",
     "privatize_answers",
     "release_made_up",

@@ -17,6 +17,7 @@ from typing import Any
 from hushbid.disclosure.message import ratio_of
 from hushbid.documents import unique_keys
 from hushbid.errors import InputError
+from hushbid.questions import Layout
 
 FORMAT, VERSION = "hushbid-local-response", 1
 _FIELDS = {"format", "version", "epsilon", "answer"}
@@ -42,6 +43,10 @@ class RandomisedResponse:
         """The answer made unbiased: on average over the coin it is the true one; it lies outside of 0 to 1."""
         with_sign = self.answer - 0.5
         return 0.5 + with_sign / math.tanh(0.5 * float(self.privacy_loss))
+
+    def fits(self, layout: Layout) -> bool:
+        """Whether this is a message for a survey with that layout: one of a single cell."""
+        return [(group.cells, group.choice) for group in layout.groups] == [(1, False)]
 
     def to_dict(self) -> dict[str, Any]:
         """The message as plain JSON values."""

@@ -28,7 +28,6 @@ from hushbid.disclosure.message import LARGEST_GRID_BITS, as_ratio
 from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid, QuestionAnswer
 from hushbid.disclosure.response_local import draw_responses
-from hushbid.disclosure.response_message import FORMAT as RESPONSE_FORMAT
 from hushbid.disclosure.response_message import RandomisedResponse
 from hushbid.disclosure.survey import Weighing, answers_of, bounds_of, errors_of, layout_of_plan
 from hushbid.disclosure.survey_message import PrivatizedAnswers, cut_off
@@ -102,9 +101,12 @@ def privatize_answers(
     if {name: kept.get(name) for name in terms} != terms:
         told = f"{path}.json holds what was privatized with another privacy loss or for other questions."
         raise ReleaseError(told)
-    # what was drawn once with noise, by an earlier version, stays what it is
-    is_response = by_coin and kept["message"].get("format") == RESPONSE_FORMAT
-    return (RandomisedResponse if is_response else PrivatizedAnswers).from_dict(kept["message"])
+    return message_kind(asked).from_dict(kept["message"])
+
+
+def message_kind(questions: Sequence[Question]) -> type[PrivatizedAnswers] | type[RandomisedResponse]:
+    """What a device sends about these questions: a message with noise, or about a single yes/no question by coin."""
+    return RandomisedResponse if one_yes_no(questions) else PrivatizedAnswers
 
 
 def draw_answers(row: FloatArray, loss: float, questions: Sequence[Question], layout: Layout) -> PrivatizedAnswers:
