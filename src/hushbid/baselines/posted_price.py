@@ -20,6 +20,7 @@ from hushbid.baselines.rival import (
     Pool,
     Rival,
     best_common_loss,
+    common_error,
     common_variance,
     step_rents,
     unit_error_weight,
@@ -82,10 +83,10 @@ class PostedPrice(Rival):
                 sales = expected_sales(people, chance)
                 noise = sales.inverse_to(population.setting.noise_power)
                 expense = price * people * chance
-                loss = best_common_loss(weight, noise, expense, population.largest_cap)
+                loss = best_common_loss(population, weight, noise, expense)
                 if not loss > 0.0:  # hardly anybody would ever accept: the moments are too small for a double
                     continue
-                error = 2.0 * noise / loss**2 + variance * sales.inverse + guess * sales.none
+                error = common_error(population, loss, noise, variance * sales.inverse) + guess * sales.none
                 costs[j] = weight * error + expense * loss
                 if costs[j] < best:
                     best, found = costs[j], cls(population=population, price=price, loss=loss)

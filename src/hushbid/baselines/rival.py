@@ -151,12 +151,6 @@ class Rival(ABC):
 
 def common_variance(population: Population) -> float:
     """The one variance of a market, for a range of width 1; rivals know neither several variances nor several caps."""
-    if population.setting.response:
-        raise InputError(
-            "questions must not be a single yes/no question in the local setting to compare with rivals, which add"
-            " Laplace noise: it is answered by randomised response.",
-            field="questions",
-        )
     if isinstance(population.variance, np.ndarray):
         raise InputError("variance must be one number to compare with rivals, got one per person.", field="variance")
     if isinstance(population.cap, np.ndarray):
@@ -218,9 +212,21 @@ class AtErrorWeight(Rival):
         return replace(self.population, goal=Price(self.error_weight), user_weight=0.0)
 
 
-def best_common_loss(error_weight: float, noise: float, expense: float, cap: float) -> float:
-    """The ε that minimises ``error_weight·noise·2/ε² + expense·ε``, at most ``cap``."""
-    return min(float(np.cbrt(4.0 * error_weight * noise / expense)), cap)
+def best_common_loss(population: Population, error_weight: float, noise: float, expense: float) -> float:
+    """The ε that minimises ``error_weight·noise·2/ε² + expense·ε``, at most the cap.
+
+    Where one yes/no question is answered by randomised response, ``coth²(ε/2)/4`` is in the place of ``2/ε²``.
+    """
+    if population.setting.response:
+        return population.setting.sole_loss(error_weight * noise, expense)
+    return min(float(np.cbrt(4.0 * error_weight * noise / expense)), population.largest_cap)
+
+
+def common_error(population: Population, loss: float, noise: float, sampling: float) -> float:
+    """The error where all sellers have this loss: ``noise·2/ε²`` and the data's own, which a response has in it."""
+    if population.setting.response:
+        return float(noise * WORST_VARIANCE / np.tanh(0.5 * loss) ** 2)
+    return 2.0 * noise / loss**2 + sampling
 
 
 @dataclass(frozen=True, slots=True)
