@@ -4,8 +4,10 @@ Whoever's sensitivity is at most p sells. With N the number of sellers, binomial
 
     expected cost = A·E[MSE] + p·ε·E[N],      MSE = 2/(Nε)² + V/N central,  (V + 2/ε²)/N local.
 
-For a given p the best ε is a cube root, so the optimum is a one-dimensional search over p. If nobody sells, the
-estimate is the middle of the range, wrong by at most half its width, and MSE is counted as the square of that.
+or ``coth²(ε/2)/(4N)`` where one yes/no question is answered by randomised response. For a given p the best ε is a cube
+root (of a coin, the root of a cubic in ``tanh(ε/2)``), so the optimum is a one-dimensional search over p. If nobody
+sells, the estimate is the middle of the range, wrong by at most half its width, and MSE is counted as the square of
+that.
 """
 
 from dataclasses import dataclass, replace

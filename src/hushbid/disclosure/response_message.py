@@ -41,8 +41,8 @@ class RandomisedResponse:
 
     def decode(self) -> float:
         """The answer made unbiased: on average over the coin it is the true one; it lies outside of 0 to 1."""
-        with_sign = self.answer - 0.5
-        return 0.5 + with_sign / math.tanh(0.5 * float(self.privacy_loss))
+        loss = float(min(self.privacy_loss, Fraction(1000)))  # beyond, the coin never lies as far as a double can tell
+        return 0.5 + (self.answer - 0.5) / math.tanh(0.5 * loss)
 
     def fits(self, layout: Layout) -> bool:
         """Whether this is a message for a survey with that layout: one of a single cell."""
