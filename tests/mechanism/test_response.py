@@ -120,12 +120,11 @@ def test_all_losses_together_stay_below_their_bound() -> None:
 
 
 def test_planning_and_simulation_use_the_coin_and_offer_no_protection() -> None:
-    plan = market(buyer_weight=100.0).plan(5, rng=np.random.default_rng(2), repetitions=20)
-    noise = market(SHARE, buyer_weight=100.0).plan(5, rng=np.random.default_rng(2), repetitions=20, relations=())
+    plan = market(buyer_weight=100.0).plan(3, rng=np.random.default_rng(2), repetitions=20)
     assert plan.protection == ()
-    assert plan.question_errors[0].mse < 0.85 * noise.question_errors[0].mse
+    assert plan.question_errors[0].mse == pytest.approx(plan.simulation.mse.mean(), rel=0.3)
     ours, laplace = (
-        market(one, buyer_weight=100.0).simulate(12, 5, rng=np.random.default_rng(4)) for one in (YES, SHARE)
+        market(one, buyer_weight=100.0).simulate(8, 3, rng=np.random.default_rng(4)) for one in (YES, SHARE)
     )
     assert ours.mse.mean() < 0.85 * laplace.mse.mean()
     menu = market(buyer_weight=100.0).menu(6, rng=np.random.default_rng(1), repetitions=10, points=5)
