@@ -93,7 +93,7 @@ class Market(Terms):
         if self.layout is not None and found.active:
             bought = found.privacy_loss[found.privacy_loss > 0.0]
             refuse_unreleasable(self.strategy.hardest_to_release(bought), self.layout)
-            if self.strategy.sends_messages:
+            if self.strategy.sends_messages and not self.strategy.response:
                 refuse_unsendable(bought)
         fields = {name: getattr(found, name) for name in Decision.__slots__}
         return Outcome(market=self, **fields | {"limits": stated_limits})
@@ -385,7 +385,10 @@ class Outcome(Decision):
             lines.append(self._cap_in_words())
         if np.isinf(self.privacy_loss).any():
             exposed = int(np.isinf(self.privacy_loss).sum())
-            lines.append(f"{people(exposed)} reported no cost and would lose all privacy: set max_privacy_loss.")
+            how = "set max_privacy_loss"
+            if self.market.strategy.response:
+                how = "choose a prior without free people, or ask a Number(bounds=(0, 1)) and set max_privacy_loss"
+            lines.append(f"{people(exposed)} reported no cost and would lose all privacy: {how}.")
         lines.append(f"No misreport can gain more than {at_most(self.incentive_error):g}.")
         return "\n".join(lines)
 
