@@ -36,7 +36,7 @@ from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
-from hushbid.mechanism.summary import summary_of
+from hushbid.mechanism.summary import error_words, summary_of
 from hushbid.mechanism.survey import (
     QuestionError,
     goal_for_questions,
@@ -357,7 +357,16 @@ class Outcome(Decision):
 
     def summary(self) -> str:
         """What was decided, in words; no individual's numbers."""
-        return summary_of(self)
+        return summary_of(self, self.market, several=self._several_errors(), cap_cost=self.cap_cost)
+
+    def _several_errors(self) -> str:
+        """The error of each question, of each stratum's mean, or of each question in each stratum, in words."""
+        if not self.market.each:
+            return "; ".join(one.words for one in self.question_errors())
+        parts = self.by_stratum().items()
+        if self.market.survey is None:
+            return "; ".join(f"{name}: {error_words(part, part.market)}" for name, part in parts)
+        return "; ".join(f"{name}: {', '.join(one.words for one in part.question_errors())}" for name, part in parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; `from_dict` reads it back."""

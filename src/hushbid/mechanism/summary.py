@@ -1,31 +1,29 @@
 """What was decided, in words; no individual's numbers."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hushbid.allocation import Accuracy, HardBudget, Price
+from hushbid.mechanism.decision import Decision
+from hushbid.mechanism.terms import Terms
 from hushbid.wording import at_most, people
 
-if TYPE_CHECKING:
-    from hushbid.mechanism.market import Market, Outcome
 
-
-def summary_of(outcome: "Outcome") -> str:
-    """An outcome in words."""
-    n, market = outcome.reports.size, outcome.market
+def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: float) -> str:
+    """A decision in words; ``several`` are the errors of its estimates, if there is more than one of them."""
+    n = outcome.reports.size
     if outcome.active == 0:
         where = "low enough" if isinstance(market.goal, HardBudget) else "within the prior's support"
         return f"Nothing was bought: none of {n} people reported {where}. Nobody is paid."
     lines = [
         f"{market.setting.capitalize()} setting, {_asked(market)}: bought from {outcome.active} of {n} people, at"
         f" most {at_most(float(outcome.privacy_loss.max()), 3):g} of privacy loss each.",
-        f"Expected error of the estimate: {_errors(outcome)} (root mean square). Total payment:"
+        f"Expected error of the estimate: {error_words(outcome, market)} (root mean square). Total payment:"
         f" {outcome.total_payment:.6g}.",
     ]
-    if market.survey is not None or market.each:
-        lines[1] = f"Expected errors of the estimates (root mean square): {_errors_of_each(outcome)}."
+    if several:
+        lines[1] = f"Expected errors of the estimates (root mean square): {several}."
         lines.append(f"Total payment: {outcome.total_payment:.6g}.")
     if not isinstance(market.goal, Price):
         lines.append(f"The goal is {market.stated_goal.words}.")
@@ -38,8 +36,8 @@ def summary_of(outcome: "Outcome") -> str:
         )
     elif not np.any(np.asarray(market.user_weight) > 0):
         lines.append("No payment is negative.")
-    if outcome.cap_cost > 0.0:
-        lines.append(_cap_in_words(outcome))
+    if cap_cost > 0.0:
+        lines.append(_cap_in_words(outcome, market, cap_cost))
     if np.isinf(outcome.privacy_loss).any():
         exposed = people(int(np.isinf(outcome.privacy_loss).sum()))
         advice = ": set max_privacy_loss" if market.stratified is None else ""  # refused with a combination of strata
@@ -48,7 +46,7 @@ def summary_of(outcome: "Outcome") -> str:
     return "\n".join(lines)
 
 
-def _asked(market: "Market") -> str:
+def _asked(market: Terms) -> str:
     """What the data are, and what is estimated."""
     low, high = market.bounds
     asked = f"data between {low:g} and {high:g}"
@@ -65,28 +63,18 @@ def _asked(market: "Market") -> str:
     return f"{asked}, {what} {strata}"
 
 
-def _errors_of_each(outcome: "Outcome") -> str:
-    """The error of each question, of each stratum's mean, or of each question in each stratum."""
-    if not outcome.market.each:
-        return "; ".join(one.words for one in outcome.question_errors())
-    parts = outcome.by_stratum().items()
-    if outcome.market.survey is None:
-        return "; ".join(f"{name}: {_errors(part)}" for name, part in parts)
-    return "; ".join(f"{name}: {', '.join(one.words for one in part.question_errors())}" for name, part in parts)
-
-
-def _errors(outcome: "Outcome") -> str:
+def error_words(outcome: Decision, market: Terms) -> str:
     """The error, or both where price and datum may be related."""
     unrelated = f"{math.sqrt(outcome.mse):.3g}"
-    if outcome.market.max_relation == 0.0:
+    if market.max_relation == 0.0:
         return unrelated
     return f"{unrelated} if price and datum are unrelated, {math.sqrt(outcome.worst_mse):.3g} at worst"
 
 
-def _cap_in_words(outcome: "Outcome") -> str:
-    cap = outcome.market.max_privacy_loss
+def _cap_in_words(outcome: Decision, market: Terms, cost: float) -> str:
+    cap = market.max_privacy_loss
     what = f"The cap of {cap:g}" if isinstance(cap, float) and outcome.limits is None else "Limits on privacy loss"
     verb = "costs" if what.startswith("The") else "cost"
-    if isinstance(outcome.market.goal, (Price, Accuracy)):
-        return f"{what} {verb} {outcome.cap_cost:.3g} against the optimum without."
-    return f"{what} {verb} accuracy: the squared error is {outcome.cap_cost:.3g} larger than without."
+    if isinstance(market.goal, (Price, Accuracy)):
+        return f"{what} {verb} {cost:.3g} against the optimum without."
+    return f"{what} {verb} accuracy: the squared error is {cost:.3g} larger than without."
