@@ -284,6 +284,8 @@ class Facts:
 
 def not_checked(facts: Facts) -> str:
     """Why what would be bought at other reports is not derived a second time; empty if it is."""
+    if facts.strata is not None and facts.capped and facts.central:
+        return "Not checked: limits on losses where strata are combined"
     if facts.shared or not facts.capped or facts.people <= _PEOPLE:
         return ""
     kinds = np.unique(facts.kinds, axis=1).shape[1]
