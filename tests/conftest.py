@@ -116,6 +116,12 @@ def spark_session(require: Callable[[str], Path]) -> Iterator[Any]:
     session.stop()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark comes first: so the same one of several processes runs all of its tests, and only that one starts Java."""
+    items.sort(key=lambda one: "spark" not in one.nodeid and "spark_session" not in getattr(one, "fixturenames", ()))
+
+
 def _clear_after_the_killed(room: Path) -> None:
     """Remove the stores of test runs that were stopped before they could."""
     for place in room.glob("hushbid-claims-*-*"):
