@@ -27,6 +27,7 @@ import {
   preparedBefore,
   PrivatizeError,
   ratioOf,
+  requireAgreedOn,
   uniformBelow,
   withinReach,
 } from "./privatize.js";
@@ -45,6 +46,11 @@ const KINDS = ["number", "yes_no", "choice"];
 /** Keep what a person agrees to by naming her price for a survey, as `agree` does for one number. */
 export async function agreeToSurvey({ survey, ...shown }) {
   await agreeOn({ ...shown, range: rangeOf(asSurvey(survey)) });
+}
+
+/** Refuse what goes beyond what she agreed to, as `requireAgreed` does for one number. */
+export function requireAgreedSurvey(kept, { survey, ...asked }) {
+  requireAgreedOn(kept, { ...asked, range: rangeOf(asSurvey(survey)) });
 }
 
 /** The request body for her answers, in the questions' order: made, stored durably, and only then given; once. */

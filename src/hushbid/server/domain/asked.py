@@ -1,0 +1,122 @@
+"""What a campaign asks where it is more than one number: its questions, and one person's answers to all of them.
+
+Everybody answers every question, and her answers are one thing: they are delivered together, sealed together, and cost
+one privacy loss. Whoever leaves a question open has delivered nothing.
+
+In a request answers stand under the questions' names: a number in the question's range, true or false, one of the
+answers. They are kept as one double for each question, so that what is sealed has the same length whatever she says:
+yes is 1, no is 0, and an answer of a choice is its place among the answers, from 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hushbid.errors import DataError, InputError
+from hushbid.questions import QUESTIONS, Choice, Layout, Number, Question, YesNo, as_questions, question_from_dict
+
+_FIELDS = frozenset({"kind", "name", "importance", "bounds", "variance", "unit", "answers"})
+QUESTIONS_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["kind", "name"],
+        "additionalProperties": False,
+        "properties": {
+            "kind": {"enum": list(QUESTIONS)},
+            "name": {"type": "string"},
+            "importance": {"type": "number"},
+            "bounds": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+            "variance": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+            "unit": {"type": "string"},
+            "answers": {"type": "array", "items": {"type": "string"}},
+        },
+    },
+}
+"""How questions look in a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What somebody answered, as it came in a request."""
+
+    by_name: Mapping[str, Any] = field(repr=False)
+    """By the questions' names."""
+
+
+def questions_of(given: object) -> tuple[Question, ...]:
+    """The questions in a request, none if there are none; a problem names its place: ``questions[2].bounds``."""
+    if given is None or given == ():
+        return ()
+    if not isinstance(given, (list, tuple)):
+        raise InputError(f"questions must be a list of questions, got {type(given).__name__}.", field="questions")
+    return as_questions(_question(one, place) for place, one in enumerate(given))
+
+
+def _question(given: object, place: int) -> Question:
+    if isinstance(given, Question):
+        return given
+    try:
+        return question_from_dict(given)
+    except InputError as problem:
+        where = f"questions[{place}]"
+        known = f"{where}.{problem.field}" if problem.field in _FIELDS else where  # not a name that somebody invented
+        raise InputError(f"{where}: {problem}", field=known) from None
+
+
+def plain_questions(questions: Sequence[Question]) -> tuple[dict[str, Any], ...]:
+    """The questions as everybody is shown them."""
+    return tuple(one.to_dict() for one in questions)
+
+
+def plain_groups(layout: Layout | None) -> tuple[dict[str, Any], ...]:
+    """Which questions share a noise, by their places, and what part of the loss, in units of 2**-30."""
+    return () if layout is None else tuple({"rows": list(one.rows), "parts": one.parts} for one in layout.groups)
+
+
+def codes_of(questions: Sequence[Question], given: object) -> tuple[float, ...]:
+    """One person's answers as they are kept; an error names the question and what is allowed, never what she said."""
+    if not isinstance(given, Answers):
+        raise DataError("answers must be given: an answer to every question, by its name.", field="answers")
+    names = [one.name for one in questions]
+    if not set(given.by_name) <= set(names):
+        raise DataError("answers must be to the questions of this campaign, by their names.", field="answers")
+    return tuple(_code(one, given.by_name.get(one.name)) for one in questions)
+
+
+def _code(question: Question, answer: object) -> float:
+    where = f"answers.{question.name}"
+    if answer is None:
+        told = "is left open: whoever leaves a question open delivers nothing."
+        raise DataError(f"{question.name!r} {told}", field=where)
+    code = _number(answer, question) if isinstance(question, Number) else _place(answer, question)
+    if code is None:
+        raise DataError(f"{question.name!r} must be answered with {_allowed(question)}.", field=where)
+    return code
+
+
+def _number(answer: object, question: Number) -> float | None:
+    if isinstance(answer, bool) or not isinstance(answer, (int, float)):
+        return None
+    try:
+        value = float(answer) + 0.0
+    except OverflowError:
+        return None
+    low, high = question.bounds
+    return value if low <= value <= high else None
+
+
+def _place(answer: object, question: Question) -> float | None:
+    if isinstance(question, YesNo):
+        return float(answer) if isinstance(answer, bool) else None
+    assert isinstance(question, Choice)
+    if isinstance(answer, str) and answer in question.answers:
+        return float(question.answers.index(answer))
+    return None
+
+
+def _allowed(question: Question) -> str:
+    if isinstance(question, Number):
+        low, high = question.bounds
+        return f"a number from {low:g} to {high:g}"
+    return "true or false" if isinstance(question, YesNo) else "one of its answers, as it is written"
