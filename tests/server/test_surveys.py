@@ -337,6 +337,11 @@ def test_a_standard_error_for_each_question_is_a_goal_and_the_preview_names_them
         ({"questions": [{**QUESTIONS[1], "<b>": 1}]}, "questions[0]"),
         ({"questions": [{"kind": ["number"]}]}, "questions[0].kind"),
         ({"questions": [None]}, "questions[0].kind"),
+        ({"questions": [{**QUESTIONS[1], "name": f"{n:03}" + "q" * 190} for n in range(200)]}, "questions"),
+        (
+            {"questions": [{"kind": "choice", "name": str(n), "answers": [*map(str, range(100))]} for n in range(11)]},
+            "questions",
+        ),
         ({"bounds": [0, 1]}, "bounds"),
         ({"unit": "hours"}, "unit"),
         ({"variance": 0.1}, "variance"),

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from hushbid.codec import SIGNED, TIME, Codec, Perhaps, Whole, hexadecimal
-from hushbid.documents import LARGEST_INTEGER, canonical, content_hash
+from hushbid.documents import LARGEST_INTEGER, canonical, content_hash, number_text
 from hushbid.errors import RecordError
 from hushbid.questions import Question
 from hushbid.receipts.keys import PUBLIC_KEY, SIGNATURE, PublicKey, SigningKey
@@ -39,7 +39,16 @@ _HASH = hexadecimal(HASH_BYTES)
 
 def questions_hash(questions: Sequence[Question]) -> str | None:
     """What stands for a survey's questions on its receipts: a hash of all that is public about them; None without."""
-    return content_hash({"questions": [one.to_dict() for one in questions]}) if questions else None
+    return content_hash({"questions": [_in_texts(one.to_dict()) for one in questions]}) if questions else None
+
+
+def _in_texts(value: Any) -> Any:
+    """Plain values with every double as a text, as these documents have them."""
+    if isinstance(value, Mapping):
+        return {name: _in_texts(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_in_texts(one) for one in value]
+    return number_text(value) if isinstance(value, float) else value
 
 
 def new_salt() -> bytes:

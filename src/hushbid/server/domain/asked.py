@@ -8,6 +8,7 @@ answers. They are kept as one double for each question, so that what is sealed h
 yes is 1, no is 0, and an answer of a choice is its place among the answers, from 0.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,11 @@ from typing import Any
 from hushbid.errors import DataError, InputError
 from hushbid.questions import QUESTIONS, Choice, Layout, Number, Question, YesNo, as_questions, question_from_dict
 
+MOST_CELLS = 1000
+"""How many numbers a person's answers may come to: one for each question, for each answer of a choice one."""
+
+_MOST_BYTES = 1 << 15  # of the 64 KiB that a request may have
+_NUMERAL = "-1.2345678901234567e+100"
 _FIELDS = frozenset({"kind", "name", "importance", "bounds", "variance", "unit", "answers"})
 QUESTIONS_SCHEMA: dict[str, Any] = {
     "type": "array",
@@ -50,7 +56,27 @@ def questions_of(given: object) -> tuple[Question, ...]:
         return ()
     if not isinstance(given, (list, tuple)):
         raise InputError(f"questions must be a list of questions, got {type(given).__name__}.", field="questions")
-    return as_questions(_question(one, place) for place, one in enumerate(given))
+    found = as_questions(_question(one, place) for place, one in enumerate(given))
+    _require_deliverable(found)
+    return found
+
+
+def _require_deliverable(questions: Sequence[Question]) -> None:
+    """Refuse a survey whose answers, or whose message, might not fit into one request."""
+    cells = sum(len(one.answers) if isinstance(one, Choice) else 1 for one in questions)
+    if cells > MOST_CELLS:
+        told = f"questions must have at most {MOST_CELLS} answers and numbers in all, got {cells}."
+        raise InputError(told, field="questions")
+    longest = [max(one.answers, key=_written) if isinstance(one, Choice) else _NUMERAL for one in questions]
+    size = sum(_written(one.name) + _written(answer) for one, answer in zip(questions, longest, strict=True))
+    if size > _MOST_BYTES:
+        told = f"questions must be answered in {_MOST_BYTES} bytes, names and longest answers together, got {size}."
+        raise InputError(told, field="questions")
+
+
+def _written(text: str) -> int:
+    """How long a text is in JSON, with every letter that is not ASCII escaped."""
+    return len(json.dumps(text)) + 1
 
 
 def _question(given: object, place: int) -> Question:
