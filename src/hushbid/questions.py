@@ -323,10 +323,9 @@ def layout_with(questions: Sequence[Question], groups: Iterable[tuple[Sequence[i
     """The layout that somebody else chose: which rows share which parts; for errors weighed by importance."""
     stated = [(tuple(rows), parts) for rows, parts in groups]
     numbers = [number for rows, parts in stated for number in (*rows, parts)]
-    if not all(rows for rows, _ in stated) or any(type(number) is not int for number in numbers):
-        raise InputError("layout must share out the rows of these questions in whole parts.", field="layout")
-    if sorted(row for rows, _ in stated for row in rows) != list(range(len(questions))):
-        raise InputError("layout must hold each of these questions once.", field="layout")
+    whole = all(type(number) is int for number in numbers) and all(rows for rows, _ in stated)
+    if not whole or sorted(row for rows, _ in stated for row in rows) != list(range(len(questions))):
+        raise InputError("layout must hold each of these questions once, in groups with whole parts.", field="layout")
     found = []
     for rows, parts in stated:
         cells, choice = _shape(questions, rows)
