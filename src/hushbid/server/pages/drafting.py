@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from hushbid.errors import HushbidError, InputError, ServerFailed
+from hushbid.errors import Conflict, HushbidError, InputError, ServerFailed
 from hushbid.server.api.exports import Csv, download, harmless
 from hushbid.server.api.schemas import answer
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
@@ -44,7 +44,7 @@ async def edit(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
-    if view.state.value != "draft":
+    if view.state.value != "draft" or view.settings.questions:  # this form knows one number only
         return visit.go(f"/campaigns/{found}")
     typed = as_typed(view.settings, visit.write)
     people = sum(view.people.values())
@@ -63,6 +63,8 @@ async def change(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
+    if view.settings.questions:
+        raise Conflict("This draft asks several questions: change it through the HTTP interface.", field="questions")
     return await _sent(visit, view)
 
 
