@@ -275,7 +275,24 @@ def id_texts(ids: Iterable[object]) -> list[str]:
     >>> id_texts([" ann ", "Zoe\\u0308", 7, None])
     ['ann', 'Zoë', '7', '']
     """
-    return [_id_text(one) for one in ids]
+    known: list[Any] = list(ids)
+    try:
+        if "".join(known).isascii():  # the usual case, all at once
+            return [one.strip() for one in known]
+    except TypeError:  # not all are texts
+        pass
+    return [_id_text(one) for one in known]
+
+
+def has_no_width(text: str) -> bool:
+    """Whether a text holds a character that nobody sees: of no width, or one that only directs others.
+
+    Two ids that differ in it alone look the same.
+
+    >>> has_no_width("ann"), has_no_width("an\u200bn"), has_no_width("Zoë")
+    (False, True, False)
+    """
+    return not text.isascii() and any(unicodedata.category(sign) == "Cf" for sign in text)
 
 
 def _id_text(one: object) -> str:

@@ -234,7 +234,7 @@ def test_late_data_that_nobody_spoke_of_are_refused_by_their_field(file: Path) -
 @pytest.mark.parametrize(
     ("people", "sentence"),
     [
-        ({"sensitivity": [1.5]}, "must have one called 'id'"),
+        ({"sensitivity": [1.5]}, "must have the column 'id'"),
         ({"id": ["a", "b"], "sensitivity": [1.5]}, "one entry per person"),
     ],
 )

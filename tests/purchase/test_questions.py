@@ -153,7 +153,7 @@ def test_whoever_leaves_a_question_open_has_dropped_out_of_the_whole(tmp_path: P
 )
 def test_an_answer_that_is_none_is_told_by_its_row(tmp_path: Path, column: str, cell: str, told: str) -> None:
     table = columns()
-    table[column] = [cell if row == 3 else str(value) for row, value in enumerate(table[column])]
+    table[column] = [cell if row == 3 else value for row, value in enumerate(table[column])]
     with pytest.raises(DataError, match=told) as refused:
         buy(written(tmp_path), reports=table, audit=False)
     assert cell not in str(refused.value)

@@ -67,7 +67,7 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
     from hushbid.report.prior_chart import prior_picture
-    from hushbid.tables import ROWS_NOTE, read_table
+    from hushbid.tables import read_table, rows_note
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
         step("reading the pilot")
@@ -79,7 +79,7 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
         if bad.any():
             raise ReportError(
                 f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
-                f" hold one ({ROWS_NOTE}).",
+                f" hold one ({rows_note(first_row(bad), found.lines)}).",
                 field=column,
                 row=first_row(bad),
             )

@@ -43,7 +43,7 @@ from hushbid.purchase.results import Purchase, campaign_estimate, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.report.sections.audits import lines_of
-from hushbid.tables import Column, table_writer
+from hushbid.tables import Raw, table_writer
 
 _SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
 
@@ -289,7 +289,7 @@ def _write(
 ) -> list[Path]:
     """Stage every file, the last of them last; decisions that an engine wrote are staged already."""
     paths, everybody = [names.decisions], bought.decided.everybody
-    made_up: dict[str, Column] = {}
+    made_up: dict[str, Raw] = {}
     if everybody is not None and campaign.made_up:
         made_up = {"made_up": ["yes"] * len(everybody.people)}
     if everybody is not None:
@@ -332,7 +332,7 @@ def _json_writer(values: Mapping[str, Any]) -> Write:
     return lambda file: file.write(content.encode())
 
 
-def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool) -> dict[str, Column]:
+def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool) -> dict[str, Raw]:
     """What is to be paid, now that data were delivered or not: nothing to those who did not deliver.
 
     If people value the estimate and some dropped out, its error has grown, and with it what they are owed. Whoever

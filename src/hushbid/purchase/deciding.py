@@ -19,7 +19,7 @@ from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_ceiling
 from hushbid.questions import Choice
 from hushbid.record import Record
-from hushbid.tables import Column
+from hushbid.tables import Raw
 from hushbid.wording import at_most
 
 Step = Callable[[str], object]
@@ -96,7 +96,7 @@ class Everybody:
         """How many people owe money."""
         return int((self.money.payments < 0).sum())
 
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, Raw]:
         """The table of decisions, one row per person in the order of the reports."""
         return {
             self.people.id_name: self.people.id_column,
@@ -197,7 +197,7 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
 
 def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
     """Run the market on reports, and round its payments."""
-    with rows_of(people.source):
+    with rows_of(people.source, people.lines):
         market = wanted.market(people.groups, people.roster)
         outcome = market.acquire(people.reports, limits=people.limits, tie_key=people.tie_keys(market))
     return market, Everybody.of(people, outcome, wanted.currency, from_engine=from_engine)

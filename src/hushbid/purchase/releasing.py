@@ -74,7 +74,7 @@ def answer_from(
     If data came late, ``late_field`` has to say what is paid for them.
     """
     accepted, simulated = asked.accept_infinite_loss, asked.simulated
-    with rows_of(people.source):
+    with rows_of(people.source, people.lines):
         if asked.made_up:
             return release_made_up(plan, data, accept_infinite_loss=accepted, simulated=simulated)
         answer = release_once(

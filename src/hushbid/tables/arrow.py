@@ -1,0 +1,111 @@
+"""Columns that Arrow brings: of Parquet files, of data frames, and of large CSV files."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.errors import MissingExtra
+from hushbid.tables.columns import HOLD_LABELS, NUMERALS, Texts, without_mark
+
+_KINDS = (
+    ("is_integer", "integers"),
+    ("is_floating", "floats"),
+    ("is_string", "texts"),
+    ("is_large_string", "texts"),
+    ("is_string_view", "texts"),
+    ("is_null", "nothing"),
+    ("is_decimal", "decimals"),
+    ("is_timestamp", "timestamps"),
+    ("is_date", "dates"),
+    ("is_time", "times"),
+    ("is_boolean", "truth values"),
+    ("is_binary", "bytes"),
+    ("is_large_binary", "bytes"),
+    ("is_binary_view", "bytes"),
+    ("is_fixed_size_binary", "bytes"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ArrowColumn:
+    """An Arrow array in memory."""
+
+    content: Any
+    """A ``pyarrow.ChunkedArray``; dictionaries are taken apart."""
+
+    numerals: bool = False
+    """Whether it holds the cells of a CSV file, texts of which each may be a number."""
+
+    comma: bool = False
+    """Whether a comma may be the decimal sign."""
+
+    @property
+    def kind(self) -> str:
+        return NUMERALS if self.numerals else arrow_kind(pyarrow().types, self.content.type)
+
+    @property
+    def raw(self) -> Any:
+        return self.labels()[0] if self.numerals else self.content
+
+    def numbers(self) -> tuple[FloatArray, BoolArray]:
+        pa = pyarrow()
+        try:
+            values: FloatArray = self.content.cast(pa.float64(), safe=False).to_numpy()
+        except pa.ArrowInvalid:  # a text that is no number
+            return self.texts().numbers()
+        if self.numerals and np.isnan(values).sum() > self.content.null_count:  # Arrow reads nan, which is none
+            return self.texts().numbers()
+        return values, np.zeros(values.size, dtype=bool)
+
+    @property
+    def has_commas(self) -> bool:
+        return self.comma and self.texts().has_commas
+
+    def texts(self) -> Texts:
+        """The cells of a CSV file, one by one."""
+        return Texts(["" if cell is None else cell for cell in self.content.to_pylist()], self.comma)
+
+    def cells(self) -> list[Any]:
+        found: list[Any] = self.content.to_pylist()
+        return found if self.kind != "floats" else [None if cell != cell else cell for cell in found]
+
+    def labels(self) -> tuple[list[Any], BoolArray]:
+        found = self.content.to_pylist()
+        if self.numerals:
+            found = [without_mark(cell) if cell is not None and cell[:1] == "'" else cell for cell in found]
+        return found, np.zeros(len(found), dtype=bool)
+
+    def only(self, rows: IndexArray) -> "ArrowColumn":
+        return ArrowColumn(self.content.take(pyarrow().array(rows)), self.numerals, self.comma)
+
+
+def arrow_column(content: Any) -> ArrowColumn:
+    """A column of a table of Arrow's."""
+    pa = pyarrow()
+    if pa.types.is_dictionary(content.type):
+        content = content.cast(content.type.value_type)
+    return ArrowColumn(content)
+
+
+def arrow_kind(types: Any, kind: Any) -> str:
+    """The word for what a column of an Arrow type holds; ``types`` is ``pyarrow.types``."""
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return next((name for test, name in _KINDS if getattr(types, test)(kind)), str(kind))
+
+
+def refused_kind(types: Any, kind: Any) -> str | None:
+    """What a column of an Arrow type holds, if it may not name people or groups; ``types`` is ``pyarrow.types``."""
+    held = arrow_kind(types, kind)
+    return None if held in HOLD_LABELS else held
+
+
+def pyarrow(what: str = "Parquet files and data frames need") -> Any:
+    """The package, imported when it is needed."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtra(f"{what} pyarrow: pip install 'hushbid[engines]', or use CSV.") from None
+    return pa
