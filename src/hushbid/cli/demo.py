@@ -74,7 +74,7 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     step is a file in the folder, and the campaign can be run again with "hushbid run".
     """
     from hushbid.durable import refuse_existing
-    from hushbid.purchase.buying import buy, steps_of
+    from hushbid.purchase.buying import run_campaign, steps_of
     from hushbid.purchase.people import AT_ONCE
 
     there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
@@ -85,7 +85,7 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     with Steps(steps_of(AT_ONCE) + 1) as step:
         step("making people up")
         mean = _make_up(out, people, seed, force)
-        purchase = buy(out / "campaign.toml", force=force, estimate_needed=False, step=step)
+        purchase = run_campaign(out / "campaign.toml", force=force, estimate_needed=False, step=step)
     facts = {**purchase.facts(), "true_mean_of_the_made_up": mean}
     tell(facts, _text(purchase, mean, out), as_json=as_json)
     if purchase.failed:

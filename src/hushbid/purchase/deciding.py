@@ -13,7 +13,7 @@ from hushbid.disclosure import Release
 from hushbid.durable import Write
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.mechanism.survey import QuestionError
-from hushbid.money import Currency, Money
+from hushbid.money import Currency, Money, in_units
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_ceiling
@@ -103,6 +103,7 @@ class Everybody:
             "privacy_loss": self.outcome.privacy_loss,
             "weight": self.outcome.weights,
             "payment_minor": self.money.payments,
+            "payment": in_units(self.money.payments, self.money.decimals),
             "currency": [self.money.currency] * len(self.people),
         }
 

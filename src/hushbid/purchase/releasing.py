@@ -67,7 +67,7 @@ class Asked:
 
 
 def answer_from(
-    plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path, *, late_field: str = "late"
+    plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path | None, *, late_field: str = "late"
 ) -> Answer:
     """Draw the estimate, once, and keep it in the account's store before anybody sees it; ``folder`` is the results'.
 
@@ -91,9 +91,10 @@ def answer_from(
     return answer
 
 
-def store_beside(folder: Path) -> Path:
+def store_beside(folder: Path | None) -> Path:
     """The account's store; refused if an earlier version kept its claims in a folder of the results."""
-    refuse_old_claims(folder / _OLD_FOLDER)
+    if folder is not None:
+        refuse_old_claims(folder / _OLD_FOLDER)
     return account()
 
 
@@ -199,6 +200,7 @@ class Released:
     def text(self) -> str:
         """For people."""
         lines = [estimate_text(self.answer.release, self.level, self.asked.question)]
+        lines += moved_text(self.answer.release)
         if self.answer.before:
             lines.append(BEFORE)
         if self.answer.late:
@@ -309,7 +311,8 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
     """
     if release.answers:
         answers = [_answer_facts(one, level) for one in release.answers]
-        return {"answers": answers, "dropped_out": release.absent, "public": _public_answers(release)}
+        told = {"dropped_out": release.absent, "moved_to_bounds": release.clamped}
+        return {"answers": answers, **told, "public": _public_answers(release)}
     ends = release.interval(level)
     estimate, low, high = estimate_figures(release.one_estimate, (ends[1] - ends[0]) / 2.0)
     planned = release.planned_error.half_width(_PUBLIC_LEVEL)
@@ -318,6 +321,7 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
         "interval": {"level": level, "low": low, "high": high},
         "standard_error": at_most(release.standard_error, 3),
         "dropped_out": release.absent,
+        "moved_to_bounds": release.clamped,
         "public": {**release.public(), "estimate": estimate_figures(release.one_estimate, planned)[0]},
     }
 
@@ -384,6 +388,14 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     unit = f" {question.unit}" if isinstance(question, Number) and question.unit else ""
     what = question.name if isinstance(question, Number) else f"the share of yes to {question.name}"
     return f"Estimate of {what}: {value}{unit}, {100 * level:g} % interval {lower} to {upper}."
+
+
+def moved_text(release: Release) -> list[str]:
+    """How many data lay outside the bounds; nothing if none did. For the operator only."""
+    if not release.clamped:
+        return []
+    many = "1 value" if release.clamped == 1 else f"{release.clamped:,} values"
+    return [f"{many} outside the bounds {'was' if release.clamped == 1 else 'were'} moved to the nearer end."]
 
 
 def late_text(answer: Answer) -> str:

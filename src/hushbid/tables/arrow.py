@@ -82,11 +82,22 @@ class ArrowColumn:
 
 
 def arrow_column(content: Any) -> ArrowColumn:
-    """A column of a table of Arrow's."""
+    """A column of a table of Arrow's; dictionaries are taken apart, and views, of which Arrow can do little, copied."""
     pa = pyarrow()
     if pa.types.is_dictionary(content.type):
-        content = content.cast(content.type.value_type)
+        parts = [_with_plain_texts(part) for part in content.chunks]
+        kind = parts[0].type if parts else pa.dictionary(pa.int32(), pa.string())
+        content = pa.chunked_array(parts, type=kind).cast(kind.value_type)
+    if pa.types.is_string_view(content.type):
+        content = content.cast(pa.large_string())
     return ArrowColumn(content)
+
+
+def _with_plain_texts(part: Any) -> Any:
+    pa = pyarrow()
+    if not pa.types.is_string_view(part.type.value_type):
+        return part
+    return pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(pa.large_string()))
 
 
 def arrow_kind(types: Any, kind: Any) -> str:

@@ -1,6 +1,6 @@
 """Columns as a data frame: of the library that the caller works with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
@@ -29,6 +29,12 @@ def frame_of(columns: Mapping[str, Raw], library: Library | None = None) -> Any:
                 raise
     what = library or "pandas, polars or pyarrow"
     raise MissingExtra(f"A data frame needs {what}: pip install {library or 'pandas'}.")
+
+
+def frame_of_rows(heads: Sequence[str], rows: Iterable[Sequence[Any]], library: Library | None = None) -> Any:
+    """A frame of rows under the names of their columns."""
+    cells = list(rows)
+    return frame_of({name: [row[place] for row in cells] for place, name in enumerate(heads)}, library)
 
 
 def library_of(source: Any) -> Library | None:
