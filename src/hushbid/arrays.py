@@ -270,7 +270,7 @@ def first_row(bad: NDArray[Any]) -> int:
 
 def id_texts(ids: Iterable[object]) -> list[str]:
     """Ids in the one form in which they are compared and hashed: texts in Unicode's composed form (NFC) without spaces
-    around; empty where one is missing.
+    around; empty where one is missing. One with a character that nobody sees is refused.
 
     >>> id_texts([" ann ", "Zoe\\u0308", 7, None])
     ['ann', 'Zoë', '7', '']
@@ -299,6 +299,8 @@ def _id_text(one: object) -> str:
     if one is None:
         return ""
     if isinstance(one, str):
+        if has_no_width(one):
+            raise InputError("ids must not hold characters that nobody sees, but one does.", field="ids")
         return one.strip() if one.isascii() else unicodedata.normalize("NFC", one).strip()
     if isinstance(one, numbers.Integral) and not isinstance(one, bool):
         return str(int(one))

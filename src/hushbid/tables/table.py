@@ -150,13 +150,14 @@ class Table:
 
     def ids(self, name: str) -> list[str]:
         """A column of ids in the form in which they are compared; empty where one is missing."""
-        found = id_texts(self._labels(name))
-        if not "".join(found).isascii():
-            hidden = np.array([has_no_width(one) for one in found], dtype=bool)
-            if hidden.any():
-                what = "ids without characters that nobody sees (of no width, or that only direct others)"
-                raise self._refusal(name, what, hidden, InputError)
-        return found
+        labels = self._labels(name)
+        hidden = [row for row, one in enumerate(labels) if isinstance(one, str) and has_no_width(one)]
+        if hidden:
+            bad = np.zeros(self.rows, dtype=bool)
+            bad[hidden] = True
+            what = "ids without characters that nobody sees, such as a space of no width"
+            raise self._refusal(name, what, bad, InputError)
+        return id_texts(labels)
 
     def _labels(self, name: str) -> list[object]:
         """A column that may name people or groups: texts, integers and None."""

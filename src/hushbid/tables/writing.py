@@ -8,15 +8,13 @@ from typing import BinaryIO
 from hushbid.durable import STREAM, Write
 from hushbid.errors import InputError
 from hushbid.tables.arrow import pyarrow
-from hushbid.tables.columns import Raw, harmless
+from hushbid.tables.columns import Raw
 from hushbid.tables.csv_files import write_csv
 from hushbid.tables.parquet import write_parquet
 from hushbid.tables.workbooks import write_workbook, xlsxwriter
 
 ENDINGS = ("csv", "csv.gz", "parquet", "xlsx")
 """What the names of tables may end in."""
-
-__all__ = ["ENDINGS", "harmless", "table_writer"]
 
 
 def table_writer(path: str | Path, columns: Mapping[str, Raw]) -> Write:
