@@ -33,10 +33,10 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 def command(pilot: str, as_json: bool, **given: Any) -> None:
     """Fit priors to a pilot's sensitivities and compare them.
 
-    PILOT is a CSV or Parquet file, or - for standard input. Each family is fitted by maximum likelihood; the best is
-    the one that lies closest to data it has not seen. The people of the pilot must not report in the campaign that
-    uses the prior, or their own answers would move their own prices: --out keeps a keyed hash of every id, by which run
-    and price recognise them.
+    PILOT is a CSV, Parquet or Excel file, or - for standard input. Each family is fitted by maximum likelihood; the
+    best is the one that lies closest to data it has not seen. The people of the pilot must not report in the campaign
+    that uses the prior, or their own answers would move their own prices: --out keeps a keyed hash of every id, by
+    which run and price recognise them.
     """
     from hushbid.errors import InputError
 

@@ -219,7 +219,7 @@ def _conduct(
         missing=missing,
         audits=audits,
         files=tuple(paths),
-        reading_notes=(*(() if everybody is None else everybody.people.notes), *found.notes),
+        data_notes=found.notes,
     )
 
 

@@ -161,7 +161,12 @@ class Decided:
 
     def text(self) -> str:
         """For people."""
-        return decided_text(self.facts(), self.currency, self.market)
+        return "\n".join([*self.reading_notes, decided_text(self.facts(), self.currency, self.market)])
+
+    @property
+    def reading_notes(self) -> tuple[str, ...]:
+        """Sentences about how the reports were read, where that was a choice: their encoding, decimal commas."""
+        return () if self.everybody is None else self.everybody.people.notes
 
 
 def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:

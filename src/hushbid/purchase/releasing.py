@@ -6,7 +6,6 @@ notes is written and read here.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -189,17 +188,20 @@ class Released:
     level: float
     """How sure the interval is to be."""
 
+    data_notes: tuple[str, ...] = ()
+    """Sentences about how the data were read, where that was a choice: their encoding, decimal commas."""
+
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         facts, answer = estimate_facts(self.answer.release, self.level), self.answer
         facts |= {"drawn_before": answer.before, "late": len(answer.late)}
-        facts |= {"stamps": list(self.record.stamps), "record": self.path}
+        facts |= {"stamps": list(self.record.stamps), "record": self.path, "reading_notes": list(self.data_notes)}
         facts["made_up"] = facts["public"]["made_up"] = self.asked.made_up
         return facts
 
     def text(self) -> str:
         """For people."""
-        lines = [estimate_text(self.answer.release, self.level, self.asked.question)]
+        lines = [*self.data_notes, estimate_text(self.answer.release, self.level, self.asked.question)]
         lines += moved_text(self.answer.release)
         if self.answer.before:
             lines.append(BEFORE)
@@ -213,7 +215,7 @@ class Released:
 
 def release_recorded(
     path: Path,
-    data: str | Path | Mapping[str, Any],
+    data: Any,
     *,
     out: Path,
     id_column: str = "id",
@@ -253,12 +255,12 @@ def release_recorded(
     whole = record.with_release(answer.release, stamps=_stamps_of_release(record, asked, answer))
     with Staging(force=force) as files:
         files.add(out, record_writer(whole))
-    return Released(answer=answer, asked=asked, record=whole, path=out, level=level)
+    return Released(answer=answer, asked=asked, record=whole, path=out, level=level, data_notes=found.notes)
 
 
 def _delivered(
     record: Record,
-    data: str | Path | Mapping[str, Any],
+    data: Any,
     people: People,
     id_column: str,
     value_column: str | None,

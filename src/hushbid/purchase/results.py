@@ -50,8 +50,8 @@ class Purchase:
     audits: tuple[AuditLine, ...]
     files: tuple[Path, ...]
 
-    reading_notes: tuple[str, ...] = ()
-    """Sentences about how files were read, where that was a choice: their encoding, decimal commas."""
+    data_notes: tuple[str, ...] = ()
+    """Sentences about how the data were read, where that was a choice: their encoding, decimal commas."""
 
     @property
     def release(self) -> Release | None:
@@ -99,14 +99,14 @@ class Purchase:
         if self.record is not None:
             facts["audits_failed"] = self.failed
             facts["record_hash"] = self.record.hash
-        facts["reading_notes"] = list(self.reading_notes)
+        facts["reading_notes"] = list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes]))
         facts["files"] = [str(path) for path in self.files]
         return facts
 
     def text(self) -> str:
         """For people."""
         campaign, answer = self.campaign, self.answer
-        lines = [*self.reading_notes, self.decided.text()]
+        lines = [*(note for note in self.data_notes if note not in self.decided.reading_notes), self.decided.text()]
         if answer is not None:
             lines.append(estimate_text(answer.release, campaign.level, campaign.quantity, campaign.unit))
             lines += moved_text(answer.release)
