@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from hushbid.arrays import as_count, as_number
 from hushbid.audit.suite import audits_of
 from hushbid.disclosure import Answer
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
@@ -105,6 +106,9 @@ def buy(
     >>> bought.to_frame("pandas")[["id", "payment", "currency"]].values.tolist()
     [['ann', 2.73, 'EUR'], ['bob', 2.13, 'EUR'], ['cem', 0.0, 'EUR']]
     """
+    if ceiling is not None and not as_number(ceiling, "ceiling") > 0.0:
+        raise InputError(f"ceiling must be above 0, got {ceiling!r}.", field="ceiling")
+    as_count(wave, "wave", least=1)
     source = people if data is None else data
     wanted = Campaign(
         path=None,

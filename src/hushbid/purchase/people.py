@@ -15,7 +15,7 @@ from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
 from hushbid.questions import Number, Question
-from hushbid.tables import Raw, Table, number_of, read_table, rows_note
+from hushbid.tables import Raw, Table, number_of, places_of, read_table, rows_note
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are made up and get their noise here."""
@@ -239,10 +239,7 @@ def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, 
 def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
     """The row of each person in the table, −1 where she is not in it."""
     keys = found.keys(id_column)
-    if keys == ids:
-        return np.arange(len(ids))
-    rows = {key: row for row, key in enumerate(keys)}
-    return np.array([rows.get(key, -1) for key in ids], dtype=np.intp)
+    return np.arange(len(ids)) if keys == ids else places_of(ids, keys)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Columns that Arrow brings: of Parquet files, of data frames, and of large CSV files."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MissingExtra
 from hushbid.tables.columns import HOLD_LABELS, NUMERALS, Texts, without_mark
 
+_WORTH_ARROW = 100_000
 _KINDS = (
     ("is_integer", "integers"),
     ("is_floating", "floats"),
@@ -47,7 +49,7 @@ class ArrowColumn:
 
     @property
     def raw(self) -> Any:
-        return self.labels()[0] if self.numerals else self.content
+        return self.labels()[0] if self._has_marks else self.content
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
         pa = pyarrow()
@@ -73,9 +75,18 @@ class ArrowColumn:
 
     def labels(self) -> tuple[list[Any], BoolArray]:
         found = self.content.to_pylist()
-        if self.numerals:
+        if self._has_marks:
             found = [without_mark(cell) if cell is not None and cell[:1] == "'" else cell for cell in found]
         return found, np.zeros(len(found), dtype=bool)
+
+    @property
+    def _has_marks(self) -> bool:
+        """Whether it holds cells of a CSV file of which one begins with an apostrophe."""
+        if not self.numerals:
+            return False
+        from pyarrow import compute
+
+        return compute.any(compute.starts_with(self.content, "'")).as_py() is True
 
     def only(self, rows: IndexArray) -> "ArrowColumn":
         return ArrowColumn(self.content.take(pyarrow().array(rows)), self.numerals, self.comma)
@@ -111,6 +122,23 @@ def refused_kind(types: Any, kind: Any) -> str | None:
     """What a column of an Arrow type holds, if it may not name people or groups; ``types`` is ``pyarrow.types``."""
     held = arrow_kind(types, kind)
     return None if held in HOLD_LABELS else held
+
+
+def places_of(wanted: list[str], among: list[str]) -> IndexArray:
+    """Where each text stands among others that all differ, −1 where it does not; many of them by Arrow, if it is there.
+
+    >>> places_of(["b", "x"], ["a", "b"]).tolist()
+    [1, -1]
+    """
+    if len(wanted) < _WORTH_ARROW or find_spec("pyarrow") is None:
+        rows = {text: row for row, text in enumerate(among)}
+        return np.array([rows.get(text, -1) for text in wanted], dtype=np.intp)
+    pa = pyarrow()
+    from pyarrow import compute
+
+    kind = pa.large_string()
+    found = compute.index_in(pa.array(wanted, kind), value_set=pa.array(among, kind)).fill_null(-1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.intp)
 
 
 def pyarrow(what: str = "Parquet files and data frames need") -> Any:

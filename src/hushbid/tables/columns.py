@@ -38,7 +38,9 @@ _ARRAY_KINDS = {
 }
 _REAL = (int, float, np.integer, np.floating, Decimal, Fraction)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-_FORMULA = ("=", "@", "\t", "\r")
+_FORMULA = frozenset("=@\t\r")
+MARKED = _FORMULA | frozenset("+-'")
+"""What a text may begin with that `harmless` changes."""
 
 
 class Column(Protocol):

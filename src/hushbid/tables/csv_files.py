@@ -16,7 +16,7 @@ import numpy as np
 from hushbid.arrays import first_row, rows_text
 from hushbid.errors import InputError
 from hushbid.tables.arrow import ArrowColumn, pyarrow
-from hushbid.tables.columns import Column, Raw, Texts, harmless
+from hushbid.tables.columns import MARKED, Column, Raw, Texts, harmless
 from hushbid.tables.table import Table, rows_note
 
 FAST_FROM = 4 << 20
@@ -177,7 +177,7 @@ def write_csv(file: BinaryIO, columns: Mapping[str, Raw]) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([harmless(name) for name in columns])
-    writer.writerows(zip(*(_harmless(listed(column)) for column in columns.values()), strict=True))
+    writer.writerows(zip(*(_harmless(column) for column in columns.values()), strict=True))
     text.flush()
     text.detach()  # the file is the caller's to close
 
@@ -189,7 +189,10 @@ def listed(column: Raw) -> list[Any]:
     return column.tolist() if isinstance(column, np.ndarray) else list(column)
 
 
-def _harmless(cells: list[Any]) -> list[Any]:
-    if not any(isinstance(cell, str) for cell in cells[:1000]) and not any(isinstance(cell, str) for cell in cells):
+def _harmless(column: Raw) -> list[Any]:
+    cells = listed(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
         return cells
-    return [harmless(cell) if isinstance(cell, str) else cell for cell in cells]
+    # the few that need a look, each once
+    doubtful = {cell for cell in set(cells) if isinstance(cell, str) and cell[:1] in MARKED}
+    return [harmless(cell) if cell in doubtful else cell for cell in cells] if doubtful else cells

@@ -151,7 +151,8 @@ class Table:
     def ids(self, name: str) -> list[str]:
         """A column of ids in the form in which they are compared; empty where one is missing."""
         labels = self._labels(name)
-        hidden = [row for row, one in enumerate(labels) if isinstance(one, str) and has_no_width(one)]
+        others = [row for row, one in enumerate(labels) if isinstance(one, str) and not one.isascii()]
+        hidden = [row for row in others if has_no_width(str(labels[row]))]
         if hidden:
             bad = np.zeros(self.rows, dtype=bool)
             bad[hidden] = True
