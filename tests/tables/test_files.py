@@ -39,10 +39,11 @@ def written(path: Path, columns: dict[str, Any]) -> Path:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
 def test_umlauts_are_read_in_every_encoding_that_spreadsheets_write(encoding: str, tmp_path: Path) -> None:
-    path = saved(tmp_path / "t.csv", "id\tstraße\nZoë\t1.5\nJürgen\t2\n", encoding)
+    rest = "".join(f"p{row}\t1\n" for row in range(9000))  # more than is looked at for the header
+    path = saved(tmp_path / "t.csv", f"id\tstraße\nZoë\t1.5\nJürgen\t2\n{rest}", encoding)
     assert columns_of(path) == ["id", "straße"]
     table = read_table(path, needed=["id", "straße"])
-    assert table.keys("id") == ["Zoë", "Jürgen"]
+    assert table.keys("id")[:2] == ["Zoë", "Jürgen"]
     told = [f"{path} is not UTF-8 and was read as Windows-1252."] if encoding == "cp1252" else []
     assert list(table.notes_on("straße")) == told
 
@@ -244,7 +245,8 @@ def test_without_the_libraries_a_workbook_says_what_to_install(tmp_path: Path, m
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "xlsx", "parquet"])
 def test_ids_that_a_spreadsheet_would_run_are_defused_and_come_back_as_they_were(ending: str, tmp_path: Path) -> None:
     path = written(tmp_path / f"t.{ending}", {"id": IDS, "=x": list(range(len(IDS)))})
-    table = read_table(path, needed=["id"])
+    assert columns_of(path) == ["id", "=x"]
+    table = read_table(path, needed=["id", "=x"])
     assert table.columns["id"].labels()[0] == IDS
     again = written(tmp_path / f"again.{ending}", {"id": table.raw("id"), "=x": list(range(len(IDS)))})
     assert again.read_bytes() == path.read_bytes()

@@ -87,7 +87,9 @@ def _on_reports(
             group=given["group_column"],
             ids_needed=False,
         )
-        with rows_of(people.source):
+        for note in people.notes:
+            click.echo(note, err=True)
+        with rows_of(people.source, people.lines):
             prior = options.prior_source().prior_for(people.groups)
             rows = []
             for setting in settings:

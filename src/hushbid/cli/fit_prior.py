@@ -75,6 +75,8 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
         found = read_table(pilot, needed=[column] if given["no_ids"] else [column, given["id_column"]])
         ids = None if given["no_ids"] else found.keys(given["id_column"])
         values = found.numbers(column, error=ReportError)
+        for note in found.notes_on(column):
+            click.echo(note, err=True)
         bad = ~((values >= 0.0) & np.isfinite(values))
         if bad.any():
             raise ReportError(

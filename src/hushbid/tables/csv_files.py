@@ -16,7 +16,7 @@ import numpy as np
 from hushbid.arrays import first_row, rows_text
 from hushbid.errors import InputError
 from hushbid.tables.arrow import ArrowColumn, pyarrow
-from hushbid.tables.columns import MARKED, Column, Raw, Texts, harmless
+from hushbid.tables.columns import MARKED, Column, Raw, Texts, harmless, without_mark
 from hushbid.tables.table import Table, rows_note
 
 FAST_FROM = 4 << 20
@@ -46,7 +46,9 @@ def read_csv(content: bytes, source: str, needed: list[str], optional: list[str]
 def names_in_csv(file: BinaryIO, source: str) -> list[str]:
     """The names in the header; reads no further than needed."""
     head = file.read(_HEAD)
-    if len(head) == _HEAD:
+    if head.startswith(_UTF_16):
+        head += file.read()  # a line ends in the middle of two bytes
+    elif len(head) == _HEAD:
         head = head[: head.rfind(b"\n") + 1] or head + file.read()
     return _header(_decoded(head, source)[0], source, [])[0]
 
@@ -94,7 +96,7 @@ def _header(text: str, source: str, needed: list[str]) -> tuple[list[str], str]:
             first = next(csv.reader(io.StringIO(text[:_HEAD], newline=""), delimiter=delimiter), [])
         except csv.Error as problem:
             raise InputError(f"{source}, row 1, is not CSV: {problem}.") from None
-        names = [name.strip() for name in first]
+        names = [without_mark(name.strip()) for name in first]
         # most of the names that are needed, then most names, then the usual delimiter
         readings.append((sum(name in names for name in needed), len(names), -_DELIMITERS.index(delimiter), names))
     _, _, place, names = max(readings)

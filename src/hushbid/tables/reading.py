@@ -51,7 +51,7 @@ def columns_of(path: str | Path) -> list[str]:
     """The names of a file's columns; reads no further than needed, and not from a stream."""
     source = str(path)
     with _opened(path) as file:
-        magic = _magic(file)
+        magic = _magic(file, source)
         if magic == PARQUET_MAGIC:
             return names_in_parquet(file, source)
         if magic == ZIP_MAGIC:
@@ -65,20 +65,20 @@ def columns_of(path: str | Path) -> list[str]:
 def _read_file(path: str | Path, needed: list[str], optional: list[str]) -> Table:
     source = "standard input" if str(path) == STREAM else str(path)
     with _opened(path) as file:
-        magic = _magic(file)
+        magic = _magic(file, source)
         if magic == PARQUET_MAGIC:
             return read_parquet(file, source, needed, optional)
         content = file.read()
     if magic == ZIP_MAGIC:
         return read_workbook(content, source, needed, optional)
-    if magic == OLE_MAGIC:
-        raise InputError(f"{source} is an old or encrypted Excel workbook: save it as .xlsx, without a password.")
     return read_csv(content, source, needed, optional)
 
 
-def _magic(file: BinaryIO) -> bytes:
+def _magic(file: BinaryIO, source: str) -> bytes:
     magic = file.read(4)
     file.seek(0)
+    if magic == OLE_MAGIC:
+        raise InputError(f"{source} is an old or encrypted Excel workbook: save it as .xlsx, without a password.")
     return magic
 
 
@@ -101,7 +101,7 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _unpacked(file: BinaryIO, source: str) -> BinaryIO:
-    if _magic(file)[:2] != _GZIP_MAGIC:
+    if _magic(file, source)[:2] != _GZIP_MAGIC:
         return file
     try:
         return io.BytesIO(gzip.decompress(file.read()))
