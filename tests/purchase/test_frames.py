@@ -222,7 +222,7 @@ def test_columns_that_are_not_needed_may_hold_what_they_like() -> None:
     assert len(hushbid.buy(people, MARKET).to_frame()) == N
     with pytest.raises(InputError, match="two columns called 'id'"):
         hushbid.buy(pd.concat([people, people[["id"]]], axis=1), MARKET)
-    with pytest.raises(InputError, match=r"must be .* a Polars frame, .* or a path, got ndarray"):
+    with pytest.raises(InputError, match=r"must be a pandas or Polars frame, .* or a path, got ndarray"):
         hushbid.buy(columns()["sensitivity"], MARKET)
 
 

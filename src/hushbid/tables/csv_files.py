@@ -89,13 +89,14 @@ def _decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
 
 def _header(text: str, source: str, needed: list[str]) -> tuple[list[str], str]:
     """The names in the first row, and the delimiter between them: the one that gives most of the names needed."""
-    readings = []
+    readings, end = [], text.find("\n", _HEAD)
+    head = text if end < 0 else text[:end]
     csv.field_size_limit(_LONGEST_CELL)
     for delimiter in _DELIMITERS:
         try:
-            first = next(csv.reader(io.StringIO(text[:_HEAD], newline=""), delimiter=delimiter), [])
+            first = next(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), [])
         except csv.Error as problem:
-            raise InputError(f"{source}, row 1, is not CSV: {problem}.") from None
+            raise InputError(f"{source}, line 1, is not CSV: {problem}.") from None
         names = [without_mark(name.strip()) for name in first]
         # most of the names that are needed, then most names, then the usual delimiter
         readings.append((sum(name in names for name in needed), len(names), -_DELIMITERS.index(delimiter), names))
