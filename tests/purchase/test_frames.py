@@ -167,12 +167,13 @@ WRONG: dict[str, tuple[Any, str]] = {
     "truth values": ([True] * N, "not truth values"),
     "texts": (["secret"] * N, r"not texts|but rows 0, 1, 2, 3, 4 and 35 more do not"),
     "complex": (np.full(N, 1j), "not complex numbers|do not"),
+    "one truth value among numbers": ([1.5, True, *[2.0] * (N - 2)], "but row 1 does not"),
     "one text among numbers": ([1.5, "secret", *[2.0] * (N - 2)], "but row 1 does not"),
     "one date among numbers": ([1.5, 2.0, DAY, *[2.0] * (N - 3)], "but row 2 does not"),
 }
 
 
-NOT_IN_POLARS = {"complex", "one text among numbers", "one date among numbers"}
+NOT_IN_POLARS = {"complex", "one truth value among numbers", "one text among numbers", "one date among numbers"}
 
 
 @pytest.mark.parametrize(
@@ -244,3 +245,13 @@ def test_how_many_values_were_moved_to_the_bounds_is_told() -> None:
     assert "2 values outside the bounds were moved to the nearer end." in found.text()
     assert found.facts()["estimate"]["moved_to_bounds"] == 2
     assert "moved_to_bounds" not in found.facts()["estimate"]["public"]
+
+
+def test_a_workbook_of_reports_and_a_list_of_data_in_another_language_are_bought_from(tmp_path: Path) -> None:
+    people, expected = columns(), bought(columns(), made_up=True)
+    pd.DataFrame({"id": people["id"], "sensitivity": people["sensitivity"]}).to_excel(tmp_path / "p.xlsx", index=False)
+    lines = [f"{name};{str(x).replace('.', ',')}" for name, x in zip(people["id"], people["value"], strict=True)]
+    (tmp_path / "d.csv").write_text("\n".join(["id;value", *lines]), encoding="cp1252")
+    found = hushbid.buy(tmp_path / "p.xlsx", MARKET, data=str(tmp_path / "d.csv"), made_up=True, currency="EUR")
+    pd.testing.assert_frame_equal(found.to_frame("pandas"), expected.to_frame("pandas"))
+    assert "the commas of column 'value' were read as decimal signs" in found.text()

@@ -190,14 +190,19 @@ def column_of(values: Any) -> Column:
     """A column of a list, an array, or whatever NumPy reads; a masked entry is missing."""
     if isinstance(values, np.ma.MaskedArray):
         values = _unmasked(values)
-    is_list = isinstance(values, Sequence) and not isinstance(values, (str, bytes))
-    # NumPy would make texts of numbers beside a text, and floats of integers beside a gap
-    if is_list and any(isinstance(one, str) or is_missing(one) for one in values):
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and _is_mixed(values):
         return Cells(list(values))
     found = np.asarray(values)
     if found.ndim != 1:
         raise TypeError
     return Cells(found.tolist()) if found.dtype.kind in "OUT" else Array(found)
+
+
+def _is_mixed(values: Sequence[Any]) -> bool:
+    """Whether NumPy would change what stands there: numbers beside a text or a truth value, integers beside a gap."""
+    kinds = {type(one) for one in values}
+    truths = kinds & {bool, np.bool_}
+    return (bool(truths) and kinds != truths) or any(isinstance(one, str) or is_missing(one) for one in values)
 
 
 def _unmasked(values: Any) -> NDArray[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from hushbid.durable import STREAM
 from hushbid.errors import InputError
 from hushbid.tables.arrow import arrow_column, pyarrow
-from hushbid.tables.columns import Column, column_of
+from hushbid.tables.columns import HOLD_NUMBERS, Column, column_of
 from hushbid.tables.csv_files import names_in_csv, read_csv, refuse_missing, refuse_twins
 from hushbid.tables.parquet import PARQUET_MAGIC, names_in_parquet, read_parquet
 from hushbid.tables.table import Table
@@ -145,8 +145,18 @@ def _read_frame(source: Any, needed: list[str], optional: list[str]) -> Table:
     refuse_missing(told, names, needed)
     wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in names]
     refuse_twins(told, [name for name in names if name in wanted])
-    columns = {name: arrow_column(table.column(name)) for name in wanted}
+    columns = {name: _framed(source, name, table.column(name), told) for name in wanted}
     return Table(source=told, columns=columns, rows=table.num_rows, numbered=np.arange(table.num_rows))
+
+
+def _framed(source: Any, name: str, content: Any, told: str) -> Column:
+    """A column of a frame. Objects that Arrow took for numbers are looked at themselves: a truth value is none."""
+    found = arrow_column(content)
+    dtypes = getattr(source, "dtypes", None)
+    held = dtypes.get(name) if hasattr(dtypes, "get") else None
+    if isinstance(held, np.dtype) and held.kind == "O" and found.kind in HOLD_NUMBERS:
+        return _column(np.asarray(source[name], dtype=object), name, told)
+    return found
 
 
 def _read_objects(source: Any, needed: list[str], optional: list[str], told: str) -> Table:
