@@ -322,7 +322,7 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
     ),
     "price: an unknown currency": (["price", "reports.csv", *MARKET, "--currency", "EURO"], "three capital letters"),
     "price: a ceiling": (["price", "reports.csv", *MARKET, "--ceiling", "0.01"], "above the ceiling"),
-    "price: an ending nobody knows": (["price", "reports.csv", *MARKET, "--out", "x.xlsx"], "must end in .csv"),
+    "price: an ending nobody knows": (["price", "reports.csv", *MARKET, "--out", "x.docx"], "must end in .csv"),
     "price: an existing file": (["price", "reports.csv", *MARKET, "--out", "data.csv"], "data.csv exists already"),
     "price: two results on one stream": (["price", "reports.csv", *MARKET, "--out", "-", "--json"], "would both write"),
     "price: groups without a column": (

@@ -152,7 +152,7 @@ def _read_frame(source: Any, needed: list[str], optional: list[str]) -> Table:
 def _framed(source: Any, name: str, content: Any, told: str) -> Column:
     """A column of a frame. Objects that Arrow took for numbers are looked at themselves: a truth value is none."""
     found = arrow_column(content)
-    dtypes = getattr(source, "dtypes", None)
+    dtypes: Any = getattr(source, "dtypes", None)
     held = dtypes.get(name) if hasattr(dtypes, "get") else None
     if isinstance(held, np.dtype) and held.kind == "O" and found.kind in HOLD_NUMBERS:
         return _column(np.asarray(source[name], dtype=object), name, told)
