@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import Conflict, HushbidError, InputError, ServerFailed
-from hushbid.server.api.exports import Csv, download, harmless
+from hushbid.server.api.exports import Csv, download
 from hushbid.server.api.schemas import answer
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
@@ -23,6 +23,7 @@ from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
 from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
+from hushbid.tables import harmless
 
 router = APIRouter(include_in_schema=False)
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
