@@ -58,6 +58,7 @@ OUTSIDE = {
     "markupsafe": {"report", "server"},
     "matplotlib": {"paper"},
     "opendp": {"disclosure"},
+    "openpyxl": {"tables"},
     "polars": {"engine"},
     "psycopg": {"server"},
     "pyarrow": {"engine", "tables"},
@@ -66,6 +67,7 @@ OUTSIDE = {
     "sqlalchemy": {"server"},
     "starlette": {"server"},
     "uvicorn": {"server", "cli"},
+    "xlsxwriter": {"tables"},
 }
 
 

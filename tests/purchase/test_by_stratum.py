@@ -15,7 +15,7 @@ import hushbid
 from hushbid import Accuracy, Market, Record, Uniform
 from hushbid.cli import main
 from hushbid.errors import AlreadyReleased, DataError, HushbidError, InputError, MarketError, RecordError, Unreachable
-from hushbid.purchase import PurchaseByStratum, Reading, buy, buy_each, read_campaign
+from hushbid.purchase import PurchaseByStratum, Reading, buy, read_campaign, run_by_stratum, run_campaign
 from hushbid.purchase.by_stratum import folders_of
 from hushbid.purchase.releasing import release_recorded
 
@@ -62,7 +62,7 @@ def campaign(tmp_path: Path, *, more: str = "", data: str = DATA, **replaced: st
 
 
 def bought(file: Path, people: dict[str, Any] | None = None, **how: Any) -> PurchaseByStratum:
-    return buy_each(file, reports=columns() if people is None else people, audit=False, **how)
+    return run_by_stratum(file, reports=columns() if people is None else people, audit=False, **how)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -117,7 +117,7 @@ def test_estimates_are_drawn_once_for_each_stratum_from_a_file_or_from_its_recor
     assert [part.answer is not None and part.answer.before for part in after.parts.values()] == [False, True, False]
     with pytest.raises(InputError, match=r"strata\.csv exists already"):
         bought(file := campaign(tmp_path))
-    again = bought(file, force=True)
+    again = run_by_stratum(file, reports=pl.DataFrame(columns()), audit=False, force=True)
     assert [one.release.estimate for one in again.parts.values() if one.release] == [
         one.release.estimate for one in after.parts.values() if one.release
     ]
@@ -274,12 +274,14 @@ def test_labels_are_compared_without_spaces_around_and_in_one_composition(tmp_pa
 
 def test_engines_and_one_record_or_release_for_all_are_refused_with_the_way_that_there_is(tmp_path: Path) -> None:
     file = campaign(tmp_path)
-    with pytest.raises(InputError, match=r"buy_each\(\) buys them"):
-        buy(file, reports=columns())
-    for people, reading in ((pl.DataFrame(columns()), Reading()), (columns(), Reading(engine="polars"))):
-        with pytest.raises(InputError, match="engine must be 'memory' with each = true"):
-            buy_each(file, reports=people, reading=reading)
     market = Market(prior=Uniform(1, 3), goal=Accuracy(0.6), strata=LABELS, each=True)
+    with pytest.raises(InputError, match=r"run_by_stratum\(\) buys them"):
+        run_campaign(file, reports=columns())
+    with pytest.raises(InputError, match=r"buy in each of market\.by_stratum\(\)"):
+        buy(columns(), market)
+    for people, reading in ((pl.LazyFrame(columns()), Reading()), (columns(), Reading(engine="polars"))):
+        with pytest.raises(InputError, match="engine must be 'memory' with each = true"):
+            run_by_stratum(file, reports=people, reading=reading)
     outcome = market.acquire(columns()["sensitivity"])
     with pytest.raises(InputError, match=r"outcome\.by_stratum\(\) by itself"):
         hushbid.release(outcome, columns()["value"])

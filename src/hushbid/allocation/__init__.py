@@ -128,7 +128,7 @@ def allocate(
         have its signs and add up to each stratum's weight.
     response
         Whether people answer a yes/no question by randomised response instead of adding noise: local, variance 1/4.
-        A `hushbid.Market` does not take it.
+        A local `hushbid.Market` with a single yes/no question does.
 
     >>> allocation = allocate([1.0, 1.2, 9.0], setting="central", variance=0.25)
     >>> allocation.active, allocation.weights.round(4).tolist()

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +54,10 @@ class Summary(Figures):
 
     passes: int
     """How often the rows were read to decide; pricing reads them once more."""
+
+    total_payment: float | None = field(default=None, compare=False)
+    """What everybody is paid together, in money; None for a table that is not in memory: `Priced.total_payment` reads
+    it once more to know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -157,8 +161,8 @@ def price(
     Parameters
     ----------
     population
-        A Polars frame (lazy or not), a DuckDB relation, a Spark DataFrame, a ``pyarrow.Table``, or the path of a
-        Parquet file or folder.
+        A pandas frame, a Polars frame (lazy or not), a DuckDB relation, a Spark DataFrame, a ``pyarrow.Table``,
+        anything else that speaks Arrow (priced as a ``pyarrow.Table``), or the path of a Parquet file or folder.
     market
         As in memory. For different priors by group, its prior is ``Grouped(priors, [])`` and ``group`` names the
         column of labels; for different variances (central), ``variance`` names a column, in data units. User weights
@@ -193,6 +197,8 @@ def price(
     >>> priced = price(people, market)
     >>> [round(t, 3) for t in priced.frame["payment"].to_pylist()], priced.summary.active
     ([2.204, 1.469, 0.252], 2)
+    >>> round(priced.summary.total_payment, 3)
+    3.925
     """
     _check_options(market, on_bad_rows, check_ids, variance=variance, limit=limit, cap=cap)
     opened = open_engine(population, engine, connection=connection)
@@ -210,9 +216,8 @@ def price(
     kernel, summary = _decide(run, counted, census, gather)
     if market.layout is not None and summary.active:
         refuse_unreleasable(summary.largest_privacy_loss, market.layout)
-    frame = opened.map(kernel, drop=census.bad > 0)
-    return Priced(
-        frame=frame,
+    priced = Priced(
+        frame=opened.map(kernel, drop=census.bad > 0),
         summary=replace(summary, passes=run.passes, dropped=census.bad),
         market=market,
         _population=counted,
@@ -220,6 +225,9 @@ def price(
         _kernel=kernel,
         _drop=census.bad > 0,
     )
+    if not opened.in_memory:
+        return priced
+    return replace(priced, summary=replace(priced.summary, total_payment=priced.total_payment()))
 
 
 def _counted(market: Market, people: People, census: Census) -> Population:

@@ -1,15 +1,18 @@
-"""A campaign from its file to its results: read, buy, release, record, report, whoever reads the people.
+"""The whole way: read, buy, release, record, report, whoever reads the people, and whatever says what is wanted.
 
-Everything is computed before anything takes its name, and then appears together. The one exception is the estimate: it
-is drawn once and kept in the account's store, under what is asked of whom, before anybody sees it, so that whatever
-happens afterwards, and whatever options and folders are given, asking again gives the same one.
+`buy` takes people and a market, `run_campaign` a campaign file; both go the same way. Everything is computed before
+anything takes its name, and then appears together. The one exception is the estimate: it is drawn once and kept in the
+account's store, under what is asked of whom, before anybody sees it, so that whatever happens afterwards, and whatever
+options and folders are given, asking again gives the same one.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from hushbid.arrays import as_count, as_number
+from hushbid.audit.suite import audits_of
 from hushbid.disclosure import Answer
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.engine import Priced
@@ -17,21 +20,122 @@ from hushbid.engine import releasing as on_sums
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
 from hushbid.mechanism.market import plan_of
-from hushbid.purchase.campaign_file import Campaign, DataSource, read_campaign
-from hushbid.purchase.deciding import LARGEST_RECORD, Step, Wanted, decide
+from hushbid.money import NO_CURRENCY, Currency
+from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource, data_source, fields_of, prior_of
+from hushbid.purchase.campaign_file import read_campaign
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of
 from hushbid.purchase.on_engine import PASSES, price_on_engine, taken_here, write_decisions
-from hushbid.purchase.people import AT_ONCE, Delivered, People, Reading, read_answers, read_data
-from hushbid.purchase.releasing import answer_from, store_beside
+from hushbid.purchase.people import AT_ONCE, Delivered, Kind, People, Reading, read_answers, read_data
+from hushbid.purchase.releasing import Asked, answer_from, stamps_of, store_beside
 from hushbid.purchase.results import Purchase
-from hushbid.purchase.writing import Bought, Drawn, Names, asked_of, complete
+from hushbid.purchase.writing import Names, notes_of, write_results
+from hushbid.report import AuditLine
+from hushbid.report.sections.audits import lines_of
+from hushbid.tables import is_table
+
+
+def _silent(told: str) -> None:
+    """Nobody is told what is done next."""
 
 
 def steps_of(reading: Reading) -> int:
-    """How many steps `buy` tells of, at most."""
+    """How many steps `run_campaign` tells of, at most."""
     return 4 + (2 if reading.engine == "memory" else PASSES)
 
 
 def buy(
+    people: Any,
+    market: Market,
+    *,
+    data: Any = None,
+    id: str = "id",
+    sensitivity: str = "sensitivity",
+    group: str | None = None,
+    limit: str | None = None,
+    value: str | Sequence[str] | None = None,
+    kind: Kind | None = None,
+    late: Literal["paid", "unpaid"] | None = None,
+    name: str = "purchase",
+    question: str = "the mean",
+    wave: int = 1,
+    made_up: bool = False,
+    currency: str | None = None,
+    ceiling: float | None = None,
+    accept_infinite_loss: bool = False,
+    reading: Reading = AT_ONCE,
+    folder: str | Path | None = None,
+    force: bool = False,
+) -> Purchase:
+    """Buy from people in files, arrays or frames: decide, and, if there are data, draw the one estimate.
+
+    Parameters
+    ----------
+    people
+        The path of a CSV, Parquet or Excel file, a mapping of arrays by column name, or any table that speaks Arrow:
+        a pandas or Polars frame, a ``pyarrow.Table``, a DuckDB relation and others. What does not, a lazy Polars frame
+        or Spark's, is left where it is and priced by its engine.
+    market
+        What is fixed before anybody reports. For different priors by group, its prior is ``Grouped(priors, [])`` and
+        ``group`` names the column of labels.
+    data
+        The table of what people delivered, of any of those kinds; people find their rows by ``id``. If it is left out
+        and ``value`` is not, the data are a column of ``people``; without either, only decisions are made.
+    id, sensitivity, group, limit
+        The columns that name people, hold their reports, their groups and the largest losses that they accept.
+    value
+        The column of data; of a survey, one for each question. Left out, it is ``"value"``, ``"message"`` in the local
+        setting, or the questions' names.
+    kind, late, wave, made_up
+        As in a campaign file: see docs/reference/campaign-file.md.
+    name, question
+        What the purchase is called, and what is asked. The question and the people's ids name the one estimate that is
+        ever drawn: asked again, it is shown again.
+    currency, ceiling
+        An ISO 4217 code, whose minor units payments are rounded up to, and the most that may be spent.
+    accept_infinite_loss
+        Release although somebody named no price and loses all privacy.
+    reading
+        Which engine reads the people, and what becomes of rows that cannot be priced.
+    folder, force
+        Where to write tables, record and report, as ``hushbid run`` does; nothing is written if it is left out.
+        ``force`` replaces files.
+
+    >>> from hushbid import Market, Uniform
+    >>> people = {"id": ["ann", "bob", "cem"], "sensitivity": [1.1, 1.2, 1.9]}
+    >>> bought = buy(people, Market(prior=Uniform(1, 2), buyer_weight=10, user_weight=0), currency="EUR")
+    >>> bought.to_frame("pandas")[["id", "payment", "currency"]].values.tolist()
+    [['ann', 2.73, 'EUR'], ['bob', 2.13, 'EUR'], ['cem', 0.0, 'EUR']]
+    """
+    if ceiling is not None and not as_number(ceiling, "ceiling") > 0.0:
+        raise InputError(f"ceiling must be above 0, got {ceiling!r}.", field="ceiling")
+    as_count(wave, "wave", least=1)
+    source = people if data is None else data
+    wanted = Campaign(
+        path=None,
+        name=name,
+        quantity=question,
+        unit="",
+        wave=wave,
+        made_up=made_up,
+        notices=(),
+        prior=prior_of(market, group),
+        market=fields_of(market),
+        currency=NO_CURRENCY if currency is None else Currency.of(currency),
+        ceiling=ceiling,
+        reports=ReportsSource(file=people, id=id, sensitivity=sensitivity, group=group, limit=limit),
+        data=None
+        if data is None and value is None
+        else data_source(market, source, id=id, value=value, kind=kind, late=late),
+        folder=None if folder is None else Path(folder),
+        decisions_format="csv",
+        level=0.95,
+        accept_pilot_overlap=False,
+        accept_infinite_loss=accept_infinite_loss,
+    )
+    return _conduct(wanted, reading, audit=False, force=force, estimate_needed=True, step=_silent)
+
+
+def run_campaign(
     campaign: Campaign | str | Path,
     *,
     reports: Any = None,
@@ -40,7 +144,7 @@ def buy(
     audit: bool = True,
     force: bool = False,
     estimate_needed: bool = True,
-    step: Step = lambda told: None,
+    step: Step = _silent,
 ) -> Purchase:
     """Run a campaign, and write what it comes to into its folder.
 
@@ -49,8 +153,8 @@ def buy(
     campaign
         A campaign, or its file.
     reports, data
-        Stand in for the files that a campaign file names: arrays by column name, or a frame, which an engine reads and
-        which holds the reports and the data.
+        Stand in for the files that a campaign file names: whatever `buy` takes as people and data. If only ``reports``
+        are given, the data are a column of theirs.
     reading
         Who reads the people, and what becomes of rows that cannot be priced.
     audit
@@ -62,36 +166,106 @@ def buy(
     step
         Told what is done next.
     """
-    # read what is wanted, and refuse at once what cannot be done or would be lost
     wanted = campaign
     if not isinstance(wanted, Campaign):
         wanted = read_campaign(Path(wanted), reports=reports, data=data)
-    if wanted.strata is not None and wanted.strata.each:
-        told = (
-            f"{wanted.path}: strata.each asks for an estimate for each stratum: buy_each() buys them, and hushbid run."
+    return _conduct(wanted, reading, audit=audit, force=force, estimate_needed=estimate_needed, step=step)
+
+
+def _conduct(
+    wanted: Campaign, reading: Reading, *, audit: bool, force: bool, estimate_needed: bool, step: Step
+) -> Purchase:
+    # refuse at once what cannot be done or would be lost
+    if wanted.each:
+        raise InputError(
+            f"{wanted.called}: each asks for an estimate for each stratum: run_by_stratum() buys them for a campaign"
+            " file, and hushbid run; for a market, buy in each of market.by_stratum().",
+            field="each",
         )
-        raise InputError(told, field="strata.each")
-    if not isinstance(wanted.reports.file, str | Path | Mapping) and reading.engine == "memory":
-        reading = replace(reading, engine="auto")  # a frame says itself which engine reads it
+    if not is_table(wanted.reports.file) and reading.engine == "memory":
+        reading = replace(reading, engine="auto")  # it stays where it is, and says itself which engine reads it
     refuse_clashes(wanted.outputs, wanted.inputs)
     if reading.engine != "memory":
         _refuse_other_table(wanted)
-    names = Names.of(wanted, reading)
-    if not force:
+    names = None if wanted.folder is None else Names.of(wanted, wanted.folder, reading)
+    if names is not None and not force:
         refuse_existing([names.last])
     # buy; from here on files wait under temporary names and appear together
     with Staging(force=force) as files:
         bought = _read_and_decide(wanted, reading, files, names, step)
         step("releasing")
-        drawn = Drawn()
+        found = Found()
         if wanted.data is not None and bought.decided.figures.active:
             try:
-                drawn = _drawn(wanted, bought)
+                found = _answer(wanted, bought)
             except MissingExtra as problem:
                 if estimate_needed:
                     raise
-                drawn = Drawn(missing=str(problem))
-        return complete(files, names, wanted, bought, drawn, audit=audit, step=step)
+                found = Found(missing=str(problem))
+        return complete(files, names, wanted, bought, found, audit=audit, step=step)
+
+
+# -- the estimate is there, or there is none ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bought:
+    """What was decided, and where the data are."""
+
+    decided: Decided
+    delivered: Delivered | None = None
+    """Everybody's data, if they were read with the reports."""
+
+    priced: Priced | None = None
+    """The engine's table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """The estimate, if there is one, and what is to be said about the data."""
+
+    answer: Answer | None = None
+    strangers: int = 0
+    """How many people in the data did not report."""
+
+    missing: str = ""
+    """Why there is no estimate although there are data."""
+
+    notes: tuple[str, ...] = ()
+
+
+def complete(
+    files: Staging, names: Names | None, campaign: Campaign, bought: Bought, found: Found, *, audit: bool, step: Step
+) -> Purchase:
+    """Record a purchase, attack it, and let its files wait for their names."""
+    decided, everybody, answer = bought.decided, bought.decided.everybody, found.answer
+    # everywhere the same is said of safeguards that were overridden
+    stamps = stamps_of(decided, asked_of(campaign), answer)
+    step("recording")
+    record = None
+    if everybody is not None:
+        release = None if answer is None else answer.release
+        record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign))
+    step("auditing")
+    audits: tuple[AuditLine, ...] = ()
+    if audit and everybody is not None and decided.figures.active and campaign.data is not None:
+        audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
+    step("writing")
+    paths: list[Path] = []
+    if names is not None:
+        paths = write_results(files, names, campaign, decided, bought.priced, answer, record, stamps, audits)
+    return Purchase(
+        campaign=campaign,
+        decided=decided,
+        answer=answer,
+        record=record,
+        stamps=tuple(stamps),
+        strangers=found.strangers,
+        missing=found.missing,
+        audits=audits,
+        files=tuple(paths),
+        data_notes=found.notes,
+    )
 
 
 # -- read and decide ---------------------------------------------------------------------------------------------------
@@ -115,17 +289,22 @@ def wanted_by(campaign: Campaign) -> Wanted:
     )
 
 
-def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: Names, step: Step) -> Bought:
+def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: Names | None, step: Step) -> Bought:
     """On an engine everybody is taken here, if so many fit; else it writes its decisions itself."""
     wanted = wanted_by(campaign)
-    if names.summary is None:
-        return Bought(decided=decide(wanted, reading, step), delivered=None, priced=None)
+    if reading.engine == "memory":
+        return Bought(decided=decide(wanted, reading, step))
 
     found = price_on_engine(wanted, reading, step)
     priced = found.priced
     if priced.summary.people > LARGEST_RECORD:
+        if names is None:
+            told = (
+                f"folder must be given: decisions about more than {LARGEST_RECORD:,} people are written by the engine."
+            )
+            raise InputError(told, field="folder")
         paid = write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
-        return Bought(decided=found.decided(paid), delivered=None, priced=priced)
+        return Bought(decided=found.decided(paid), priced=priced)
     step("taking everybody to one place")
     here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.names)
     return Bought(decided=found.decided(here.paid, here.everybody), delivered=here.delivered, priced=priced)
@@ -137,12 +316,12 @@ def _refuse_other_table(campaign: Campaign) -> None:
     if data is not None and not _same_table(data.file, campaign.reports.file):
         columns = f"a column {data.names[0]!r}" if data.columns is None else "a column for each question"
         raise InputError(
-            f"{campaign.path}: on an engine data.file must be the table of reports.file, with"
+            f"{campaign.called}: on an engine data.file must be the table of reports.file, with"
             f" {columns} of data; join the two first, or use engine='memory'.",
             field="data.file",
         )
     if data is not None and data.kind == "simulated_values":
-        raise InputError(f"{campaign.path}: data.kind 'simulated_values' needs engine='memory'.", field="data.kind")
+        raise InputError(f"{campaign.called}: data.kind 'simulated_values' needs engine='memory'.", field="data.kind")
 
 
 def _same_table(one: Any, other: Any) -> bool:
@@ -154,20 +333,20 @@ def _same_table(one: Any, other: Any) -> bool:
 # -- the one estimate --------------------------------------------------------------------------------------------------
 
 
-def _drawn(campaign: Campaign, bought: Bought) -> Drawn:
-    """The estimate, and how many people in the data did not report."""
+def _answer(campaign: Campaign, bought: Bought) -> Found:
     source, everybody = campaign.data, bought.decided.everybody
     assert source is not None
     if everybody is None:
         assert bought.priced is not None
-        return Drawn(answer=_answer_from_sums(campaign, bought.priced, source.names))
+        return Found(answer=_answer_from_sums(campaign, bought.priced, source.names))
     people = everybody.people
     found = bought.delivered
     if found is None:
         found = delivered_in(source, people, everybody.outcome.market)
     plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
-    answer = answer_from(plan, found.data, asked_of(campaign), people, campaign.folder, late_field="data.late")
-    return Drawn(answer=answer, strangers=found.strangers)
+    late_field = "late" if campaign.path is None else "data.late"
+    answer = answer_from(plan, found.data, asked_of(campaign), people, campaign.folder, late_field=late_field)
+    return Found(answer=answer, strangers=found.strangers, notes=found.notes)
 
 
 def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
@@ -175,6 +354,18 @@ def delivered_in(source: DataSource, people: People, market: Market) -> Delivere
     if market.survey is not None and source.columns is not None:
         return read_answers(source.file, people, id_column=source.id, columns=source.columns, questions=market.survey)
     return read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
+
+
+def asked_of(campaign: Campaign) -> Asked:
+    """What a campaign asks, and what it accepts by name."""
+    return Asked(
+        question=campaign.quantity,
+        wave=campaign.wave,
+        made_up=campaign.made_up,
+        simulated=campaign.data is not None and campaign.data.kind == "simulated_values",
+        accept_infinite_loss=campaign.accept_infinite_loss,
+        late=None if campaign.data is None else campaign.data.late,
+    )
 
 
 def _answer_from_sums(campaign: Campaign, priced: Priced, columns: tuple[str, ...]) -> Answer:

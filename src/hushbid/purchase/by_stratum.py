@@ -22,15 +22,16 @@ from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.errors import HushbidError, InputError, NothingDelivered
 from hushbid.mechanism import Market
 from hushbid.mechanism.market import plan_of
-from hushbid.purchase.buying import delivered_in, wanted_by
-from hushbid.purchase.campaign_file import Campaign, read_campaign
+from hushbid.purchase.buying import Bought, Found, asked_of, complete, delivered_in, wanted_by
+from hushbid.purchase.campaign import Campaign
+from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide
 from hushbid.purchase.on_engine import NO_ENGINE
 from hushbid.purchase.people import AT_ONCE, Delivered, People, Reading, rows_of
 from hushbid.purchase.releasing import drawn_from, refuse_unsaid_late
-from hushbid.purchase.results import Purchase, PurchaseByStratum, campaign_estimate
-from hushbid.purchase.writing import Bought, Drawn, Names, asked_of, complete, payment_columns
-from hushbid.tables import Column, table_writer
+from hushbid.purchase.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
+from hushbid.purchase.writing import Names
+from hushbid.tables import Raw, is_table, table_writer
 
 _MOST = 1000
 """More strata than this are rather a column of something else."""
@@ -42,7 +43,7 @@ _RESERVED = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM",
 """Names of devices on some systems, in any capitals."""
 
 
-def buy_each(
+def run_by_stratum(
     campaign: Campaign | str | Path,
     *,
     reports: Any = None,
@@ -57,9 +58,9 @@ def buy_each(
     The arguments are those of `buy`; people are read into memory.
     """
     wanted = campaign if isinstance(campaign, Campaign) else read_campaign(Path(campaign), reports=reports, data=data)
-    if wanted.strata is None or not wanted.strata.each:
-        raise InputError(f"{wanted.path}: strata.each must be true for an estimate for each stratum.", field="strata")
-    if reading.engine != "memory" or not isinstance(wanted.reports.file, str | Path | Mapping):
+    if wanted.strata is None or not wanted.strata.each or wanted.folder is None:
+        raise InputError(f"{wanted.called}: strata.each must be true for an estimate for each stratum.", field="strata")
+    if reading.engine != "memory" or not is_table(wanted.reports.file):
         raise InputError(NO_ENGINE, field="engine")
     table = wanted.folder / ("decided.csv" if wanted.data is None else "strata.csv")  # where it is, all are
     refuse_clashes([table], wanted.inputs)
@@ -68,25 +69,33 @@ def buy_each(
     with Staging(force=force) as files:
         # nobody may be in two strata, or what she loses would add up
         whole = decide(_wanted(wanted), replace(reading, check_ids="exact"), step)
-        parts = _parts(wanted, whole)
+        parts = _parts(wanted, whole, wanted.folder)
         refuse_clashes([table, *(path for part in parts for path in part.campaign.outputs)], wanted.inputs)
         step("releasing")
-        drawn, strangers = _drawn(wanted, whole, parts)
+        delivered = _delivered(wanted, whole)
+        found = _found(wanted, whole, parts, delivered)
         step("recording, attacking and writing")
         bought = {
             part.name: complete(
                 files,
-                Names.of(part.campaign, reading),
+                Names.of(part.campaign, part.folder, reading),
                 part.campaign,
-                Bought(decided=part.decided, delivered=None, priced=None),
+                Bought(decided=part.decided),
                 one,
                 audit=audit,
                 step=lambda told: None,
             )
-            for part, one in zip(parts, drawn, strict=True)
+            for part, one in zip(parts, found, strict=True)
         }
         files.add(table, table_writer(table, _side_by_side(bought)))
-    return PurchaseByStratum(campaign=wanted, decided=whole, parts=bought, strangers=strangers, table=table)
+    return PurchaseByStratum(
+        campaign=wanted,
+        decided=whole,
+        parts=bought,
+        strangers=0 if delivered is None else delivered.strangers,
+        data_notes=() if delivered is None else delivered.notes,
+        table=table,
+    )
 
 
 # -- each stratum as a campaign ----------------------------------------------------------------------------------------
@@ -97,6 +106,7 @@ class _Part:
     """One stratum as a campaign of its own."""
 
     name: str
+    folder: Path
     campaign: Campaign
     decided: Decided
     rows: IndexArray
@@ -120,7 +130,7 @@ def _wanted(campaign: Campaign) -> Wanted:
     return replace(wanted_by(campaign), market=market)
 
 
-def _parts(campaign: Campaign, whole: Decided) -> list[_Part]:
+def _parts(campaign: Campaign, whole: Decided, folder: Path) -> list[_Part]:
     everybody = whole.everybody
     assert everybody is not None
     people, outcomes = everybody.people, everybody.outcome.by_stratum()
@@ -134,13 +144,13 @@ def _parts(campaign: Campaign, whole: Decided) -> list[_Part]:
             campaign,
             name=f"{campaign.name}, {name}",
             quantity=f"{campaign.quantity}, {name}",
-            folder=campaign.folder / folders[name],
+            folder=folder / folders[name],
             notices=(_one_of(campaign.name, len(outcomes)), *campaign.notices),
             strata=None,
             ceiling=None,  # it was of all together
         )
         decided = Decided.of(mine, campaign.currency, origin)
-        found.append(_Part(name=name, campaign=alone, decided=decided, rows=rows))
+        found.append(_Part(name=name, folder=folder / folders[name], campaign=alone, decided=decided, rows=rows))
     return found
 
 
@@ -190,30 +200,37 @@ def _escaped(character: str) -> str:
 # -- an estimate for each ----------------------------------------------------------------------------------------------
 
 
-def _drawn(campaign: Campaign, whole: Decided, parts: Sequence[_Part]) -> tuple[list[Drawn], int]:
-    """The estimate of each stratum, and how many people in the data did not report."""
+def _delivered(campaign: Campaign, whole: Decided) -> Delivered | None:
+    """Everybody's data, if there are any; refused, before anything is drawn, if they cannot be used."""
     if campaign.data is None:
-        return [Drawn() for _ in parts], 0
+        return None
     everybody = whole.everybody
     assert everybody is not None
     found = delivered_in(campaign.data, everybody.people, everybody.outcome.market)
     _refuse_bad_data(campaign, everybody, found)
-    drawn = [_drawn_of(part, found, campaign.folder) for part in parts]
+    return found
+
+
+def _found(campaign: Campaign, whole: Decided, parts: Sequence[_Part], delivered: Delivered | None) -> list[Found]:
+    """The estimate of each stratum."""
+    if delivered is None or campaign.data is None:
+        return [Found() for _ in parts]
+    found = [_found_in(part, delivered, campaign.folder) for part in parts]
     late = [
         int(part.rows[row])
-        for part, one in zip(parts, drawn, strict=True)
+        for part, one in zip(parts, found, strict=True)
         if one.answer is not None
         for row in one.answer.late
     ]
-    refuse_unsaid_late(sorted(late), len(everybody.people), campaign.data.late, "data.late")
-    return drawn, found.strangers
+    refuse_unsaid_late(sorted(late), whole.figures.people, campaign.data.late, "data.late")
+    return found
 
 
 def _refuse_bad_data(campaign: Campaign, everybody: Everybody, found: Delivered) -> None:
-    """Refuse what cannot be used before anything is drawn, by the rows of the file; nothing is drawn from this plan."""
+    """Name the rows of the file, not of a stratum; nothing is ever drawn from this plan."""
     market, asked = everybody.outcome.market, asked_of(campaign)
     plan = ReleasePlan.of(everybody.outcome.privacy_loss, setting=market.setting, **_asked_in(market))
-    with rows_of(everybody.people.source):
+    with rows_of(everybody.people.source, everybody.people.lines):
         prepare(plan, found.data, asked.accept_infinite_loss, simulated=asked.simulated)
 
 
@@ -223,14 +240,15 @@ def _asked_in(market: Market) -> dict[str, Any]:
     return {"bounds": market.bounds}
 
 
-def _drawn_of(part: _Part, found: Delivered, folder: Path) -> Drawn:
+def _found_in(part: _Part, delivered: Delivered, folder: Path | None) -> Found:
     """The estimate of one stratum; none if nobody in it delivered, which does not keep the others from theirs."""
-    mine = found.data[part.rows] if isinstance(found.data, np.ndarray) else [found.data[row] for row in part.rows]
+    data = delivered.data
+    mine = data[part.rows] if isinstance(data, np.ndarray) else [data[row] for row in part.rows.tolist()]
     plan, people = plan_of(part.everybody.outcome), part.everybody.people
     try:
-        return Drawn(answer=drawn_from(plan, mine, asked_of(part.campaign), people, folder))
+        return Found(answer=drawn_from(plan, mine, asked_of(part.campaign), people, folder))
     except NothingDelivered as problem:
-        return Drawn(missing=str(problem))
+        return Found(missing=str(problem))
     except HushbidError as problem:
         raise type(problem)(f"Stratum {part.name!r}: {problem}", field=problem.field) from problem
 
@@ -238,7 +256,7 @@ def _drawn_of(part: _Part, found: Delivered, folder: Path) -> Drawn:
 # -- side by side ------------------------------------------------------------------------------------------------------
 
 
-def _side_by_side(bought: Mapping[str, Purchase]) -> dict[str, Column]:
+def _side_by_side(bought: Mapping[str, Purchase]) -> dict[str, Raw]:
     """One row for each stratum, or for each of its questions, and of a choice for each answer."""
     rows = [row for name, one in bought.items() for row in _rows(name, one)]
     columns = dict.fromkeys(column for row in rows for column in row)
@@ -249,7 +267,7 @@ def _rows(name: str, one: Purchase) -> list[dict[str, Any]]:
     decided = one.decided
     head = {
         "stratum": name,
-        "folder": one.campaign.folder.name,
+        "folder": "" if one.campaign.folder is None else one.campaign.folder.name,
         "people": decided.figures.people,
         "bought_from": decided.figures.active,
         "payment_minor": _owed(one),
@@ -270,12 +288,13 @@ def _rows(name: str, one: Purchase) -> list[dict[str, Any]]:
 
 def _owed(one: Purchase) -> int:
     """What the people of a stratum are paid: as decided, or, where data were asked for, for what they delivered."""
-    data, everybody = one.campaign.data, one.decided.everybody
-    if data is None or everybody is None:
+    everybody = one.decided.everybody
+    if one.campaign.data is None or everybody is None:
         return one.decided.total_minor
     if one.answer is None:
         return 0
-    return int(np.sum(payment_columns(everybody, one.answer, late_is_paid=data.late == "paid")["payment_minor"]))
+    owed = payment_columns(everybody, one.answer, late_is_paid=one.campaign.late_is_paid)
+    return int(np.sum(owed["payment_minor"]))
 
 
 def _estimates(facts: Mapping[str, Any]) -> list[dict[str, Any]]:

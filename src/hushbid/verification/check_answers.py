@@ -6,7 +6,8 @@ from its range and its variance; the values themselves cannot be checked without
 public grid and that the shares of a choice add up to one.
 
 In the local setting nobody's weight is split: everybody's messages have the weight ``w ∝ 1/(V + 2·width²/ε²)`` in all
-questions, and her noise in a group has the scale ``1/(ε·parts/2**30)``.
+questions, and her noise in a group has the scale ``1/(ε·parts/2**30)``. A single yes/no question has no noise there:
+answers by coin are weighed by ``tanh²(ε/2)``, and vary by at most ``coth²(ε/2)/4`` each.
 """
 
 import math
@@ -20,6 +21,7 @@ from hushbid.disclosure import QuestionAnswer, Release
 from hushbid.questions import Choice, NoiseGroup, Number, Question
 from hushbid.verification.check_questions import noise_of
 from hushbid.verification.check_release import (
+    error_by_coin,
     error_check,
     integer_weights,
     noiseless_weights,
@@ -29,7 +31,7 @@ from hushbid.verification.check_release import (
     spent_in,
 )
 from hushbid.verification.findings import Check, judged
-from hushbid.verification.stated_numbers import Facts, best_weights
+from hushbid.verification.stated_numbers import Facts, best_weights, spread_by_coin
 from hushbid.verification.strata_apart import in_proportion, unevenness
 
 _PARTS = 2**30
@@ -44,6 +46,9 @@ def answer_checks(facts: Facts) -> Iterator[Check]:
         return
     if [one.question for one in release.answers] != list(questions):
         yield judged("answers", ["The answers are not to the survey's questions"], "")
+        return
+    if facts.by_coin:
+        yield from _by_coin(facts, release)
         return
     integers = _integers(facts, release) if facts.central else None
     groups = {row: group for group in layout.groups for row in group.rows}
@@ -60,6 +65,19 @@ def answer_checks(facts: Facts) -> Iterator[Check]:
         )
     yield _shared(integers, release, list(layout.groups))
     yield _values(facts, release)
+
+
+def _by_coin(facts: Facts, release: Release) -> Iterator[Check]:
+    """A single yes/no question in the local setting: the weights of those who delivered, and no noise."""
+    [answer] = release.answers
+    weights, _ = best_weights(facts, np.where(present_in(facts, release), facts.losses, 0.0))
+    expected = error_by_coin(facts, weights, width=1.0, rounded=True)
+    yield error_check(f"error of {answer.name!r}", answer.error, expected, by_coin=True)
+    planned = error_by_coin(facts, best_weights(facts, facts.losses)[0], width=1.0, rounded=False)
+    yield error_check(f"planned error of {answer.name!r}", answer.planned_error, planned, by_coin=True)
+    used = weights > 0.0
+    apart = math.fsum(weights[used] * 2.0 * np.sqrt(spread_by_coin(facts.losses[used])))
+    yield _values(facts, release, farthest=0.5 * (apart - 1.0))
 
 
 def _integers(facts: Facts, release: Release) -> IntArray:
@@ -165,11 +183,11 @@ def _shared(integers: IntArray | None, release: Release, groups: list[NoiseGroup
     return judged("one loss for all questions", problems, sentence, groups=len(groups))
 
 
-def _values(facts: Facts, release: Release) -> Check:
+def _values(facts: Facts, release: Release, farthest: float | None = None) -> Check:
     """On the public grid, no further outside the range than noise can carry them, and shares that add up to one.
 
     One cell exceeds ``100`` times its standard deviation with a probability below ``1e-20``, however many cells there
-    are: the tail of every group falls exponentially.
+    are: the tail of every group falls exponentially. Answers by coin lead no ``farthest`` than if all were alike.
     """
     problems = []
     for answer in release.answers:
@@ -178,7 +196,7 @@ def _values(facts: Facts, release: Release) -> Check:
         error, name = answer.error, answer.question.name
         squares = error.largest_noise**2 + error.other_noise_squared
         spread = math.sqrt(squares * float(noise_of(error.cells, error.choice)))
-        reach = 100.0 * spread + error.rounding
+        reach = (100.0 * spread if farthest is None else farthest) + error.rounding
         for value in answer.values:
             if not math.isfinite(value):
                 problems.append(f"A value of {name!r} is not a finite number")

@@ -16,7 +16,7 @@ import numpy as np
 from hushbid.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import ErrorModel, Release
 from hushbid.verification.findings import Check, distance, judged, skipped
-from hushbid.verification.stated_numbers import Facts, best_weights, used_of
+from hushbid.verification.stated_numbers import Facts, best_weights, spread_by_coin, used_of
 from hushbid.verification.strata_apart import best_contrast, in_proportion, unevenness
 
 _EXACT = 1e-12
@@ -27,6 +27,7 @@ _TOTAL_BITS = 60
 _LARGEST_EXPONENT = 54
 _MESSAGE_BITS = 32
 _NOISELESS_BITS = 50
+_ROUNDED_BITS = 50
 _ALL_IN_FRACTIONS = 10_000
 _MAPPED = 16
 
@@ -40,8 +41,9 @@ def release_checks(facts: Facts) -> Iterator[Check]:
     yield _belongs(facts, release)
     yield _promises(facts, release)
     yield _grid(facts, release)
-    yield error_check("error of the release", release.error, _delivered_error(facts, release))
-    yield error_check("planned error", release.planned_error, _planned_error(facts))
+    by_coin = facts.by_coin
+    yield error_check("error of the release", release.error, _delivered_error(facts, release), by_coin=by_coin)
+    yield error_check("planned error", release.planned_error, _planned_error(facts), by_coin=by_coin)
     if facts.market.survey is None:
         yield _estimate(facts, release)
 
@@ -163,6 +165,10 @@ def _grid(facts: Facts, release: Release) -> Check:
     grid, present, delivered = release.grid, present_in(facts, release), release.privacy_loss
     problems = []
     # local: each message's own grid, the coarsest of which is stated
+    if facts.by_coin:
+        if (grid.data_bits, grid.weight_exponent, grid.total_weight, grid.noise_scale) != (0, None, None, None):
+            problems.append("An answer by coin is one bit, without a grid")
+        return judged("grid", problems, "Every message is one bit, without a grid and without noise")
     if not facts.central:
         bits = bits_of_messages(facts, facts.losses[present]).min(initial=_MESSAGE_BITS)
         if (grid.data_bits, grid.weight_exponent, grid.total_weight, grid.noise_scale) != (bits, None, None, None):
@@ -263,6 +269,8 @@ def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
         return _error_numbers(facts, weights, np.array([width * noise]), width * rounding)
     losses = np.where(present, facts.losses, 0.0)
     weights = np.abs(best_weights(facts, losses)[0])
+    if facts.by_coin:
+        return error_by_coin(facts, weights, width=width, rounded=True)
     rounding = rounding_of_messages(facts, weights, present)
     return _error_numbers(facts, weights, _scales(facts, weights, present), width * rounding)
 
@@ -271,6 +279,8 @@ def _planned_error(facts: Facts) -> dict[str, float]:
     """Had everybody delivered, and without rounding."""
     if not facts.central:
         weights = np.abs(best_weights(facts, facts.losses)[0])
+        if facts.by_coin:
+            return error_by_coin(facts, weights, width=facts.market.width, rounded=False)
         return _error_numbers(facts, weights, _scales(facts, weights, facts.bought), 0.0)
     if (facts.losses == math.inf).any():
         weights = np.abs(best_weights(facts, facts.losses)[0])
@@ -283,6 +293,23 @@ def planned_shares(facts: Facts) -> tuple[FloatArray, float]:
     """Everybody's weight without its sign if all deliver, and the scale of the noise on a range of width 1; central."""
     used = facts.losses if not facts.shared else used_of(facts.losses, facts.variance)
     return in_proportion(used, facts.codes, facts.sizes)
+
+
+def error_by_coin(facts: Facts, weights: FloatArray, *, width: float, rounded: bool) -> dict[str, float]:
+    """The fields of an error model of answers by coin, whose two values, made unbiased, lie ``coth(ε/2)`` apart."""
+    used = weights > 0.0
+    steps = 2.0 * np.sqrt(spread_by_coin(facts.losses[used])) * weights[used]
+    squares = width**2 * math.fsum(steps**2)
+    rounding = 2.0**-_ESTIMATE_BITS + 2.0**-_ROUNDED_BITS * math.fsum(steps) if rounded else 0.0
+    none = dict.fromkeys(("largest_noise", "next_noise", "other_noise_squared", "squared_bias", "largest_bias"), 0.0)
+    return none | {
+        "sampling_variance": squares / 4.0,
+        "squared_steps": squares,
+        "largest_step": width * float(steps.max()),
+        "rounding": width * rounding,
+        "cells": 1.0,
+        "choice": 0.0,
+    }
 
 
 def _scales(facts: Facts, weights: FloatArray, rows: BoolArray) -> FloatArray:
@@ -312,7 +339,7 @@ def _error_numbers(facts: Facts, weights: FloatArray, noise: FloatArray, roundin
     }
 
 
-def error_check(name: str, stated: ErrorModel, expected: dict[str, float]) -> Check:
+def error_check(name: str, stated: ErrorModel, expected: dict[str, float], *, by_coin: bool = False) -> Check:
     # equal weights have no bias, but for rounding
     floors = {"squared_bias": stated.mse, "largest_bias": math.sqrt(stated.mse)}
     gaps = {
@@ -320,12 +347,15 @@ def error_check(name: str, stated: ErrorModel, expected: dict[str, float]) -> Ch
         for field, value in asdict(stated).items()
     }
     problems = [
-        f"{field} does not follow from the declared variance and the grid" for field in gaps if gaps[field] > 1e-9
+        f"{field} does not follow from {'the privacy losses' if by_coin else 'the declared variance and the grid'}"
+        for field in gaps
+        if gaps[field] > 1e-9
     ]
+    whence = "privacy losses, for any share of yes" if by_coin else "declared variance and the noise"
     return judged(
         name,
         problems,
-        "The standard error follows from the declared variance and the noise",
+        f"The standard error follows from the {whence}",
         standard_error=math.sqrt(stated.mse),
         largest_relative_difference=max(gaps.values()),
     )

@@ -60,7 +60,8 @@ class Lines:
         self.at, self.level, self.height, self.value = columns[:4]
         """``S``; the slope, counted from the base; the line there; and ``MSE + Σ ψε``, which is attained."""
 
-        self.levels, self.corner, self.corner_after = columns[4:].reshape(3, -1, which.size)
+        strata = (columns.shape[0] - 4) // 3
+        self.levels, self.corner, self.corner_after = (columns[4 + g * strata :][:strata] for g in range(3))
         """For each stratum its level; the ``S`` at which those at their cap fill its share; and those at the cap or
         inside, all at their caps."""
 

@@ -93,7 +93,7 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     losses = free.privacy_loss[free.privacy_loss > 0.0]
     if not enough_for_chart(losses.size) or not np.isfinite(losses).all():
         return ()
-    if population.setting.sends_messages and isinstance(population.goal, Accuracy):
+    if population.setting.response or (population.setting.sends_messages and isinstance(population.goal, Accuracy)):
         return ()  # refused there
     largest = float(losses.max())
     points: list[tuple[float, float, float]] = []

@@ -6,6 +6,9 @@ In reading order:
 ==========  ============================================================================================
 `states`    the life of a campaign, and of one person's part in it
 `goal`      what the buyer states, once the fees are taken off
+`text`      texts that people type
+`belief`    what an analyst believes about sensitivities
+`asked`     the questions of a campaign that asks more than one number, and answers to them
 `settings`  everything that is fixed about a campaign before anybody reports
 `entities`  a campaign and a participant as they are stored
 `access`    links and secrets: how a participant comes in

@@ -12,8 +12,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from hushbid.errors import HushbidError, InputError, ServerFailed
-from hushbid.server.api.exports import Csv, download, harmless
+from hushbid.errors import Conflict, HushbidError, InputError, ServerFailed
+from hushbid.server.api.exports import Csv, download
 from hushbid.server.api.schemas import answer
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
@@ -23,6 +23,7 @@ from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
 from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
+from hushbid.tables import harmless
 
 router = APIRouter(include_in_schema=False)
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
@@ -44,7 +45,7 @@ async def edit(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
-    if view.state.value != "draft":
+    if view.state.value != "draft" or view.settings.questions:  # this form knows one number only
         return visit.go(f"/campaigns/{found}")
     typed = as_typed(view.settings, visit.write)
     people = sum(view.people.values())
@@ -63,6 +64,8 @@ async def change(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
+    if view.settings.questions:
+        raise Conflict("This draft asks several questions: change it through the HTTP interface.", field="questions")
     return await _sent(visit, view)
 
 

@@ -178,6 +178,8 @@ def _decided(
         return None, stands.get("reason") or f"Only {len(reporters)} people reported, which is too few."
     record = Record.from_dict(stands["record"])
     outcome = record.outcome
+    if (outcome.market.survey or ()) != campaign.settings.questions:
+        raise _Forgotten
     stated = np.full(len(reporters), math.inf) if outcome.limits is None else outcome.limits
     if not (np.array_equal(outcome.reports, _reports(reporters)) and np.array_equal(stated, _limits(reporters))):
         raise _Forgotten

@@ -12,8 +12,9 @@ from hushbid.errors import Conflict, InputError
 from hushbid.receipts.receipt import new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
+from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.text import checked_text
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
 from hushbid.server.installation import Installation
 from hushbid.server.service.forecast import menus, preview, sketched

@@ -14,11 +14,12 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
-from hushbid.mechanism import Population, decide
+from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.schedule import expected_menu, own_schedule
+from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.views import MenuView, Preview, Spending
+from hushbid.server.domain.views import MenuView, Preview, QuestionPreview, Spending
 from hushbid.server.store.schema import plain_text
 
 _LEAST, _MOST = 20, 200
@@ -41,30 +42,56 @@ class Effort:
 
 def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> Preview:
     """What a campaign with these people may cost, and how good its estimate would be."""
-    population = settings.market_for(list(groups)).for_people(len(groups))
+    market = settings.market_for(list(groups))
+    population = market.for_people(len(groups))
     rng = _generator(settings, groups)
     paid: list[float] = []
-    errors: list[tuple[float, float]] = []
+    errors: list[tuple[float, float, float]] = []
     bought: list[float] = []
     end = time.monotonic() + effort.seconds
     # as many campaigns as the time allows, but never too few
     while len(paid) < effort.most and (len(paid) < effort.least or time.monotonic() < end):
         decided = decide(population, population.sample(rng))
         paid.append(decided.total_payment)
-        errors.append((decided.mse, decided.worst_mse))
+        errors.append((decided.mse, decided.worst_mse, math.fsum(np.square(decided.weights))))
         bought.append(decided.active / len(groups))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
     worst = worst_payment(population, above_support=True, limits=settings.limits is True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
-    error, worst_error = (float(one) for one in np.mean(np.array(errors), axis=0))
+    error, worst_error, squares = (float(one) for one in np.mean(np.array(errors), axis=0))
     ceiling = settings.spending_ceiling
     return Preview(
         spending=spending,
-        standard_error=math.sqrt(error) if math.isfinite(error) else None,
-        worst_standard_error=math.sqrt(worst_error) if math.isfinite(worst_error) else None,
+        standard_error=None if market.survey else _root(error),
+        worst_standard_error=None if market.survey else _root(worst_error),
+        questions=_by_question(market, population, error, squares),
         share_bought=float(np.mean(bought)),
         above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
+    )
+
+
+def _root(squared: float) -> float | None:
+    return math.sqrt(squared) if math.isfinite(squared) else None
+
+
+def _by_question(market: Market, population: Population, mse: float, squares: float) -> tuple[QuestionPreview, ...]:
+    """The errors of a survey's questions, from the mean error of all of them together and the mean ``Σw²``."""
+    if market.survey is None or market.layout is None:
+        return ()
+    found = question_errors(
+        market.survey,
+        market.layout,
+        noise=noise_in(mse, squares, market.layout.variance, population.unit),
+        squares=squares,
+        population=population,
+        relation=market.max_relation,
+    )
+    return tuple(
+        QuestionPreview(
+            name=one.question.name, standard_error=_root(one.mse), worst_standard_error=_root(one.worst_mse)
+        )
+        for one in found
     )
 
 

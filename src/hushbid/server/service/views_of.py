@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from hushbid.errors import InputError, NotFound
 from hushbid.receipts.log import Event
 from hushbid.server.domain import rules
+from hushbid.server.domain.asked import plain_groups, plain_questions
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import (
@@ -182,6 +183,8 @@ def participation_view(
         unit=settings.unit,
         setting=settings.setting,
         bounds=settings.bounds,
+        questions=plain_questions(settings.questions),
+        noise_groups=plain_groups(settings.layout),
         currency=settings.currency,
         decimals=settings.decimals,
         participation_fee=settings.participation_fee,
@@ -235,6 +238,7 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
         unit=campaign.settings.unit,
         setting=campaign.settings.setting,
         bounds=campaign.settings.bounds,
+        questions=plain_questions(campaign.settings.questions),
         state=campaign.state,
         people=participants.count(connection, campaign.id),
         root=campaign.root,
