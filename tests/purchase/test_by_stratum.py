@@ -243,6 +243,21 @@ def test_questions_relations_and_the_local_setting_go_with_each(tmp_path: Path) 
     assert problem.value.row == first
 
 
+def test_an_estimate_for_each_is_another_promise_than_one_for_all_unless_it_is_drawn_from_the_very_same_data(
+    tmp_path: Path,
+) -> None:
+    shares = {"standard_error": "standard_error = 2", "each": 'shares = { north = 0.5, south = 0.4, "a/b" = 0.1 }'}
+    run_campaign(campaign(tmp_path, **shares), reports=columns(), audit=False)
+    apart = bought(campaign(tmp_path))  # about other sets of people
+    assert [part.answer is not None and part.answer.before for part in apart.parts.values()] == [False] * 3
+    with pytest.raises(AlreadyReleased, match="these very data"):
+        bought(
+            campaign(tmp_path, standard_error="standard_error = 2", name='name = "One"'),
+            columns(region=["all"] * N),
+            force=True,
+        )
+
+
 HARMFUL = {
     "..": "%2E%2E",
     "../x": "%2E%2E%2Fx",
