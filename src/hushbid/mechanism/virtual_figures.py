@@ -31,7 +31,8 @@ class VirtualFigures:
     """The error if price and datum are unrelated, in squared data units."""
 
     exposure: float
-    """How much larger it is at worst for each unit of squared relation: ``V̄·(N·Σw² − 1)``."""
+    """How much larger it is at worst for each unit of squared relation: ``V̄·(N·Σw² − 1)``, with strata ``V̄`` times
+    ``N·Σω² − N·Σ ℓ_g²/N_g``."""
 
     worst_mse: float
     """The error at worst, with the relation that is allowed for."""
@@ -57,9 +58,7 @@ def virtual_figures(population: Population, reports: FloatArray) -> VirtualFigur
         population.refuse_impossible(costs)
         bought = population.allocation(costs)
         loss, weights = bought.privacy_loss, bought.weights
-        worst = population.worst_error(bought.mse)
-        mse = (worst if population.bias == 0.0 else population.unrelated_error(loss, weights)) * population.unit
-        worst *= population.unit
+        mse, worst = population.errors_of(bought)
         used = (loss > 0.0) & (costs > 0.0)  # an infinite loss that costs nothing is free
         paid = float(costs[used].dot(loss[used]))
         if population.cares:
@@ -67,7 +66,7 @@ def virtual_figures(population: Population, reports: FloatArray) -> VirtualFigur
     spread = float(np.mean(population.own_error))
     return VirtualFigures(
         mse=mse,
-        exposure=spread * max(population.roster * float(np.square(weights).sum()) - 1.0, 0.0),
+        exposure=spread * max(population.roster * float(np.square(weights).sum()) - population.evenness, 0.0),
         worst_mse=worst,
         payment=paid,
         active=int(np.count_nonzero(loss)),
