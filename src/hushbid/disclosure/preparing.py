@@ -13,6 +13,7 @@ import numpy as np
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
 from hushbid.disclosure import central, local, survey, survey_local
 from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.contrast import blend_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
@@ -20,7 +21,7 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
-from hushbid.estimation import best_weights, is_central
+from hushbid.estimation import is_central
 from hushbid.questions import Number
 
 _BLOCK = 200_000
@@ -71,7 +72,7 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
         return np.array(summed.estimates([summed.total(column)] * repetitions), dtype=np.float64)
     rows = np.flatnonzero(present)
     losses, values = plan.delivered[rows], column[rows]
-    weights = best_weights(losses, setting="local", variance=plan.unit_variance[rows]).weights
+    weights = local.signed_weights(plan, rows)
     # many repetitions per call, as many as fit
     at_once = max(1, _BLOCK // rows.size)
     estimates = []
@@ -107,8 +108,8 @@ def prepare(
 
     ``simulated`` data are numbers in the local setting too, to which the noise of a device is added when drawing.
     """
-    # without any noise only if somebody says so
-    unlimited = plan.delivered == math.inf
+    # without any noise only if somebody says so; with strata all that is promised may be used where some drop out
+    unlimited = (plan.delivered if plan.strata is None else plan.promised) == math.inf
     if unlimited.any() and not accept_infinite_loss:
         raise InfiniteLoss(
             f"The privacy loss is infinite for {rows_text(unlimited)}: pass accept_infinite_loss=True to use such"
@@ -249,6 +250,8 @@ def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Releas
                 "The estimate was drawn by an engine, which kept no figures of single people, and decided about them"
                 " with other last digits: ask again on an engine."
             )
+        # where some are missing, the strata of the others were brought into proportion by their sums
+        weights = blend_of(weights, plan.strata).charged(weights, plan.strata)
         check = check_promises(weights, exponent, plan.promised)
         losses = np.ldexp(weights.astype(np.float64), -exponent)
     gone = _dropped_out(plan, present)
@@ -278,7 +281,14 @@ def message_form(message: PrivatizedValue | PrivatizedAnswers | None) -> bytes |
 
 
 def _release(plan: ReleasePlan, **facts: Any) -> Release:
-    return Release(setting=plan.setting, bounds=plan.bounds, key=plan.key, versions=versions(plan.setting), **facts)
+    return Release(
+        setting=plan.setting,
+        bounds=plan.bounds,
+        key=plan.key,
+        versions=versions(plan.setting),
+        strata=plan.combined,
+        **facts,
+    )
 
 
 def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:

@@ -201,10 +201,12 @@ def shown_release(release: Release) -> dict[str, Any]:
     """
     public = release.public()
     if not release.answers:
-        low, high = release.bounds
+        low, high = release.range
         for_all, for_staff = _margins(release, release.planned_error, release.error, high - low)
         return {**public, **for_all, "staff": for_staff}
-    margins = [_margins(release, one.planned_error, one.error, one.question.width) for one in release.answers]
+    margins = [
+        _margins(release, one.planned_error, one.error, one.range[1] - one.range[0]) for one in release.answers
+    ]
     shown = [{**one, **for_all} for one, (for_all, _) in zip(public["answers"], margins, strict=True)]
     staff = [{**one, **for_staff} for one, (_, for_staff) in zip(shown, margins, strict=True)]
     return {**public, "answers": shown, "staff": {"answers": staff}}
@@ -215,10 +217,11 @@ def _margins(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """How far an estimate may be off, for everybody and for staff.
 
-    Where fewer than `FEWEST_PEOPLE` were bought from, none is for everybody: it would tell what one of them reported.
+    Where fewer than `FEWEST_PEOPLE` were bought from, of a stratum or of all, none is for everybody: it would tell what
+    one of them reported.
     """
     public = published_half_width(planned=planned, delivered=delivered, width=width, level=LEVEL)
-    if release.bought_from < FEWEST_PEOPLE:
+    if release.fewest < FEWEST_PEOPLE:
         public = math.inf
     return {"half_width": _margin(public)}, {"delivered_half_width": _margin(delivered.half_width(LEVEL))}
 
