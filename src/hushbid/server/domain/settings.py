@@ -1,6 +1,6 @@
 """Everything that is fixed about a campaign before anybody reports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
@@ -18,6 +18,7 @@ from hushbid.questions import Layout, Question
 from hushbid.server.domain.asked import QUESTIONS_SCHEMA, questions_of
 from hushbid.server.domain.belief import checked_prior, prior_of
 from hushbid.server.domain.goal import BUDGETS, GOALS, goal_after_fees, the_stated
+from hushbid.server.domain.strata import STRATA_SCHEMA, Combination, combination_of
 from hushbid.server.domain.text import LONGEST, checked_text
 
 MOST_PEOPLE = 100_000
@@ -50,6 +51,9 @@ _QUESTIONS = GetPydanticSchema(
 )
 _ERRORS = GetPydanticSchema(
     lambda _, schema: schema(Annotated[Any, AfterValidator(_errors_of), WithJsonSchema(_ERRORS_SCHEMA)])
+)
+_STRATA = GetPydanticSchema(
+    lambda _, schema: schema(Annotated[Any, AfterValidator(combination_of), WithJsonSchema(STRATA_SCHEMA)])
 )
 _MOMENT = GetPydanticSchema(lambda _, schema: schema(Annotated[_MomentText, AfterValidator(_moment_sent)]))
 _MomentText = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
@@ -91,6 +95,13 @@ class CampaignSettings:
     number or answers of a choice. Everybody answers all of them, and loses one privacy loss.
     """
 
+    strata: Annotated[Combination | None, _STRATA] = None
+    """Which combination of the means of public strata is wanted; left out, it is one mean. Everybody is invited with
+    her stratum.
+
+    In a request: {"shares": {"NAME": SHARE, ...}}, which add up to 1, or {"contrast": {"NAME": NUMBER, ...}}.
+    """
+
     budget: Whole | None = None
     """What fees and payments come to on average; minor units. Of this and the next three exactly one is stated."""
 
@@ -113,7 +124,7 @@ class CampaignSettings:
 
     limits: Flag | None = None
     """Whether people may state beside their price the largest loss that they accept; left out, they may in the central
-    setting. In the local setting they cannot."""
+    setting without strata. In the local setting they cannot."""
 
     variance: Number | None = None
     """Of the data around their mean; left out, it is the largest that the bounds allow. Not stated beside questions."""
@@ -163,12 +174,13 @@ class CampaignSettings:
                 self, name, checked_text(getattr(self, name), name, needed=name in ("title", "question"))
             )
         object.__setattr__(self, "prior", checked_prior(self.prior))
+        object.__setattr__(self, "strata", combination_of(self.strata))
         self._check_asked()
         if self.variance is not None:
             object.__setattr__(self, "variance", _double(self.variance, "variance"))
         check_currency(self.currency, self.decimals)
         if self.limits is None:
-            object.__setattr__(self, "limits", self.setting == "central")
+            object.__setattr__(self, "limits", self.setting == "central" and self.strata is None)
         self._check_market()
         self._check_numbers()
         for name in ("report_by", "deliver_by"):
@@ -218,11 +230,18 @@ class CampaignSettings:
         """The name of the one field that says what the buyer has."""
         return the_stated({name: getattr(self, name) for name in GOALS})
 
-    def market_for(self, groups: list[str | None], *, invited: int | None = None, fees: int | None = None) -> Market:
-        """The market for those of these groups, who reported.
+    def market_for(
+        self,
+        groups: list[str | None],
+        *,
+        strata: Sequence[str | None] = (),
+        invited: int | Mapping[str, int] | None = None,
+        fees: int | None = None,
+    ) -> Market:
+        """The market for those of these groups and strata, who reported.
 
-        ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about; ``fees``
-        are due in all, in minor units. Left out, everybody who was invited reported.
+        ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about, with strata
+        by stratum; ``fees`` are due in all, in minor units. Left out, everybody who was invited reported.
         """
         prior: Prior | Grouped
         if isinstance(self.prior, Mapping):
@@ -230,13 +249,14 @@ class CampaignSettings:
         else:
             prior = self.prior
         due = self.participation_fee * len(groups) if fees is None else fees
-        return self._market(prior, people=len(groups), fees=due).with_roster(invited or len(groups))
+        market = self._market(prior, people=len(groups), fees=due, column=strata)
+        return market.with_roster(invited or len(groups))
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits
         and no questions: campaigns from before there were any look as they did."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in (*GOALS, "max_relation", "limits", "questions", "bounds"):
+        for name in (*GOALS, "max_relation", "limits", "questions", "bounds", "strata"):
             if not values[name]:
                 del values[name]
         if isinstance(self.prior, Mapping):
@@ -245,6 +265,8 @@ class CampaignSettings:
             values["prior"] = self.prior.to_dict()
         if self.questions:
             values["questions"] = [one.to_dict() for one in self.questions]
+        if self.strata is not None:
+            values["strata"] = self.strata.to_dict()
         for name in ("bounds", "standard_error"):
             if isinstance(values.get(name), tuple):
                 values[name] = list(values[name])
@@ -275,6 +297,7 @@ class CampaignSettings:
         found["prior"] = prior_of(found["prior"])
         found["questions"] = questions_of(found.get("questions"))
         found["standard_error"] = _errors_of(found.get("standard_error"))
+        found["strata"] = combination_of(found.get("strata"))
         for name in ("report_by", "deliver_by"):
             if isinstance(found.get(name), str):
                 found[name] = _time_of(found[name], name)
@@ -284,7 +307,9 @@ class CampaignSettings:
         """Refuse a campaign that would buy from fewer people than a server allows."""
         _whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
 
-    def _market(self, prior: Prior | Grouped, *, people: int = 0, fees: int = 0) -> Market:
+    def _market(
+        self, prior: Prior | Grouped, *, people: int = 0, fees: int = 0, column: Sequence[str | None] = ()
+    ) -> Market:
         name = self.stated
         goal = goal_after_fees(name, getattr(self, name), decimals=self.decimals, fees=fees, people=people)
         try:
@@ -293,12 +318,14 @@ class CampaignSettings:
                 setting=self.setting,
                 goal=goal,
                 **({"questions": self.questions} if self.questions else {"bounds": self.bounds}),
+                **({} if self.strata is None else self.strata.of_people(column or self.strata.names)),
                 variance=self.variance,
                 max_privacy_loss=self.max_privacy_loss,
                 max_relation=self.max_relation,
             )
         except InputError as problem:
-            problem.field = name if problem.field == "goal" else problem.field
+            here = {"goal": name, **dict.fromkeys(("shares", "contrast", "weights"), "strata")}
+            problem.field = here.get(problem.field or "", problem.field)
             raise
 
     def _check_asked(self) -> None:
