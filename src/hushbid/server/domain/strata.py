@@ -66,7 +66,7 @@ def combination_of(given: object) -> Combination | None:
     if not isinstance(weights, Mapping) or not 1 <= len(weights) <= MOST_STRATA:
         told = f"must be shares or a contrast, each a number for each of 1 to {MOST_STRATA} strata by its name"
         raise InputError(f'strata {told}: {{"shares": {{"young": 0.4, "old": 0.6}}}}.', field="strata")
-    found = {name: number for name, number in sorted(_entry(name, number) for name, number in weights.items())}
+    found = dict(sorted(_entry(name, number) for name, number in weights.items()))
     return Combination(kind="shares" if kind == "shares" else "contrast", weights=found)
 
 
