@@ -29,7 +29,7 @@ from hushbid.disclosure.preparing import planned_errors
 from hushbid.disclosure.relation import Unevenness, bias_of
 from hushbid.disclosure.survey import LEAST_EXPONENT
 from hushbid.disclosure.survey import weigh as weigh_survey
-from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
+from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered, ReleaseError
 from hushbid.estimation import Setting, Strata, best_contrast, best_weights
 from hushbid.questions import Choice, Number, Question, YesNo
 
@@ -296,6 +296,16 @@ def test_without_any_noise_the_estimate_is_the_contrast_of_precise_means() -> No
     release = release_plan(plan, data, accept_infinite_loss=True)
     means = [data[STRATA.codes == g].mean() for g in range(3)]
     assert release.one_estimate == pytest.approx(float(STRATA.weights @ means), abs=1e-9)
+
+
+def test_weights_of_very_different_sizes_are_released_or_refused_by_name() -> None:
+    near = Strata(codes=CODES, weights=[1.0, -1e-6, 1e-3])
+    summed = weigh(made("near", strata=near), np.ones(12, dtype=bool))
+    assert summed.blend.level == 1.0 - 1e-6 + 1e-3
+    assert [float(summed.shares[STRATA.codes == g].sum()) for g in range(3)] == pytest.approx([1.0, 1e-6, 1e-3])
+    far = made("far", strata=Strata(codes=CODES, weights=[1.0, -1e-30, 1.0], names=STRATA.names))
+    with pytest.raises(ReleaseError, match="stratum 'old' who delivered are too small"):
+        weigh(far, np.ones(12, dtype=bool))
 
 
 def test_noise_is_not_left_out_unasked_where_only_people_without_a_limit_are_left() -> None:

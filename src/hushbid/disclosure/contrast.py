@@ -116,10 +116,12 @@ def blend_of(weights: IntArray, strata: Strata | None) -> Blend:
     """How the sums of strata become one if people have these integer weights."""
     totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
     if 0 in totals:
-        of_whom = "" if strata is None else f" of stratum {strata.label(totals.index(0))}"
-        raise ReleaseError(
-            f"Somebody{of_whom} who delivered must have a privacy loss of at least 2**-54 to release anything."
-        )
+        if strata is None:
+            told = "Somebody who delivered must have a privacy loss of at least 2**-54 to release anything."
+        else:
+            name = strata.label(totals.index(0))
+            told = f"The privacy losses of those of stratum {name} who delivered are too small to release anything."
+        raise ReleaseError(told)
     return Blend.of(totals, weights_of(strata).tolist())
 
 
