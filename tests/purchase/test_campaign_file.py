@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Grouped, Uniform
 from hushbid.purchase.campaign_file import read_campaign
+from hushbid.purchase.people import People, read_people
 from hushbid.purchase.toml_sections import line_numbers
 
 GOOD = """\
@@ -68,6 +70,16 @@ def test_a_campaign_in_order_is_read_with_its_defaults(home: Path) -> None:
     assert found.market_for(None).prior == Uniform(1, 2)
     assert found.data is not None
     assert found.data.kind == "values"
+
+
+def people(count: int, **labels: list[str]) -> People:
+    return read_people(
+        {"sensitivity": np.ones(count), **labels},
+        id_column="id",
+        sensitivity="sensitivity",
+        ids_needed=False,
+        group="groups" if labels else None,
+    )
 
 
 def test_the_paths_are_relative_to_the_file_not_to_where_one_stands(
@@ -194,11 +206,12 @@ def test_what_does_not_go_together_is_a_problem_of_the_field_that_states_it(
 
 def test_the_roster_is_every_row_of_the_reports_unless_a_larger_population_is_stated(home: Path) -> None:
     text = changed("buyer_weight = 100", "buyer_weight = 100\nmax_relation = 0.1")
-    assert read_campaign(campaign(home, text)).market_for(None, 7).population == 7
+    seven = people(7)
+    assert read_campaign(campaign(home, text)).market_for(seven).population == 7
     larger = text.replace("max_relation", "population = 50\nmax_relation")
-    assert read_campaign(campaign(home, larger)).market_for(None, 7).population == 50
+    assert read_campaign(campaign(home, larger)).market_for(seven).population == 50
     # where no relation is allowed for, it decides nothing
-    assert read_campaign(campaign(home)).market_for(None, 7).population is None
+    assert read_campaign(campaign(home)).market_for(seven).population is None
 
 
 def test_a_refused_file_names_its_first_wrong_field_for_programs(home: Path) -> None:
@@ -236,7 +249,7 @@ def test_a_buyer_may_say_what_a_smaller_error_is_worth(home: Path) -> None:
 def test_priors_may_differ_by_group(home: Path) -> None:
     text = changed('prior = "uniform:1,2"', "").replace('file = "reports.csv"', 'file = "reports.csv"\ngroup = "shift"')
     text += '[market.prior]\nday = "uniform:1,2"\nnight = { family = "empirical", values = [1, 2], weights = [1, 1] }\n'
-    market = read_campaign(campaign(home, text)).market_for(["day", "night"])
+    market = read_campaign(campaign(home, text)).market_for(people(2, groups=["day", "night"]))
     assert market.prior == Grouped({"day": Uniform(1, 2), "night": Empirical([1, 2])}, ["day", "night"])
 
 

@@ -60,11 +60,10 @@ def _refused(options: MarketOptions) -> dict[str, str]:
     """The settings in which such a goal cannot be had, and why; not all of them."""
     from hushbid.errors import InputError
 
-    prior = next(iter(options.prior_source().priors.values()))
     refused: dict[str, InputError] = {}
     for setting in SETTINGS:
         try:
-            options.market(prior, setting=setting)
+            options.market_of(None, setting=setting)
         except InputError as problem:
             refused[setting] = problem
     if len(refused) == len(SETTINGS):
@@ -85,14 +84,14 @@ def _on_reports(
             id_column=given["id_column"],
             sensitivity=given["sensitivity_column"],
             group=given["group_column"],
+            stratum=None if (strata := options.stratification()) is None else strata.column,
             ids_needed=False,
         )
         with rows_of(people.source):
-            prior = options.prior_source().prior_for(people.groups)
             rows = []
             for setting in settings:
                 step(f"pricing, {setting} setting")
-                market = options.market(prior, setting=setting, roster=people.roster)
+                market = options.market_of(people, setting=setting)
                 tie_key = None if people.ids is None else people.tie_keys(market)
                 rows.append(_figures(market.acquire(people.reports, tie_key=tie_key)))
                 if given["rivals"]:
@@ -111,21 +110,22 @@ def _on_prior(
     source = options.prior_source()
     if source.is_grouped:
         raise InputError("Priors by group need REPORTS with a column of groups to be compared on.")
-    prior = source.priors[""]
+    prior, strata = source.priors[""], options.stratification()
+    count = given["people"] if strata is None else strata.people
     rng = np.random.default_rng(given["seed"])
-    markets = {setting: options.market(prior, setting=setting, roster=given["people"]) for setting in settings}
+    markets = {setting: options.market_before(count, setting=setting) for setting in settings}
     drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in settings}
     rivals: Rivals = {}
     with Steps(3) as step:
         step("simulating")
         for time in range(given["repetitions"]):
             step.part(time, given["repetitions"])
-            reports = prior.sample(given["people"], rng=rng)
+            reports = prior.sample(count, rng=rng)
             for setting, market in markets.items():
                 drawn[setting].append(_figures(market.acquire(reports)))
         for setting, market in markets.items() if given["rivals"] else ():
             step(f"simulating others, {setting} setting")
-            populations = {"people": given["people"], "populations": given["repetitions"]}
+            populations = {"people": count, "populations": given["repetitions"]}
             rng = np.random.default_rng(given["seed"])  # the same people again
             rivals[setting] = _rivals(market, None, rng=rng, **populations)
     return [_averaged(rows) for rows in drawn.values()], rivals

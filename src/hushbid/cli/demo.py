@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,37 +13,84 @@ from hushbid.errors import HushbidError, InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from hushbid.arrays import FloatArray
+    from hushbid.arrays import FloatArray, IndexArray
     from hushbid.purchase.results import Purchase
 
 _FILES = (
     *("pilot.csv", "prior.json", "reports.csv", "data.csv", "campaign.toml"),
     *("decisions.csv", "payments.csv", "estimate.json", "report.html", "record.json"),
 )
-_PILOT = 400
-_GROUPS = ("days", "nights")
+_PILOT = 1000
+_PROFESSIONS = ("nursing", "medicine", "laboratory", "office")
+_PANEL = (0.30, 0.10, 0.15, 0.45)
+"""What share of those who take part each profession is: people in offices have time for surveys."""
+
+_SHARES = (0.45, 0.15, 0.15, 0.25)
+"""What share of the staff it is."""
+
 _CAMPAIGN = """\
-# What a hospital's occupational health service might buy. Every person in it is made up.
-name = "Sleep of hospital staff"
-quantity = "mean sleep per night"
-unit = "hours"
+# What a hospital's occupational health service might ask. Every person in it is made up.
+name = "Health of hospital staff"
+quantity = "the answers of the staff"
 made_up = true                       # never for real people: the estimate is drawn anew at every run
-notices = ["Every person in this campaign is made up: sleep, prices for privacy and groups were simulated."]
+notices = ["Every person in this campaign is made up: answers, prices for privacy and professions were simulated."]
 
 [market]
 setting = "central"                  # people trust the service to add the noise
 prior = { file = "prior.json" }      # fitted on a pilot among other people: hushbid fit-prior pilot.csv
-bounds = [3, 11]                     # hours; whatever lies outside is moved to the nearer end
-variance = 1.5                       # squared hours, an upper bound from earlier studies
 budget = 2000                        # euros, on average over what people may ask
 max_relation = 0.1                   # who asks more may sleep worse: be safe up to a correlation of 0.1
+
+[strata]                             # offices answer more often than wards: give everybody her due
+column = "profession"
+shares = { nursing = 0.45, medicine = 0.15, laboratory = 0.15, office = 0.25 }
+
+[[questions]]
+kind = "number"
+name = "sleep"
+unit = "hours"
+bounds = [3, 11]                     # whatever lies outside is moved to the nearer end
+variance = 1.5                       # squared hours, an upper bound from earlier studies
+importance = 2                       # an error counts twice as much as another question's
+
+[[questions]]
+kind = "number"
+name = "overtime"
+unit = "hours"
+bounds = [0, 20]
+
+[[questions]]
+kind = "number"
+name = "commute"
+unit = "minutes"
+bounds = [0, 120]
+
+[[questions]]
+kind = "yes_no"
+name = "back pain"
+
+[[questions]]
+kind = "yes_no"
+name = "smokes"
+
+[[questions]]
+kind = "yes_no"
+name = "wants to leave"
+
+[[questions]]
+kind = "yes_no"
+name = "vaccinated"
+
+[[questions]]
+kind = "choice"
+name = "shift"
+answers = ["days", "nights", "both", "no answer"]
 
 [money]
 currency = "EUR"
 
 [reports]
 file = "reports.csv"
-group = "shift"
 
 [data]
 file = "data.csv"
@@ -55,7 +102,7 @@ folder = "."
 
 @make_command("demo")
 @click.option(
-    "--people", type=click.IntRange(2, COUNT.max), default=10_000, show_default=True, help="How many to make up."
+    "--people", type=click.IntRange(20, COUNT.max), default=20_000, show_default=True, help="How many to make up."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Another one, other people.")
 @click.option(
@@ -69,9 +116,10 @@ folder = "."
 def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> None:
     """Run a complete campaign on people who do not exist.
 
-    A hospital wants to know how long its staff sleep. 400 people take part in a pilot, to which a prior is fitted; then
-    many others name their price for privacy, some of them are bought from and paid, and one estimate is released. Each
-    step is a file in the folder, and the campaign can be run again with "hushbid run".
+    A hospital asks its staff eight questions about health and work. 1,000 people take part in a pilot, to which a prior
+    is fitted; then many others name their price for privacy, some of them are bought from and paid, and one estimate
+    of every answer is released, for a staff in which the professions have other shares than among those who took part.
+    Each step is a file in the folder, and the campaign can be run again with "hushbid run".
     """
     from hushbid.durable import refuse_existing
     from hushbid.purchase.buying import buy, steps_of
@@ -84,10 +132,10 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
         refuse_existing(there)
     with Steps(steps_of(AT_ONCE) + 1) as step:
         step("making people up")
-        mean = _make_up(out, people, seed, force)
+        truth = _make_up(out, people, seed, force)
         purchase = buy(out / "campaign.toml", force=force, estimate_needed=False, step=step)
-    facts = {**purchase.facts(), "true_mean_of_the_made_up": mean}
-    tell(facts, _text(purchase, mean, out), as_json=as_json)
+    known = {"true_mean_of_sleep": truth.of_staff, "mean_of_sleep_of_those_asked": truth.of_asked}
+    tell({**purchase.facts(), **known}, _text(purchase, truth, out), as_json=as_json)
     if purchase.failed:
         click.get_current_context().exit(1)
 
@@ -109,8 +157,18 @@ def _holds_a_demo(out: Path) -> bool:
     return campaign.get("made_up") is True and campaign.get("name") == ours["name"] and invented
 
 
-def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
-    """Write the pilot, the fitted prior, the reports, the data and the campaign file; the mean of all data."""
+class _Sleep(NamedTuple):
+    """What is known of people who are made up: the mean of their sleep."""
+
+    of_staff: float
+    """With each profession's share of the staff."""
+
+    of_asked: float
+    """With its share of those who were asked."""
+
+
+def _make_up(out: Path, people: int, seed: int, force: bool) -> _Sleep:
+    """Write the pilot, the fitted prior, the reports, the data and the campaign file; the means of sleep."""
     import numpy as np
 
     from hushbid.durable import Staging
@@ -120,23 +178,49 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> float:
 
     rng = np.random.default_rng(seed)
     pilot, reports = _prices(_PILOT, rng), _prices(people, rng)
-    nights = rng.random(people) < 0.3
-    sleep = np.clip(np.where(nights, rng.normal(6.2, 1.2, people), rng.normal(7.1, 1.0, people)), 3.0, 11.0).round(2)
+    work = rng.permutation(np.append(np.arange(4), rng.choice(4, size=people - 4, p=_PANEL)))  # nobody is forgotten
+    answers = _answers(work, rng)
     ids = [f"staff-{row:05d}" for row in range(people)]
-    pilot_ids = [f"pilot-{row:03d}" for row in range(_PILOT)]
+    pilot_ids = [f"pilot-{row:04d}" for row in range(_PILOT)]
     fit = next(fit for fit in fit_priors(pilot) if fit.family == "lognormal")
     prior = prior_file_text(fit.prior, Pilot.of(pilot_ids, _PILOT), {"family": fit.family, "aic": fit.aic})
     tables: dict[str, dict[str, Any]] = {
         "pilot.csv": {"id": pilot_ids, "sensitivity": pilot},
-        "reports.csv": {"id": ids, "sensitivity": reports, "shift": np.where(nights, *reversed(_GROUPS)).tolist()},
-        "data.csv": {"id": ids, "value": sleep},
+        "reports.csv": {"id": ids, "sensitivity": reports, "profession": [_PROFESSIONS[one] for one in work]},
+        "data.csv": {"id": ids, **answers},
     }
     with Staging(force=force) as files:
         for name, columns in tables.items():
             files.add(out / name, table_writer(out / name, columns))
         files.add(out / "prior.json", lambda file: file.write(prior.encode()))
         files.add(out / "campaign.toml", lambda file: file.write(_CAMPAIGN.encode()))
-    return float(sleep.mean())
+    sleep = answers["sleep"]
+    of_staff = sum(share * float(sleep[work == one].mean()) for one, share in enumerate(_SHARES))
+    return _Sleep(of_staff=of_staff, of_asked=float(sleep.mean()))
+
+
+def _answers(work: "IndexArray", rng: "np.random.Generator") -> dict[str, Any]:
+    """Answers that depend on people's professions, in the order in which these are named."""
+    import numpy as np
+
+    def number(means: tuple[float, ...], spread: float, low: float, high: float) -> "FloatArray":
+        return np.clip(rng.normal(np.array(means)[work], spread), low, high).round(2)
+
+    def share_of_yes(*shares: float) -> list[str]:
+        return ["yes" if one else "no" for one in rng.random(work.size) < np.array(shares)[work]]
+
+    shifts, drawn = ("days", "nights", "both", "no answer"), rng.random(work.size)
+    until = np.array([(0.35, 0.50, 0.95), (0.40, 0.50, 0.95), (0.75, 0.80, 0.95), (0.94, 0.95, 0.96)])[work]
+    return {
+        "sleep": number((6.3, 6.4, 6.9, 7.2), 1.1, 3.0, 11.0),
+        "overtime": number((5.0, 9.0, 3.0, 2.0), 3.0, 0.0, 20.0),
+        "commute": number((35.0, 30.0, 35.0, 40.0), 15.0, 0.0, 120.0),
+        "back pain": share_of_yes(0.5, 0.25, 0.25, 0.35),
+        "smokes": share_of_yes(0.25, 0.1, 0.15, 0.2),
+        "wants to leave": share_of_yes(0.3, 0.2, 0.15, 0.1),
+        "vaccinated": share_of_yes(0.7, 0.85, 0.8, 0.65),
+        "shift": [shifts[place] for place in (drawn[:, None] >= until).sum(axis=1)],
+    }
 
 
 def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
@@ -147,7 +231,7 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
     return prices
 
 
-def _text(purchase: "Purchase", mean: float, out: Path) -> str:
+def _text(purchase: "Purchase", truth: _Sleep, out: Path) -> str:
     from hushbid.purchase.releasing import estimate_text
     from hushbid.wording import at_most
 
@@ -155,16 +239,20 @@ def _text(purchase: "Purchase", mean: float, out: Path) -> str:
     count, bought, currency = decided.figures.people, decided.figures.active, decided.currency
     largest = decided.facts()["largest_privacy_loss"]
     lines = [
-        f"A hospital asked {count:,} made-up people how long they sleep and what a unit of privacy loss costs them.",
+        f"A hospital asked {count:,} made-up people eight questions, and what a unit of privacy loss costs them.",
         "",
-        f"  What was bought   data of {bought:,} people, each of whom loses at most ε = {largest:g} of privacy",
+        f"  What was bought   answers of {bought:,} people, each of whom loses at most ε = {largest:g} of privacy",
         f"  At what price     {currency.text(decided.total_minor)} in all; nobody could have gained more than"
         f" {currency.code} {at_most(decided.incentive_error):g} by not telling the truth",
     ]
     if purchase.release is not None:
-        told = estimate_text(purchase.release, campaign.level, campaign.quantity, campaign.unit)
-        lines.append(f"  How accurate      {told[0].lower()}{told[1:]}")
-        lines.append(f"                    (made up, so we know: the mean of all {count:,} is {mean:.3f})")
+        told = estimate_text(purchase.release, campaign.level, campaign.quantity, campaign.unit).splitlines()
+        lines.append(f"  How accurate      {told[0]}")
+        lines += [
+            f"                    (made up, so we know: the staff sleeps {truth.of_staff:.3f} hours, and those who were"
+            f" asked {truth.of_asked:.3f})",
+            *(f"                    {line}" for line in told[1:]),
+        ]
     else:
         lines.append(f"  How accurate      no estimate was drawn. {purchase.missing}")
     if purchase.audits:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from hushbid.mechanism import Market
     from hushbid.money import Currency
     from hushbid.priors.pilot import PriorSource
-    from hushbid.purchase.people import Reading
+    from hushbid.purchase.people import People, Reading
     from hushbid.purchase.questions_section import Survey
+    from hushbid.purchase.strata_section import Stratification
 
 HOME = "hushbid-server"
 _PASSWORD_BYTES = 15
@@ -63,6 +64,7 @@ class MarketOptions:
     outside_option: str
     max_privacy_loss: float | None
     questions: Path | None
+    strata: Path | None
     currency_code: str | None
 
     def prior_source(self) -> "PriorSource":
@@ -111,7 +113,32 @@ class MarketOptions:
 
         return None if self.questions is None else survey_in(self.questions)
 
-    def market(self, prior: Any, *, setting: str | None = None, roster: int | None = None) -> "Market":
+    def stratification(self) -> "Stratification | None":
+        """The strata of the panel, if there are any."""
+        from hushbid.purchase.strata_section import strata_in
+
+        return None if self.strata is None else strata_in(self.strata)
+
+    def market_of(self, people: "People | None", *, setting: str | None = None) -> "Market":
+        """The market for people who reported, or, with None, as far as it is known before they are read."""
+        source, strata = self.prior_source(), self.stratification()
+        labels = people.groups if people is not None else [] if source.is_grouped else None
+        return self.market(
+            source.prior_for(labels),
+            setting=setting,
+            roster=None if people is None else people.roster,
+            **({} if strata is None else strata.fields(people, self.max_relation)),
+        )
+
+    def market_before(self, people: int | None, *, setting: str | None = None) -> "Market":
+        """The market for so many people who have not reported yet, or for the panel that the strata state."""
+        strata, [prior] = self.stratification(), self.prior_source().priors.values()
+        of_strata = {} if strata is None else strata.panel(self.max_relation)
+        return self.market(prior, setting=setting, roster=people, **of_strata)
+
+    def market(
+        self, prior: Any, *, setting: str | None = None, roster: int | None = None, **of_strata: Any
+    ) -> "Market":
         """The market with this prior; ``roster`` is how many rows a table of reports has, if that is known."""
         from hushbid.mechanism import Market
 
@@ -131,7 +158,10 @@ class MarketOptions:
             "max_privacy_loss": self.max_privacy_loss,
             "max_relation": self.max_relation,
             "population": self.population,
+            **of_strata,
         }
+        if of_strata and self.population is not None:
+            raise InputError("--population must stand in the table [strata], a number for each stratum.")
         return Market(prior=prior, **fields).with_roster(roster)
 
 
@@ -186,6 +216,7 @@ _PLAIN = (
     "outside_option",
     "max_privacy_loss",
     "questions",
+    "strata",
 )
 
 
@@ -225,6 +256,13 @@ def _options(setting: bool) -> list[Callable[..., Any]]:
             metavar="FILE",
             help="Several questions instead of one number: the tables [[questions]] of a TOML file, such as a campaign"
             " file.",
+        ),
+        click.option(
+            "--strata",
+            type=OneFile(),
+            metavar="FILE",
+            help="People of public strata instead of people alike: the table [strata] of a TOML file, such as a"
+            " campaign file.",
         ),
         *_goal_options(positive),
         click.option(

@@ -34,6 +34,11 @@ def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
     against a relation of prices and data, or more money, would do. All before anybody has reported, from simulated
     campaigns.
     """
+    strata = options.stratification()
+    if strata is not None:
+        if given["people"] is not None:
+            raise click.UsageError("--people must not be given beside --strata, which say how many people there are.")
+        given["people"] = strata.people
     targets = [name for name in ("people", "target_standard_error", "target_payment") if given[name] is not None]
     if len(targets) != 1:
         raise click.UsageError("Give one of --people, --target-standard-error and --target-payment.")
@@ -50,7 +55,7 @@ def _plan(options: MarketOptions, given: dict[str, Any]) -> "Plan":
     source = options.prior_source()
     if source.is_grouped:
         raise InputError("A plan needs one prior: plan each group by itself.")
-    market = options.market(source.priors[""], roster=given["people"])
+    market = options.market_before(given["people"])
     with Steps(1) as step:
         step("simulating")
         return market.plan(

@@ -69,15 +69,16 @@ def _decided(options: MarketOptions, reading: "Reading", reports: str, given: di
     from hushbid.purchase.deciding import Wanted
     from hushbid.purchase.pricing import price_people, steps_of
 
-    source = options.prior_source()
+    source, strata = options.prior_source(), options.stratification()
     wanted = Wanted(
         reports=reports,
         id=given["id_column"],
         sensitivity=given["sensitivity_column"],
         group=given["group_column"],
+        stratum=None if strata is None else strata.column,
         limit=given["limit_column"],
         prior=source,
-        market=lambda labels, roster: options.market(source.prior_for(labels), roster=roster),
+        market=options.market_of,
         currency=options.currency(),
         ceiling=given["ceiling"],
         accept_pilot_overlap=given["accept_pilot_overlap"],

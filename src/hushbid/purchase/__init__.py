@@ -6,10 +6,11 @@
 
 The files, in the order in which a purchase goes through them: ``campaign_file`` says what is wanted (``toml_sections``
 reads its tables and tells every problem at once, ``market_section`` knows the one that says what the buyer has,
-``questions_section`` those of a survey), ``people`` reads who reported and what they delivered, ``deciding`` runs the
-market in memory and rounds the money, ``on_engine`` does so where the people are, ``spending`` refuses to pay more than
-a ceiling, ``releasing`` draws the one estimate, also from a record, ``buying`` is the whole way: read, buy, release,
-record, report; ``results`` are what it came to. ``pricing`` stops after the decisions.
+``questions_section`` those of a survey, ``strata_section`` that of a panel), ``people`` reads who reported and what
+they delivered, ``deciding`` runs the market in memory and rounds the money, ``on_engine`` does so where the people are,
+``spending`` refuses to pay more than a ceiling, ``releasing`` draws the one estimate, also from a record, ``buying`` is
+the whole way: read, buy, release, record, report; ``results`` are what it came to. ``pricing`` stops after the
+decisions.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -158,6 +158,7 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
         id=source.id,
         sensitivity=source.sensitivity,
         group=source.group,
+        stratum=None if campaign.strata is None else campaign.strata.column,
         limit=source.limit,
         prior=campaign.prior,
         market=campaign.market_for,

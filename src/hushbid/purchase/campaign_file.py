@@ -16,8 +16,9 @@ from hushbid.mechanism import Market
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.market_section import read_market
-from hushbid.purchase.people import Kind
+from hushbid.purchase.people import Kind, People
 from hushbid.purchase.questions_section import read_survey
+from hushbid.purchase.strata_section import Stratification, read_strata
 from hushbid.purchase.toml_sections import Problems, Section
 from hushbid.tables import columns_of
 
@@ -107,6 +108,9 @@ class Campaign:
     market: dict[str, Any]
     """The market's other fields."""
 
+    strata: Stratification | None
+    """The strata of the panel, if there are any."""
+
     currency: Currency
     """What payments are made in."""
 
@@ -145,13 +149,17 @@ class Campaign:
         """Every file that may be written."""
         return [self.folder / name for name in _RESULTS]
 
-    def market_for(self, labels: list[str] | None, roster: int | None = None) -> Market:
-        """The market, for people with these group labels; ``roster`` is how many rows the table of reports has.
+    def market_for(self, people: People | None) -> Market:
+        """The market for the people in the table of reports, or, with None, as far as it is known before they are read.
 
-        That is whom the mean is about where a relation is allowed for, unless the file states a larger population.
+        They are whom the mean is about where a relation is allowed for, unless the file states a larger population.
         """
-        market = Market(prior=self.prior.prior_for(labels), **self.market)
-        return market.with_roster(roster)
+        fields = self.market
+        if self.strata is not None:
+            fields = fields | self.strata.fields(people, fields["max_relation"])
+        labels = people.groups if people is not None else [] if self.prior.is_grouped else None
+        market = Market(prior=self.prior.prior_for(labels), **fields)
+        return market if people is None else market.with_roster(people.roster)
 
 
 def read_campaign(path: Path, *, reports: Any = None, data: Any = None) -> Campaign:
@@ -201,13 +209,15 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
     # the market and its money
     currency, ceiling = _money(top.section("money"))
     market_section = top.section("market", needed=True)
-    market, prior = read_market(market_section, home, currency, asked=asked, survey=survey)
+    strata = read_strata(top)
+    market, prior = read_market(market_section, home, currency, asked=asked, survey=survey, strata=strata)
     overlap = market_section.flag("accept_pilot_overlap")
     infinite = market_section.flag("accept_infinite_loss")
     market_section.finish()
     # people and their data
     grouped = prior is not None and prior.is_grouped
-    reports = _reports(top.section("reports", needed=given is None), home, given, grouped=grouped)
+    column = None if strata is None else strata.column
+    reports = _reports(top.section("reports", needed=given is None), home, given, grouped=grouped, stratum=column)
     data = None
     if top.given("data"):
         columns = None if not asked else () if survey is None else survey.columns
@@ -236,6 +246,7 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
         notices=notices,
         prior=prior,
         market=market,
+        strata=strata,
         currency=currency,
         ceiling=ceiling,
         reports=reports,
@@ -274,7 +285,7 @@ def _money(section: Section) -> tuple[Currency, float | None]:
         return NO_CURRENCY, ceiling
 
 
-def _reports(section: Section, home: Path, given: Any, *, grouped: bool) -> ReportsSource:
+def _reports(section: Section, home: Path, given: Any, *, grouped: bool, stratum: str | None) -> ReportsSource:
     file = _file(section, home, given)
     group = section.text("group") or None
     if grouped and group is None:
@@ -288,6 +299,7 @@ def _reports(section: Section, home: Path, given: Any, *, grouped: bool) -> Repo
     )
     section.finish()
     columns = {"id": source.id, "sensitivity": source.sensitivity, "group": group, "limit": source.limit}
+    columns |= {"strata.column": stratum}
     _check_columns(section, file, columns)
     return source
 
@@ -337,5 +349,5 @@ def _check_columns(section: Section, file: Any, columns: dict[str, str | None]) 
     for field, column in columns.items():
         if column is not None and column not in there:
             shown = ", ".join(map(repr, there[:20])) + (" and more" if len(there) > 20 else "")
-            place = field if field.startswith("questions.") else section.field(field)
+            place = field if "." in field else section.field(field)
             section.problems.add(place, f"{file} has no column {column!r}; it has {shown}.")

@@ -45,14 +45,17 @@ class Wanted:
     group: str | None
     """The column of groups, if there is one."""
 
+    stratum: str | None
+    """The column of strata, if there is one."""
+
     limit: str | None
     """The column of limits that people state, if there is one."""
 
     prior: PriorSource
     """What is believed about sensitivities."""
 
-    market: Callable[[list[str] | None, int | None], Market]
-    """The market for people with these group labels, of a roster of so many; None where they are not counted yet."""
+    market: Callable[[People | None], Market]
+    """The market for these people, or, with None, as far as it is known before they are read."""
 
     currency: Currency
     """What payments are made in."""
@@ -171,6 +174,7 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
         id_column=wanted.id,
         sensitivity=wanted.sensitivity,
         group=wanted.group,
+        stratum=wanted.stratum,
         limit=wanted.limit,
         priors=wanted.prior.priors,
         reading=reading,
@@ -198,7 +202,7 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
 def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
     """Run the market on reports, and round its payments."""
     with rows_of(people.source):
-        market = wanted.market(people.groups, people.roster)
+        market = wanted.market(people)
         outcome = market.acquire(people.reports, limits=people.limits, tie_key=people.tie_keys(market))
     return market, Everybody.of(people, outcome, wanted.currency, from_engine=from_engine)
 

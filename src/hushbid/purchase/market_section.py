@@ -15,17 +15,24 @@ from hushbid.mechanism import Market, buyer_weight_for
 from hushbid.money import Currency
 from hushbid.priors.pilot import PriorSource, prior_source
 from hushbid.purchase.questions_section import Survey, read_bounds
+from hushbid.purchase.strata_section import Stratification
 from hushbid.purchase.toml_sections import Section
 
 _MOST_PEOPLE = 10**12
 
 
 def read_market(
-    section: Section, home: Path, currency: Currency, *, asked: bool, survey: Survey | None
+    section: Section,
+    home: Path,
+    currency: Currency,
+    *,
+    asked: bool,
+    survey: Survey | None,
+    strata: Stratification | None,
 ) -> tuple[dict[str, Any], PriorSource | None]:
     """The market's fields without its prior, and where the prior comes from; None if that is wrong.
 
-    ``asked`` says whether the file has questions, and ``survey`` are these, unless they are wrong.
+    ``asked`` says whether the file has questions, and ``survey`` are these, unless they are wrong; so are ``strata``.
     """
     before = len(section.problems)
     setting = section.choice("setting", ("central", "local"), needed=True, default="central")
@@ -52,19 +59,28 @@ def read_market(
         )
     prior = _prior(section, home)
     if prior is not None and len(section.problems) == before:
-        _check_terms(section, options, prior)
+        _check_terms(section, options, prior, strata)
     return options, prior
 
 
-def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource) -> None:
+def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource, strata: Stratification | None) -> None:
     """What does not go together is a problem of the field that states it."""
+    if strata is not None and options["population"] is not None:
+        place = section.field("population")
+        section.problems.add(
+            place, "must stand in the table [strata], a number for each stratum, where there are strata."
+        )
+        return
+    of_strata = {} if strata is None else strata.fields(None, options["max_relation"])
     try:
         for one in prior.priors.values():
-            Market(prior=one, **options)
+            Market(prior=one, **options | of_strata)
     except HushbidError as problem:
         goal = next((name for name in STATED if section.given(name)), "")
         field = problem.field if problem.field in options and section.given(problem.field) else goal
         place = section.field(field) if field else "questions"
+        if problem.field in of_strata:
+            place = f"strata.{problem.field}"
         section.problems.add(place, str(problem).removeprefix(f"{place.rpartition('.')[2]} "))
 
 

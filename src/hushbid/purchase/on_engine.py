@@ -59,7 +59,7 @@ class OnEngine:
 
 def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
     """Price everybody where the table is, and look for people of the pilot."""
-    market = wanted.market([] if wanted.prior.is_grouped else None, None)
+    market = wanted.market(None)
     if reading.on_bad_rows == "drop" and market.max_relation > 0.0 and market.population is None:
         raise InputError(
             "population must be stated where an engine leaves rows out and max_relation is not 0: whom the mean is"

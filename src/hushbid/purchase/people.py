@@ -1,6 +1,7 @@
 """Files of people: their reports and their data, read and put side by side."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,12 @@ class People:
     groups: list[str] | None
     """Group labels, if there are any."""
 
+    strata: list[str] | None = None
+    """Everybody's stratum, if there are strata."""
+
+    roster_by_stratum: Mapping[str, int] | None = None
+    """How many people of each stratum were asked: every row, also those that were left out."""
+
     limits: FloatArray | None = None
     """The largest loss that each accepts, infinite where she states none; None where nobody was asked."""
 
@@ -99,6 +106,7 @@ def read_people(
     id_column: str,
     sensitivity: str,
     group: str | None,
+    stratum: str | None = None,
     limit: str | None = None,
     priors: Mapping[str, Prior] | None = None,
     reading: Reading = AT_ONCE,
@@ -109,8 +117,13 @@ def read_people(
     Rows that the ``priors`` (by group, or one under any name) cannot price are left out and counted if ``reading`` says
     so.
     """
-    needed = [sensitivity, *([id_column] if ids_needed else []), *(one for one in (group, limit) if one is not None)]
+    needed = [
+        sensitivity,
+        *([id_column] if ids_needed else []),
+        *(one for one in (group, stratum, limit) if one is not None),
+    ]
     found = _table(file, needed, [id_column])
+    asked = None if stratum is None else Counter(_labels(found, stratum, "stratum"))
     dropped = 0
     if reading.on_bad_rows == "drop":
         good = _can_be_priced(found, sensitivity, group, priors or {})
@@ -127,7 +140,7 @@ def read_people(
         if reading.check_ids == "exact"
         else found.ids(id_column)
     )
-    groups = None if group is None else _groups(found, group)
+    groups = None if group is None else _labels(found, group, "group")
     shown = found.columns[id_column] if ids is not None else found.numbered
     return People(
         source=found.source,
@@ -136,6 +149,8 @@ def read_people(
         reports=reports,
         limits=None if limit is None else found.positive_numbers(limit, error=ReportError, missing=math.inf),
         groups=groups,
+        strata=None if stratum is None else _labels(found, stratum, "stratum"),
+        roster_by_stratum=asked,
         dropped=dropped,
     )
 
@@ -175,11 +190,11 @@ def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Ma
     return np.asarray(found.readable_numbers(sensitivity) >= low)
 
 
-def _groups(found: Table, name: str) -> list[str]:
+def _labels(found: Table, name: str, what: str) -> list[str]:
     labels = found.texts(name)
     if "" in labels:
         row = labels.index("")
-        told = f"{found.source}: column {name!r} must hold a group, but row {row} does not."
+        told = f"{found.source}: column {name!r} must hold a {what}, but row {row} does not."
         raise InputError(told, field=name, row=row)
     return labels
 

@@ -4,7 +4,6 @@ A question may state the standard error that is wanted for it; then all of them 
 column of its answers is called as the question is, unless ``column`` says otherwise.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from hushbid.allocation.goals import Accuracy
 from hushbid.arrays import as_bounds
 from hushbid.errors import InputError
-from hushbid.purchase.toml_sections import Problems, Section, is_number
+from hushbid.purchase.toml_sections import Section, is_number, top_of
 from hushbid.questions import QUESTIONS, Choice, Number, Question, as_questions
 
 
@@ -120,14 +119,9 @@ def read_bounds(section: Section) -> tuple[float, float] | None:
 
 def survey_in(path: Path) -> Survey:
     """The survey in a TOML file, of which nothing but its questions is read."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        values = tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as problem:
-        raise InputError(f"{path} cannot be read as TOML: {type(problem).__name__}.", field="questions") from None
-    problems = Problems(str(path), text)
-    found = read_survey(Section(values, "", problems))
-    problems.refuse()
+    top = top_of(path, field="questions")
+    found = read_survey(top)
+    top.problems.refuse()
     if found is None:
         raise InputError(f"{path} must hold tables [[questions]], and has none.", field="questions")
     return found

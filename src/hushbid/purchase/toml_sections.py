@@ -8,7 +8,9 @@ import difflib
 import math
 import re
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from hushbid.errors import InputError
@@ -160,6 +162,16 @@ class Section:
             close = difflib.get_close_matches(name, self._asked, n=1)
             hint = f" (did you mean {close[0]}?)" if close else f"; there are {', '.join(dict.fromkeys(self._asked))}"
             self.problems.add(self.field(name), f"is not a field of this file{hint}.")
+
+
+def top_of(path: Path, *, field: str) -> Section:
+    """A TOML file of which only some tables are read: those of ``field``."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        values = tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as problem:
+        raise InputError(f"{path} cannot be read as TOML: {type(problem).__name__}.", field=field) from None
+    return Section(values, "", Problems(str(path), text))
 
 
 def is_number(value: object) -> bool:

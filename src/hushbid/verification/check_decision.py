@@ -82,8 +82,10 @@ def _nothing_bought(facts: Facts) -> Check:
 
 def _weights(facts: Facts) -> Check:
     problems = []
-    if (facts.losses < 0.0).any() or (facts.weights < 0.0).any():
-        problems.append("A privacy loss or a weight is negative")
+    signs = np.ones(1) if facts.strata is None else np.sign(facts.strata.weights)[facts.strata.codes]
+    if (facts.losses < 0.0).any() or (signs * facts.weights < 0.0).any():
+        told = "is negative" if facts.strata is None else "has not its stratum's sign"
+        problems.append(f"A privacy loss or a weight {told}")
     if (facts.losses > facts.caps).any():
         problems.append(f"The privacy loss exceeds the cap or the limit in {rows_text(facts.losses > facts.caps)}")
     problems += _limits(facts)
@@ -95,18 +97,29 @@ def _weights(facts: Facts) -> Check:
     # best for the losses stated, whether or not these are optimal
     expected, _ = best_weights(facts, facts.losses)
     gap = distance(facts.weights, expected)
-    total = math.fsum(facts.weights)
     if (gap > CLOSE).any():
         problems.append(f"The weight is not the best one for the privacy losses in {rows_text(gap > CLOSE)}")
-    if abs(total - 1.0) > CLOSE:
-        problems.append("The weights do not add up to one")
+    problems += _sums(facts)
+    to = "one" if facts.strata is None else "what is wanted of each stratum"
     return judged(
         "weights",
         problems,
-        "The weights are the best ones for the privacy losses and add up to one",
+        f"The weights are the best ones for the privacy losses and add up to {to}",
         people=facts.people,
         largest_relative_difference=float(gap.max()),
     )
+
+
+def _sums(facts: Facts) -> list[str]:
+    """Whether weights add up to one, or to each stratum's weight."""
+    if facts.strata is None:
+        return [] if abs(math.fsum(facts.weights) - 1.0) <= CLOSE else ["The weights do not add up to one"]
+    sums = np.bincount(facts.strata.codes, weights=facts.weights, minlength=facts.strata.count)
+    wrong = distance(sums, facts.strata.weights) > CLOSE
+    return [
+        f"The weights of stratum {facts.strata.label(one)} do not add up to what is wanted of it"
+        for one in np.flatnonzero(wrong).tolist()
+    ]
 
 
 def _limits(facts: Facts) -> list[str]:
@@ -138,7 +151,7 @@ def _error_and_objective(facts: Facts) -> Check:
     # the worst error is stated as a difference of two numbers, of which one may be far larger
     gaps = {
         "error": float(distance(outcome.mse, mse * unit)),
-        "worst error": float(distance(outcome.worst_mse, worst * unit, floor=_CANCELLED * facts.bias * unit)),
+        "worst error": float(distance(outcome.worst_mse, worst * unit, floor=_CANCELLED * facts.constant * unit)),
         "objective": float(distance(outcome.objective, objective, floor=_CANCELLED * facts.offset)),
     }
     problems = [f"The {name} does not follow from the decisions" for name, gap in gaps.items() if not gap <= CLOSE]

@@ -9,8 +9,9 @@ Optimality is judged from the optimality conditions and the certificate, never b
   (:mod:`hushbid.verification.central_by_level`);
 * a hard budget: everybody's share of the menu once more (:mod:`hushbid.verification.menu_by_quadrature`). The menu is
   truthful and within the budget; better ones may exist;
-* local, or with caps: everybody's loss and the objective once more, by a derivation that shares no step with the solver
-  (:mod:`hushbid.verification.local_by_count`, :mod:`hushbid.verification.central_under_caps`). In version 1 a cap
+* local, with caps or for strata: everybody's loss and the objective once more, by a derivation that shares no step with
+  the solver (:mod:`hushbid.verification.local_by_count`, :mod:`hushbid.verification.central_under_caps`,
+  :mod:`hushbid.verification.contrast_by_threshold`). In version 1 a cap
   clipped the optimum without it, which is found (:mod:`hushbid.verification.central_by_exclusion`) and clipped.
 
 Under a relation all of it holds for the planned variance ``V + Nγ²·V̄``.
@@ -46,7 +47,7 @@ def above(objective: float, bound: float, offset: float) -> float:
 def optimality(facts: Facts) -> Check:
     if facts.shared:
         return shares_of_the_menu(facts, facts.menu)
-    if facts.capped or is_clipped(facts):
+    if facts.capped or is_clipped(facts) or facts.strata is not None:
         return _once_more(facts)
     if not facts.variance.any():
         return _cheapest_alone(facts)

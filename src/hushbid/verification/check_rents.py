@@ -18,6 +18,7 @@ from hushbid.arrays import FloatArray, IndexArray, rows_text
 from hushbid.priors import Prior
 from hushbid.verification.central_under_caps import CappedRule
 from hushbid.verification.compare_by_curve import Computed, Screened, screen
+from hushbid.verification.contrast_by_threshold import ContrastRule
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.quadrature import Integrals, Rule, integrate, is_step_function
@@ -88,7 +89,8 @@ def _most_paid(facts: Facts) -> float:
     bounded = [(prior, rows[facts.bought[rows]]) for prior, rows in facts.groups if prior.support[1] < math.inf]
     tops = np.array([prior.support[1] for prior, _ in bounded])
     if isinstance(facts.goal, Price):
-        most = np.minimum(1.5 * np.cbrt(4.0 * facts.error_weight * tops**2), facts.cap * tops)
+        weight = facts.error_weight if facts.strata is None else facts.error_weight * np.max(facts.strata.weights**2)
+        most = np.minimum(1.5 * np.cbrt(4.0 * weight * tops**2), facts.cap * tops)
         return float(most.max(initial=0.0))
     if not_checked(facts):
         return 0.0
@@ -102,16 +104,15 @@ def _most_paid(facts: Facts) -> float:
 
 def effort_of(rule: Rule) -> float:
     """How much longer than usual the rule takes."""
-    return rule.effort if isinstance(rule, CappedRule | LocalRule) else 1.0
+    return rule.effort if isinstance(rule, CappedRule | ContrastRule | LocalRule) else 1.0
 
 
 def by_variance(facts: Facts, rows: IndexArray, most: int) -> Iterator[tuple[IndexArray, bool]]:
-    """People who share a variance and a cap, and whether their numbers lie on a curve.
+    """People who share a variance, a cap and a stratum, and whether their numbers lie on a curve.
 
     If there are many kinds of people, everybody is computed: or, if those are more than ``most``, a random sample.
     """
-    both = np.stack([facts.variance[rows], facts.caps[rows]])
-    kinds, which = np.unique(both, axis=1, return_inverse=True)
+    kinds, which = np.unique(facts.kinds[:, rows], axis=1, return_inverse=True)
     if kinds.shape[1] > _KINDS:
         yield _some(rows, most), False
         return
@@ -205,7 +206,7 @@ def _on_steps(facts: Facts, prior: Prior, rows: IndexArray, allowed: FloatArray,
     outcome, ends = facts.outcome, np.array([right for _, right, _ in prior.flat_parts])
     step = np.minimum(ends.searchsorted(outcome.reports[rows], side="left"), ends.size - 1)
     _, first, which = np.unique(
-        np.stack([step.astype(float), facts.variance[rows], facts.caps[rows]]),
+        np.vstack([step.astype(float), facts.kinds[:, rows]]),
         axis=1,
         return_index=True,
         return_inverse=True,

@@ -1,12 +1,14 @@
 """The numbers of a record in the form the checks need them: everybody's, on a data range of width 1."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.estimation import Strata
 from hushbid.mechanism import Market, Outcome, Population
 from hushbid.mechanism.setting import CENTRAL
 from hushbid.priors import Prior
@@ -14,9 +16,11 @@ from hushbid.record import Record
 from hushbid.verification.central_by_exclusion import CentralRule
 from hushbid.verification.central_by_level import LevelRule
 from hushbid.verification.central_under_caps import CappedRule
+from hushbid.verification.contrast_by_threshold import ContrastRule
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.menu_by_quadrature import MenuFound, SharedRule, shared_menu
 from hushbid.verification.quadrature import Rule
+from hushbid.verification.strata_apart import SeparateRule, best_contrast, constant_of, squared_distance
 
 CLOSE = 1e-9
 """Recomputed numbers may differ by this part: a thousandth of what must be noticed."""
@@ -46,10 +50,16 @@ class Facts:
     """Everybody's variance as declared, for a range of width 1."""
 
     bias: float
-    """``γ²·V̄``: by how much the planned variance overstates the worst error."""
+    """``γ²·V̄``, for a range of width 1."""
 
     roster: int
     """``N``, how many people the mean is about."""
+
+    strata: Strata | None
+    """Everybody's stratum, and the combination of means that is wanted; None where one mean is."""
+
+    counts: tuple[int, ...]
+    """``N_g``, how many people of each stratum the means are about."""
 
     user_weight: FloatArray
     error_weight: float
@@ -75,7 +85,15 @@ class Facts:
         # the worst relation that the market allows for, from its own numbers
         own = np.array(np.broadcast_to(np.asarray(market.stated_variance, dtype=float) / market.width**2, (n,)))
         bias = market.max_relation**2 * float(own.mean())
-        roster = n if market.roster is None else market.roster
+        strata = market.stratified
+        stated = market.population
+        if strata is None:
+            counts: tuple[int, ...] = (n if market.roster is None else market.roster,)
+        elif isinstance(stated, Mapping):
+            counts = tuple(stated[name] for name in strata.names)
+        else:
+            counts = tuple(np.bincount(strata.codes, minlength=strata.count).tolist())
+        roster = sum(counts)
         return cls(
             record,
             outcome,
@@ -88,6 +106,8 @@ class Facts:
             own,
             bias,
             roster,
+            strata,
+            counts,
             np.array(population.user_weights()),
             population.error_weight,
             _caps(market, outcome),
@@ -152,13 +172,24 @@ class Facts:
     def offset(self) -> float:
         """By how much an objective is below the one with the planned variance, in the objective's unit."""
         if isinstance(self.goal, Price):
-            return self.error_weight * self.bias
-        return 0.0 if isinstance(self.goal, Accuracy) else self.bias * self.population.unit
+            return self.error_weight * self.constant
+        return 0.0 if isinstance(self.goal, Accuracy) else self.constant * self.population.unit
 
     @property
     def wanted(self) -> float:
         """The error that an accuracy allows, with the planned variance and for a range of width 1."""
-        return self.goal.number**2 / self.population.unit + self.bias
+        return self.goal.number**2 / self.population.unit + self.constant
+
+    @property
+    def constant(self) -> float:
+        """By how much the planned variance overstates the worst error, for a range of width 1."""
+        return self.bias if self.strata is None else self.bias * constant_of(self.strata, self.counts)
+
+    @property
+    def kinds(self) -> FloatArray:
+        """Rows of numbers in which people differ who face different rules: variances, caps, strata."""
+        codes = np.zeros(self.people) if self.strata is None else self.strata.codes
+        return np.stack([self.variance, self.caps, codes])
 
     def rule(self, error_weight: float | None = None) -> Rule:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""
@@ -170,6 +201,8 @@ class Facts:
     def _made_rule(self, weight: float) -> Rule:
         if self.shared:
             return SharedRule(self.menu.level, self._stated_strength(), self.caps)
+        if self.strata is not None:
+            return self._of_strata(self.strata, weight)
         if not self.central and self.variance[0] > 0.0:  # without variance the settings are the same problem
             error = self.wanted if isinstance(self.goal, Accuracy) else None
             cap = self.cap if self.capped else math.inf
@@ -181,6 +214,23 @@ class Facts:
         if isinstance(self.goal, Budget):
             return LevelRule(self.costs, self.variance, expense=self.goal.amount)
         return CentralRule(self.costs, self.variance, weight, self.order)
+
+    def _of_strata(self, strata: Strata, weight: float) -> Rule:
+        """For a combination of strata: one noise for all of them, or a local market in each."""
+        if not self.central:
+            cap = self.cap if self.capped else math.inf
+            return SeparateRule(
+                self.costs,
+                strata,
+                lambda rows, size: LocalRule(
+                    self.costs[rows], float(self.variance[0]), weight * size**2, self.order[rows], cap=cap
+                ),
+            )
+        if isinstance(self.goal, Accuracy):
+            return ContrastRule(self.costs, self.variance, strata, error=self.wanted)
+        if isinstance(self.goal, Budget):
+            return ContrastRule(self.costs, self.variance, strata, expense=self.goal.amount)
+        return ContrastRule(self.costs, self.variance, strata, error_weight=weight)
 
     def rule_of_expense(self) -> Rule:
         """The most accurate purchase for what the recorded losses cost."""
@@ -206,7 +256,7 @@ def not_checked(facts: Facts) -> str:
     """Why what would be bought at other reports is not derived a second time; empty if it is."""
     if facts.shared or not facts.capped or facts.people <= _PEOPLE:
         return ""
-    kinds = np.unique(np.stack([facts.variance, facts.caps]), axis=1).shape[1]
+    kinds = np.unique(facts.kinds, axis=1).shape[1]
     many = f"Not checked: more than {_KINDS} different limits or variances, of more than {_PEOPLE} people"
     return many if kinds > _KINDS else ""
 
@@ -219,8 +269,8 @@ def _caps(market: Market, outcome: Outcome) -> FloatArray:
 
 def error_of(facts: Facts) -> float:
     """The error of the recorded weights with the noise that the recorded losses need; range of width 1."""
-    used = facts.weights > 0.0
-    weight, loss, variance = facts.weights[used], facts.losses[used], facts.own[used]
+    used = facts.weights != 0.0
+    weight, loss, variance = np.abs(facts.weights[used]), facts.losses[used], facts.own[used]
     sampling = float((variance * weight**2).sum())
     with np.errstate(all="ignore"):
         if facts.central:
@@ -230,6 +280,8 @@ def error_of(facts: Facts) -> float:
 
 def worst_bias_of(facts: Facts) -> float:
     """The largest squared bias of the recorded weights: ``γ²·V̄·N·Σ (w − 1/N)²`` over the whole roster; width 1."""
+    if facts.strata is not None:
+        return facts.bias * facts.roster * squared_distance(facts.weights, facts.strata, facts.counts)
     even = 1.0 / facts.roster
     spread = float(((facts.weights - even) ** 2).sum()) + (facts.roster - facts.people) * even**2
     return facts.bias * facts.roster * spread
@@ -237,7 +289,7 @@ def worst_bias_of(facts: Facts) -> float:
 
 def planned_error_of(facts: Facts) -> float:
     """The error of the recorded weights with the planned variance; range of width 1."""
-    return error_of(facts) + worst_bias_of(facts) + facts.bias
+    return error_of(facts) + worst_bias_of(facts) + facts.constant
 
 
 def best_weights(facts: Facts, losses: FloatArray) -> tuple[FloatArray, float]:
@@ -246,6 +298,8 @@ def best_weights(facts: Facts, losses: FloatArray) -> tuple[FloatArray, float]:
     Central: what is used of a loss is ``v_i = min(ε_i, κ/V_i)`` with ``κ Σv = 2 + Σ V v²``, found by bisection.
     """
     variance = facts.variance
+    if facts.strata is not None:
+        return _best_of_strata(facts, losses, facts.strata)
     endless = losses == math.inf
     with np.errstate(all="ignore"):
         if not facts.central:
@@ -262,6 +316,21 @@ def best_weights(facts: Facts, losses: FloatArray) -> tuple[FloatArray, float]:
             certain = precision == math.inf
             return certain / certain.sum(), 0.0
         return precision / precision.sum(), float(1.0 / precision.sum())
+
+
+def _best_of_strata(facts: Facts, losses: FloatArray, strata: Strata) -> tuple[FloatArray, float]:
+    """The same for a combination of strata."""
+    variance = facts.variance
+    endless = losses == math.inf
+    if facts.central and not endless.any():
+        weights, strength = best_contrast(losses, variance, strata)
+        return weights, float(2.0 / strength**2 + (variance * weights**2).sum())
+    with np.errstate(all="ignore"):
+        noise = np.where(endless, 0.0, math.inf) if facts.central else 2.0 / losses**2
+        precision = np.where(losses > 0.0, 1.0 / (variance + noise), 0.0)
+        each = np.bincount(strata.codes, weights=precision, minlength=strata.count)
+        weights = precision * (strata.weights / each)[strata.codes]
+        return weights, float((strata.weights**2 / each).sum())
 
 
 def used_of(losses: FloatArray, variance: FloatArray) -> FloatArray:

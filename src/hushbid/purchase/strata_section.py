@@ -1,0 +1,119 @@
+"""The table [strata] of a campaign file: into which public strata people fall, and what is wanted of their means.
+
+Exactly one of ``shares`` (a mean for a population with these shares), ``contrast`` (a combination of any signs) and
+``each`` (an estimate per stratum) is stated. Everybody's stratum stands in a column beside the reports; it must be
+known of people, not told by them. Where a relation is allowed for, the means are about everybody in the table, or about
+the ``population`` that is stated for each stratum.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hushbid.errors import InputError
+from hushbid.purchase.people import People
+from hushbid.purchase.toml_sections import Section, is_number, top_of
+
+_ONE_OF = "exactly one of shares, contrast and each"
+_MOST_PEOPLE = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stratification:
+    """The strata of a panel, and what is wanted of them."""
+
+    column: str
+    """The column of everybody's stratum."""
+
+    wanted: Mapping[str, Any]
+    """The market's field that says what is wanted, and its value."""
+
+    population: Mapping[str, int] | None
+    """How many people of each stratum the means are about; None for those in the table."""
+
+    def fields(self, people: People | None, relation: float) -> dict[str, Any]:
+        """The market's fields, for people who are at hand or, without any, as far as they are known before."""
+        counts = self.population if people is None or self.population else people.roster_by_stratum
+        return {
+            **self.wanted,
+            **({} if people is None else {"strata": people.strata}),
+            **({"population": counts} if relation > 0.0 and counts is not None else {}),
+        }
+
+    @property
+    def people(self) -> int:
+        """How many people all strata have together."""
+        return sum(self._stated.values())
+
+    def panel(self, relation: float) -> dict[str, Any]:
+        """The market's fields for people who have not reported yet: everybody of the population that is stated."""
+        labels = [label for label, count in self._stated.items() for _ in range(count)]
+        return {**self.fields(None, relation), "strata": labels}
+
+    @property
+    def _stated(self) -> Mapping[str, int]:
+        if self.population is not None:
+            return self.population
+        told = "strata.population must say how many people each stratum has, where nobody has reported yet."
+        raise InputError(told, field="strata.population")
+
+
+def read_strata(top: Section) -> Stratification | None:
+    """The strata that a file states; None if it states none, or if they are wrong."""
+    if not top.given("strata"):
+        return None
+    before = len(top.problems)
+    section = top.section("strata")
+    column = section.text("column", needed=True)
+    shares, contrast = _numbers(section, "shares"), _numbers(section, "contrast")
+    each, population = section.flag("each"), _counts(section)
+    section.finish()
+    stated = {"shares": shares, "contrast": contrast, "each": each or None}
+    given = [name for name in stated if section.given(name)]
+    if not given:
+        section.problems.add(section.name, f"must state what is wanted of the strata: {_ONE_OF}.")
+    for name in given[1:]:
+        place = section.field(given[0])
+        section.problems.add(section.field(name), f"cannot be stated beside {place}: state {_ONE_OF}.")
+    if given == ["each"] and not each:
+        section.wrong("each", "true, or left out")
+    if len(top.problems) > before:
+        return None
+    return Stratification(column=column, wanted={given[0]: stated[given[0]]}, population=population)
+
+
+def _numbers(section: Section, name: str) -> dict[str, float] | None:
+    """A number for each stratum; None if they are not stated, or wrong. What they may be the market says."""
+    table = section.raw(name)
+    if not section.given(name):
+        return None
+    if isinstance(table, Mapping) and table and all(is_number(one) for one in table.values()):
+        return {label: float(one) for label, one in table.items()}
+    section.wrong(name, "a number for each stratum: { north = 0.4, south = 0.6 }")
+    return None
+
+
+def _counts(section: Section) -> dict[str, int] | None:
+    """How many people each stratum has; None if that is not stated, or wrong."""
+    table = section.raw("population")
+    if not section.given("population"):
+        return None
+    if isinstance(table, Mapping) and table and all(_is_count(one) for one in table.values()):
+        return dict(table)
+    section.wrong("population", "a whole number of people for each stratum: { north = 4000, south = 6000 }")
+    return None
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_PEOPLE
+
+
+def strata_in(path: Path) -> Stratification:
+    """The strata in a TOML file, of which nothing but its table [strata] is read."""
+    top = top_of(path, field="strata")
+    found = read_strata(top)
+    top.problems.refuse()
+    if found is None:
+        raise InputError(f"{path} must hold a table [strata], and has none.", field="strata")
+    return found

@@ -1,0 +1,116 @@
+"""What strata change in the numbers of a record, for verification: weights, bias, and the local optimum.
+
+Best weights for given losses are found by bisection: what is used of a loss is ``v_i = min(ε_i, κ_g/V_i)`` with
+``Σ_{i in g} v_i = |ℓ_g|·η``, and ``η`` is where ``η·Σ|ℓ_g|κ_g`` comes to ``2 + Σ V v²``, or the most that all strata
+can give. Locally the error ``Σ ℓ_g²/Λ_g`` separates for a price of it: one local market in each stratum, at ``A·ℓ_g²``.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from hushbid.arrays import FloatArray, IndexArray
+from hushbid.estimation import Strata
+from hushbid.verification.central_by_exclusion import Answers
+from hushbid.verification.quadrature import Rule
+
+_ROUNDS = 200
+_EVEN = 1e-12
+
+
+def best_contrast(losses: FloatArray, variance: FloatArray, strata: Strata) -> tuple[FloatArray, float]:
+    """The best signed weights for given losses, all of them finite, and ``η``; all are 0 where a stratum is empty."""
+    sizes, codes = np.abs(strata.weights), strata.codes
+    sums = np.bincount(codes, weights=losses, minlength=sizes.size)
+    if not (sums > 0.0).all():
+        return np.zeros(losses.size), 0.0
+    most = float((sums / sizes).min())
+
+    def used(strength: float) -> tuple[FloatArray, float]:
+        """What is used at this ``η``, and by how much the sum to be balanced is too large."""
+        found, pulled = np.zeros(losses.size), 0.0
+        for stratum, size in enumerate(sizes.tolist()):
+            rows = np.flatnonzero(codes == stratum)
+            loss, spread, wanted = losses[rows], variance[rows], size * strength
+            low, high = 0.0, float((spread * loss).max())
+            if float(loss.sum()) > wanted * (1.0 + _EVEN):
+                for _ in range(_ROUNDS):
+                    middle = 0.5 * (low + high)
+                    if not low < middle < high:
+                        break
+                    enough = float(np.minimum(loss, middle / spread).sum()) >= wanted
+                    low, high = (low, middle) if enough else (middle, high)
+            found[rows] = np.minimum(loss, high / spread)
+            pulled += size * high
+        return found, strength * pulled - 2.0 - float((variance * found**2).sum())
+
+    delivered, excess = used(most)
+    low, high = 0.0, most
+    if excess > 0.0:
+        for _ in range(_ROUNDS):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            low, high = (low, middle) if used(middle)[1] > 0.0 else (middle, high)
+        delivered = used(high)[0]
+    return np.sign(strata.weights)[codes] * delivered / high, high
+
+
+def squared_distance(weights: FloatArray, strata: Strata, counts: tuple[int, ...]) -> float:
+    """``Σ (ω_i − ℓ_g/N_g)²`` over everybody of all strata, whether they reported or not."""
+    even = strata.weights / np.array(counts, dtype=float)
+    there = np.bincount(strata.codes, minlength=even.size)
+    absent = float(((np.array(counts) - there) * even**2).sum())
+    return float(np.square(weights - even[strata.codes]).sum()) + absent
+
+
+class SeparateRule:
+    """One rule in each stratum; the value is that of all together."""
+
+    def __init__(self, costs: FloatArray, strata: Strata, made: Callable[[IndexArray, float], Rule]) -> None:
+        self._codes, self._costs = strata.codes, costs
+        self._rows = [np.flatnonzero(strata.codes == one) for one in range(strata.count)]
+        self._place = np.zeros(costs.size, dtype=np.intp)
+        self._rules: list[Rule] = []
+        for rows, weight in zip(self._rows, strata.weights.tolist(), strict=True):
+            self._place[rows] = np.arange(rows.size)
+            self._rules.append(made(rows, weight))
+        self._scale = np.square(strata.weights)
+        self._base = [self._as_it_is(stratum) for stratum in range(strata.count)]
+
+    def _as_it_is(self, stratum: int) -> tuple[FloatArray, float, float]:
+        costs = self._costs[self._rows[stratum]]
+        row = int(np.argmin(costs))
+        return self._rules[stratum].everybody(row, float(costs[row]))
+
+    def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
+        """The purchase if person ``rows[j]`` had cost ``costs[j]``, for every j."""
+        loss, mse, value = (np.zeros(rows.size) for _ in range(3))
+        for stratum, rule in enumerate(self._rules):
+            mine = np.flatnonzero(self._codes[rows] == stratum)
+            if mine.size == 0:
+                continue
+            found = rule.at(self._place[rows[mine]], costs[mine])
+            others = [one for place, one in enumerate(self._base) if place != stratum]
+            rest = [scale for place, scale in enumerate(self._scale.tolist()) if place != stratum]
+            loss[mine] = found.loss
+            mse[mine] = self._scale[stratum] * found.mse + sum(a * b[1] for a, b in zip(rest, others, strict=True))
+            value[mine] = found.value + sum(one[2] for one in others)
+        return Answers(loss, mse, value)
+
+    def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
+        """Everybody's privacy loss, the error and the objective if person ``row`` had that cost."""
+        losses = np.zeros(self._costs.size)
+        mse = value = 0.0
+        for stratum, (rows, base) in enumerate(zip(self._rows, self._base, strict=True)):
+            moved = int(self._codes[row]) == stratum
+            found = self._rules[stratum].everybody(int(self._place[row]), cost) if moved else base
+            losses[rows] = found[0]
+            mse, value = mse + self._scale[stratum] * found[1], value + found[2]
+        return losses, float(mse), float(value)
+
+
+def constant_of(strata: Strata, counts: tuple[int, ...]) -> float:
+    """``N·Σ ℓ_g²/N_g``: by how many ``γ²·V̄`` the error with the planned variance is above the worst error."""
+    return sum(counts) * math.fsum((strata.weights**2 / np.array(counts, dtype=float)).tolist())
