@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from hushbid.client import AnalystClient, Invitation, MessageMemory, ParticipantClient
@@ -25,6 +26,7 @@ WANTED: dict[str, Any] = {
     "max_relation": 0.1,
     "minimum_people": 5,
     "participation_fee": 100,
+    "public_estimate": True,
 }
 PEOPLE = [{"id": f"person {k}", "stratum": "old" if k < 5 else "young"} for k in range(8)]
 
@@ -86,6 +88,8 @@ def test_a_combination_of_strata_is_bought_released_and_on_every_receipt(analyst
     assert found["strata"]["names"] == ["old", "young"]
     assert found["delivered_half_width"]["value"] > 0
     assert analyst.public(campaign.id)["strata"] == WANTED["strata"]
+    page = httpx.get(f"{analyst.url}/c/{campaign.id}", headers={"Accept": "text/html"}, timeout=300.0)
+    assert (page.status_code, "a combination of the averages of groups" in page.text) == (200, True)
     for row in (0, 6, 7):
         with campaign.she(row) as she:
             receipt = she.receipt()

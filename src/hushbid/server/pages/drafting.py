@@ -44,7 +44,7 @@ async def edit(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
-    if view.state.value != "draft" or view.settings.questions:  # this form knows one number only
+    if view.state.value != "draft" or view.settings.questions or view.settings.strata:  # the form knows neither
         return visit.go(f"/campaigns/{found}")
     typed = as_typed(view.settings, visit.write)
     people = sum(view.people.values())
@@ -63,8 +63,9 @@ async def change(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
-    if view.settings.questions:
-        raise Conflict("This draft asks several questions: change it through the HTTP interface.", field="questions")
+    if view.settings.questions or view.settings.strata:
+        told = "This draft asks several questions, or has strata: change it through the HTTP interface."
+        raise Conflict(told, field="questions" if view.settings.questions else "strata")
     return await _sent(visit, view)
 
 

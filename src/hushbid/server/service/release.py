@@ -202,15 +202,23 @@ def shown_release(release: Release) -> dict[str, Any]:
 
     ``half_width`` is for everybody and ``delivered_half_width`` for staff, each with the level at which it holds; its
     value is None where the interval would be as wide as the range or wider. Of a survey each of the ``answers`` has
-    its own, sure by itself and not together with the others.
+    its own, sure by itself and not together with the others. Of strata ``range`` says between which values the truth
+    lies.
     """
     public = release.public()
     if not release.answers:
         low, high = release.range
         for_all, for_staff = _margins(release, release.planned_error, release.error, high - low)
-        return {**public, **for_all, "staff": for_staff}
+        between = {"range": [low, high]} if release.strata is not None else {}
+        return {**public, **between, **for_all, "staff": for_staff}
     margins = [_margins(release, one.planned_error, one.error, one.range[1] - one.range[0]) for one in release.answers]
-    shown = [{**one, **for_all} for one, (for_all, _) in zip(public["answers"], margins, strict=True)]
+    ranges: list[dict[str, Any]] = [
+        {} if release.strata is None else {"range": list(answer.range)} for answer in release.answers
+    ]
+    shown = [
+        {**one, **between, **for_all}
+        for one, between, (for_all, _) in zip(public["answers"], ranges, margins, strict=True)
+    ]
     staff = [{**one, **for_staff} for one, (_, for_staff) in zip(shown, margins, strict=True)]
     return {**public, "answers": shown, "staff": {"answers": staff}}
 
