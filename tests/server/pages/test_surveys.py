@@ -56,10 +56,10 @@ def test_a_plain_form_asks_every_question_and_takes_all_answers_or_none(shared: 
         assert she.send("/p/deliver", "/p", **TYPED, sure="yes").status_code == 303
         assert "Thank you, it has arrived" in words(she.get("/p"))
         play.service.wait(play.service.release(play.who, play.id), timeout=300)
-        told = words(she.get("/p"))
-        assert "Do you smoke?: share of yes" in told
-        assert "Shift <b>: share of each answer" in told
-        assert "not all of them together" in told
+        shown = words(she.get("/p"))
+        assert "Do you smoke?: share of yes" in shown
+        assert "Shift <b>: share of each answer" in shown
+        assert "not all of them together" in shown
 
 
 def test_staff_see_the_questions_and_cannot_change_them_by_a_form_that_does_not_know_them(shared: Live) -> None:
