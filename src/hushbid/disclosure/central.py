@@ -124,6 +124,11 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> Sum:
     on_engine = plan.from_engine and (plan.delivered < math.inf).all() and (losses <= plan.delivered).all()
     fixed = exponent_of(math.fsum(plan.delivered)) if on_engine else None
     weights, exponent = integer_weights(losses, fixed)
+    if not weights.any():
+        raise ReleaseError(
+            f"Somebody who delivered must have a privacy loss of at least 2**-54 to release anything,"
+            f" got at most {float(losses.max())}."
+        )
     return Sum(
         plan=plan,
         weights=weights,

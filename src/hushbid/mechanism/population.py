@@ -155,7 +155,7 @@ class Population:
     @property
     def relation(self) -> Relation | None:
         """How closely price and datum may be related, in data units; None if they are not."""
-        if not self.bias > 0.0:
+        if self.bias == 0.0:
             return None
         return Relation(spread=self.bias * self.unit, roster=self.roster, strata=self.rosters)
 
