@@ -15,8 +15,9 @@ from hushbid.arrays import as_bounds
 from hushbid.client.calls import Call, Conversation, Work, an_object, delete, get, post, put, say, strange
 from hushbid.client.messages import Bounds, Given, Keeper, Message, MessageFolder, Terms, place_name
 from hushbid.client.views import Participation, link_to
+from hushbid.disclosure.answers import codes_of
 from hushbid.errors import DataError, InputError, NotAllowed, RecordError
-from hushbid.questions import Choice, Number, Question, as_questions
+from hushbid.questions import Question, as_questions
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.receipt import Receipt, questions_hash
 from hushbid.verification.receipts import verify_receipt
@@ -284,21 +285,8 @@ def _answers(value: Datum, agreed: Terms) -> dict[str, object]:
         given = dict(zip((one.name for one in agreed.questions), value, strict=True))
     else:
         raise DataError("Your answers must be one to each question, in their order or by their names.")
-    if set(given) != {one.name for one in agreed.questions}:
-        raise DataError("Your answers must be one to each question, and nothing else.")
-    for question in agreed.questions:
-        _require_answer(question, given[question.name])
+    try:
+        codes_of(agreed.questions, given)
+    except DataError as problem:
+        raise DataError(f"{problem} Nothing was sent.", field=problem.field) from None
     return given
-
-
-def _require_answer(question: Question, answer: object) -> None:
-    if isinstance(question, Number):
-        low, high = question.bounds
-        fits = isinstance(answer, (int, float)) and not isinstance(answer, bool) and low <= answer <= high
-        allowed = f"a number from {low:g} to {high:g}"
-    elif isinstance(question, Choice):
-        fits, allowed = isinstance(answer, str) and answer in question.answers, "one of its answers, as it is written"
-    else:
-        fits, allowed = isinstance(answer, bool), "True or False"
-    if not fits:
-        raise DataError(f"{question.name!r} must be answered with {allowed}: nothing was sent.")

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hushbid.disclosure import answers
 from hushbid.errors import DataError, InputError
-from hushbid.questions import QUESTIONS, Choice, Layout, Number, Question, YesNo, as_questions, question_from_dict
+from hushbid.questions import QUESTIONS, Choice, Layout, Question, as_questions, question_from_dict
 
 MOST_CELLS = 1000
 """How many numbers a person's answers may come to: one for each question, for each answer of a choice one."""
@@ -104,45 +105,4 @@ def codes_of(questions: Sequence[Question], given: object) -> tuple[float, ...]:
     """One person's answers as they are kept; an error names the question and what is allowed, never what she said."""
     if not isinstance(given, Answers):
         raise DataError("answers must be given: an answer to every question, by its name.", field="answers")
-    names = [one.name for one in questions]
-    if not set(given.by_name) <= set(names):
-        raise DataError("answers must be to the questions of this campaign, by their names.", field="answers")
-    return tuple(_code(one, given.by_name.get(one.name)) for one in questions)
-
-
-def _code(question: Question, answer: object) -> float:
-    where = f"answers.{question.name}"
-    if answer is None:
-        told = "is left open: whoever leaves a question open delivers nothing."
-        raise DataError(f"{question.name!r} {told}", field=where)
-    code = _number(answer, question) if isinstance(question, Number) else _place(answer, question)
-    if code is None:
-        raise DataError(f"{question.name!r} must be answered with {_allowed(question)}.", field=where)
-    return code
-
-
-def _number(answer: object, question: Number) -> float | None:
-    if isinstance(answer, bool) or not isinstance(answer, (int, float)):
-        return None
-    try:
-        value = float(answer) + 0.0
-    except OverflowError:
-        return None
-    low, high = question.bounds
-    return value if low <= value <= high else None
-
-
-def _place(answer: object, question: Question) -> float | None:
-    if isinstance(question, YesNo):
-        return float(answer) if isinstance(answer, bool) else None
-    assert isinstance(question, Choice)
-    if isinstance(answer, str) and answer in question.answers:
-        return float(question.answers.index(answer))
-    return None
-
-
-def _allowed(question: Question) -> str:
-    if isinstance(question, Number):
-        low, high = question.bounds
-        return f"a number from {low:g} to {high:g}"
-    return "true or false" if isinstance(question, YesNo) else "one of its answers, as it is written"
+    return answers.codes_of(questions, given.by_name)
