@@ -1,7 +1,8 @@
 """The allocation against ``np.sort`` of the same array: large populations, memory, and small calls in a simulation.
 
-Losses for an accuracy, for a budget and under a cap are measured against those for a price of the error at the same
-point of the frontier: what a buyer states, and whether losses are limited, should not decide how long she waits.
+Losses for an accuracy, for a budget, under a cap and for a combination of stratum means are measured against those for
+a price of the error at the same point of the frontier: what a buyer states, and whether losses are limited, should not
+decide how long she waits.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,17 +12,19 @@ import numpy as np
 
 from benchmarks.harness import Row, memory_ratio, time_ratio
 from hushbid import Accuracy, Budget, Exponential, LogNormal, Price, Uniform, allocate
+from hushbid.allocation import Strata
 from hushbid.arrays import FloatArray
 
 PRIORS = {"uniform": Uniform(1.0, 2.0), "exponential": Exponential(1.0), "log-normal": LogNormal(0.0, 1.0)}
 LIMITS = {"central": 1.5, "local": 0.7}
 GOAL_LIMIT = 1.0
 CAP_LIMIT = 3.0
+STRATA_LIMITS = {4: 5.0, 50: 8.0}
 ERROR_WEIGHT = 1.0
 
 
 def run() -> list[Row]:
-    return [*large(), *goals(), *small(), *certificates()]
+    return [*large(), *goals(), *strata(), *small(), *certificates()]
 
 
 def large() -> Iterator[Row]:
@@ -65,6 +68,22 @@ def goals(sizes: tuple[int, ...] = (10**6, 10**7), *, repeats: int = 7) -> Itera
                     limit=CAP_LIMIT,
                     repeats=repeats,
                 )
+
+
+def strata(n: int = 10**6, *, repeats: int = 7) -> Iterator[Row]:
+    """One noise for strata of about the same size, against one mean of the same people; the default error weight."""
+    for name, costs in populations(n):
+        for count, limit in STRATA_LIMITS.items():
+            codes = np.random.default_rng(8).integers(0, count, n)
+            divided = Strata(codes=codes, weights=np.full(count, 1.0 / count))
+            yield time_ratio(
+                f"allocate, price, {count} strata, {name}, n = {n:.0e}",
+                partial(allocate, costs, strata=divided),
+                against="the same, no strata",
+                theirs=partial(allocate, costs),
+                limit=limit,
+                repeats=repeats,
+            )
 
 
 def small() -> Iterator[Row]:

@@ -8,7 +8,15 @@ allows a differential-privacy loss of at most ``ε_i``. Estimators are linear wi
     local     Σ w_i (x_i + Laplace(1/ε_i)),    private as sent,
               MSE = Σ w_i² (V_i + 2/ε_i²).
 
-**Best weights.** Local: ``w_i ∝ 1/(V_i + 2/ε_i²)``. Central: with ``v = η w`` minimise ``(2 + Σ V_i v_i²)/(Σ v_i)²``
+Where the datum is a yes (1) or no (0), a device may send it by *randomised response* instead: the truth with odds
+``e^ε : 1``, else the opposite. Made unbiased, what it sends has a variance of at most ``coth²(ε/2)/4``, whatever the
+share of yes:
+
+    response  Σ w_i (½ + coth(ε_i/2)·(b_i − ½)),   MSE ≤ Σ w_i² coth²(ε_i/2)/4.
+
+**Best weights.** Local: ``w_i ∝ 1/(V_i + 2/ε_i²)``; of responses, ``w_i ∝ tanh²(ε_i/2)``.
+
+Central: with ``v = η w`` minimise ``(2 + Σ V_i v_i²)/(Σ v_i)²``
 over ``0 ≤ v_i ≤ ε_i``. The optimum caps what is used, ``v_i = min(ε_i, κ/V_i)`` with ``κ Σ v = 2 + Σ V v²``: people
 above the cap get more privacy than they asked for, and the estimate is better for it. Sorted by ``V_i ε_i``, the terms
 of capped people cancel from that equation, so ``κ = (2 + Σ V ε²)/(Σ ε)``, both sums over the k people below the cap,
@@ -143,17 +151,24 @@ class MinimaxBounds:
     """What the better of the best linear estimator and the constant midpoint guarantees for every distribution."""
 
 
-def best_weights(privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike) -> Weights:
+def best_weights(privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike, response: bool = False) -> Weights:
     """The linear estimator of least mean squared error for the given privacy losses.
 
-    ``variance`` is one number or one per person, for a range of width 1.
+    ``variance`` is one number or one per person, for a range of width 1. With ``response``, in the local setting only,
+    people answer yes or no by randomised response; then it does not matter.
 
         >>> best_weights([1.0, 1.0, 50.0], setting="central", variance=0.25).delivered
         array([1., 1., 5.])
     """
     allowed, spread = as_losses(privacy_loss), _spread(variance, np.size(privacy_loss))
     if is_central(setting):
+        _refuse_central(response)
         return _central_weights(_capped(allowed, spread), spread)
+    if response:
+        with np.errstate(over="ignore"):
+            truth = np.tanh(0.5 * allowed)
+        weights = _shares(np.square(truth / truth.max()))
+        return Weights(weights=weights, delivered=allowed, mse=_response_mse(weights, allowed))
     weights = _shares(_precisions(allowed, spread))
     return Weights(weights=weights, delivered=allowed, mse=_local_mse(weights, allowed, spread))
 
@@ -300,11 +315,18 @@ def minimax_bounds(privacy_loss: ArrayLike, setting: Setting) -> MinimaxBounds:
 
 
 def mse_of(
-    weights: ArrayLike, privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike, strata: Strata | None = None
+    weights: ArrayLike,
+    privacy_loss: ArrayLike,
+    *,
+    setting: Setting,
+    variance: ArrayLike,
+    strata: Strata | None = None,
+    response: bool = False,
 ) -> float:
     """Mean squared error of given weights with the least noise that ``privacy_loss`` allows (width-1 units).
 
-    Weights sum to 1, or with ``strata`` to the weight of each stratum, whose sign they all have.
+    Weights sum to 1, or with ``strata`` to the weight of each stratum, whose sign they all have. With ``response``, in
+    the local setting only, of answers by randomised response, whatever the variance.
     """
     allowed = as_losses(privacy_loss)
     shares = as_floats(weights, "weights")
@@ -318,7 +340,8 @@ def mse_of(
         raise InputError(told, field="weights")
     spread = _spread(variance, allowed.size)
     if not is_central(setting):
-        return _local_mse(shares, allowed, spread)
+        return _response_mse(shares, allowed) if response else _local_mse(shares, allowed, spread)
+    _refuse_central(response)
     used = shares > 0
     with np.errstate(over="ignore"):
         # the largest S with w·S ≤ ε for everybody
@@ -396,6 +419,19 @@ def _local_mse(weights: FloatArray, allowed: FloatArray, spread: FloatArray) -> 
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         root = weights[used] / allowed[used]
         return float(np.sum(2.0 * np.square(root) + spread[used] * np.square(weights[used])))
+
+
+def _response_mse(weights: FloatArray, allowed: FloatArray) -> float:
+    used = weights > 0
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        return float(np.sum(np.square(0.5 * weights[used] / np.tanh(0.5 * allowed[used]))))
+
+
+def _refuse_central(response: bool) -> None:
+    if response:
+        raise InputError(
+            "response must be False in the central setting: nobody sends an answer there.", field="response"
+        )
 
 
 def _le_cam(distance: float) -> float:

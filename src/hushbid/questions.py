@@ -210,6 +210,11 @@ def as_questions(questions: Iterable[Question]) -> tuple[Question, ...]:
     return found
 
 
+def one_yes_no(questions: Sequence[Question]) -> bool:
+    """Whether exactly one yes/no question is asked: in the local setting it is answered by randomised response."""
+    return len(questions) == 1 and isinstance(questions[0], YesNo)
+
+
 def _as_name(name: object, what: str) -> str:
     if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         told = f"{what} must be a text of 1 to {LONGEST_NAME} printable characters, got {name!r}."

@@ -412,7 +412,6 @@ def test_what_cannot_be_bought_is_refused_in_a_sentence() -> None:
     refused(
         NobodyToBuyFrom, "Stratum 'women' has nobody", [1.0, 1.0], Strata(codes=[0, 0], weights=[1, 2], names=two.names)
     )
-    refused(InputError, "max_loss must be infinite with strata in the central", [1.0, 1.0, 1.0], two, max_loss=1.0)
     refused(InputError, "goal must be a Price with strata", [1.0, 1.0, 1.0], two, setting="local", goal=Accuracy(0.9))
     refused(InputError, "variance must be positive with strata", [1.0, 1.0, 1.0], two, variance=0.0)
     refused(InputError, "strata must have one code per person", [1.0, 1.0], two)

@@ -197,3 +197,11 @@ def test_under_a_budget_nobody_far_above_the_level_is_bought_from_and_one_far_be
     np.testing.assert_allclose(above.mse, 2.25)
     below = replies([1.0, 1e50], variance=0.25, goal=Budget(2.0), setting="central").at(row, far)
     np.testing.assert_allclose(below.loss, 2.0 / far)
+
+
+def test_a_budget_has_a_potential_for_who_asks_for_nothing_beside_somebody_who_asks_for_far_too_much() -> None:
+    rule = replies([1.0, 1e50], setting="central", goal=Budget(5.0))
+    found = rule.at(np.zeros(4, dtype=int), np.array([0.0, 1e-40, 1e-3, 1.0]))
+    assert np.isfinite(found.value).all()
+    # in between all of the budget is hers, at a loss of 5/x
+    assert np.diff(found.value)[1:] == pytest.approx(5.0 * np.log([1e37, 1e3]), rel=1e-12)

@@ -210,6 +210,8 @@ def test_a_gain_by_a_wrong_limit_is_found_and_named_with_the_limit_that_brings_i
 def test_limits_must_be_one_per_report():
     with pytest.raises(InputError, match="limits must be one per report, 4, got 2"):
         check_incentives(MARKET, REPORTS, limits=[1.0, 2.0])
+    with pytest.raises(InputError, match=r"limits must be at least 2\*\*-53 .* but row 1 is not"):
+        check_incentives(MARKET, REPORTS, limits=[1.0, -1.0, None, 1.0])
 
 
 def test_the_suite_tries_other_limits_where_an_outcome_has_some():

@@ -28,6 +28,7 @@ from hushbid.estimation import near_optimal_weights
 from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
+from hushbid.questions import YesNo
 
 PAPER = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
 BUYER = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=2000.0)
@@ -440,3 +441,16 @@ def test_on_average_nobody_reaches_our_error_for_less_than_our_budget() -> None:
     for row in found.rivals:
         assert row.payment_for_same_error > found.ours.total_payment
         assert row.error_for_same_payment > found.ours.mse
+
+
+def test_rivals_answer_a_single_local_question_by_the_same_coin() -> None:
+    market = Market(prior=Uniform(1, 2), setting="local", questions=[YesNo(name="q")], buyer_weight=2000.0)
+    population, tried = market.for_people(30), np.geomspace(0.05, 8.0, 4001)
+    answer = 0.25 / np.tanh(tried / 2.0) ** 2
+    same = UniformLoss.best(population)
+    assert same.loss == pytest.approx(tried[np.argmin(2000.0 * answer / 30 + 60.0 * tried)], rel=2e-3)
+    auction = FixedAccuracy.best(population)
+    reports = np.random.default_rng(5).uniform(1, 2, 30)
+    assert auction.decide(reports).mse == pytest.approx(0.25 / np.tanh(auction.loss / 2) ** 2 / auction.sellers)
+    for row in compare(market, reports[:6]).rivals:
+        assert row.error_for_same_payment > 0.25 / 6 or row.name.startswith("no privacy")

@@ -185,6 +185,15 @@ def test_where_a_goal_is_refused_on_peoples_own_devices_the_other_setting_is_sho
     assert "Not in the local setting: a budget cannot be the goal" in told.output
 
 
+def test_the_error_of_a_survey_is_called_relative_when_settings_are_compared(tmp_path: Path) -> None:
+    (tmp_path / "q.toml").write_text('[[questions]]\nkind = "yes_no"\nname = "smokes"\n')
+    arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--buyer-weight", "50", "--no-rivals"]
+    told = CliRunner().invoke(main, [*arguments, "--questions", str(tmp_path / "q.toml")])
+    assert told.exit_code == 0, told.output
+    assert "relative error of all questions together" in told.output
+    assert "standard error" not in told.output
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_signal_says_how_a_command_ended_whatever_an_engine_made_of_it(
     monkeypatch: pytest.MonkeyPatch, number: signal.Signals, status: int

@@ -146,7 +146,7 @@ def test_messages_are_weighed_alike_for_all_questions() -> None:
         assert error.mse == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("asked", [(HOURS, YES), (YES,), (PARTY,)])
+@pytest.mark.parametrize("asked", [(HOURS, YES), (Number(name="part", bounds=(0, 1)),), (PARTY,)])
 def test_intervals_hold_for_what_arrives(asked: Any) -> None:
     rng, people = np.random.default_rng(2), 20
     losses = rng.uniform(0.5, 3.0, people)

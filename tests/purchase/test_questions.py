@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from hushbid import Accuracy, Choice, Number, YesNo, verify
 from hushbid.cli import main
-from hushbid.disclosure import PrivatizedAnswers, privatize_answers
+from hushbid.disclosure import PrivatizedAnswers, RandomisedResponse, privatize_answers
 from hushbid.errors import DataError, InputError
 from hushbid.purchase import Purchase, Reading, buy, read_campaign
 from hushbid.purchase.questions_section import survey_in
@@ -352,3 +352,45 @@ def test_an_engine_refuses_several_questions_in_the_local_setting(tmp_path: Path
     people = pl.DataFrame(columns())
     with pytest.raises(InputError, match="questions in the local setting need engine='memory'"):
         buy(written(tmp_path, LOCAL), reports=people.lazy(), reading=Reading(engine="polars"))
+
+
+COIN = """\
+name = "Smokers"
+
+[market]
+setting = "local"
+prior = "uniform:1,3"
+
+[[questions]]
+kind = "yes_no"
+name = "smoker"
+standard_error = 0.12
+"""
+
+
+def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_path: Path) -> None:
+    path = written(tmp_path, COIN)
+    people = {"id": columns()["id"], "sensitivity": columns()["sensitivity"]}
+    decided = buy(path, reports=people, audit=False)
+    assert decided.decided.everybody is not None
+    losses = decided.decided.everybody.outcome.privacy_loss
+    run, sent = CliRunner(), []
+    for row, loss in enumerate(losses.tolist()):
+        offer = ["--privacy-loss", repr(loss), "--at-most", "9", "--id", str(row), "--store", str(tmp_path / "s")]
+        given = ["privatize", "--campaign", "Smokers", "--questions", str(path), *offer]
+        made = run.invoke(main, given, input="yes\n") if loss > 0 else None
+        sent.append(made.stdout.strip() if made is not None else "")
+    assert all(RandomisedResponse.from_json(one).answer in (0, 1) for one in sent if one)
+    path.write_text(path.read_text() + "[data]\n")
+    bought = buy(path, reports=people, data={"id": people["id"], "message": sent}, audit=False)
+    assert bought.release is not None
+    assert abs(bought.release.answers[0].estimate - 1.0) < 8 * 0.12
+    assert bought.record is not None
+    assert verify(bought.record, people=1).ok
+    page = next(one for one in bought.files if one.name == "report.html").read_text()
+    assert "False answers by coin, for privacy" in page
+    assert "that the coins were drawn by chance" in page
+    for told in ("Noise, added for privacy", "device adds noise", "Before any noise"):
+        assert told not in page
+    with pytest.raises(InputError, match="max_relation: cannot be stated where a single yes/no question"):
+        buy(written(tmp_path, COIN.replace('uniform:1,3"', 'uniform:1,3"\nmax_relation = 0.1')), reports=people)

@@ -31,7 +31,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.allocation.capped import CappedReplies, FullCaps, as_caps, capped_lower_bound, solve_capped
+from hushbid.allocation.capped import (
+    CappedContrastReplies,
+    CappedReplies,
+    FullCaps,
+    as_caps,
+    capped_contrast_lower_bound,
+    capped_lower_bound,
+    solve_capped,
+    solve_capped_contrast,
+)
 from hushbid.allocation.central import solve_central, variance_vanishes
 from hushbid.allocation.central_replies import CentralReplies
 from hushbid.allocation.contrast import ContrastReplies, least_contrast, solve_contrast
@@ -108,7 +117,8 @@ def allocate(
     goal
         A `Price`, an `Accuracy` or a `Budget`, in units where the range has width 1.
     max_loss
-        The most that may be bought from anybody, or (central) from each person; the optimum is the one under it.
+        The most that may be bought from anybody, or (central) from each person; the optimum is the one under it. With
+        strata in the central setting for a `Price` only.
     tie_key
         One per person. Where the optimum must choose among equal virtual costs, the smaller key is bought from first
         (equal keys, or none: the earlier position). Neither keys nor positions may depend on the reports: that would
@@ -118,7 +128,7 @@ def allocate(
         have its signs and add up to each stratum's weight.
     response
         Whether people answer a yes/no question by randomised response instead of adding noise: local, variance 1/4.
-        A `hushbid.Market` does not take it.
+        A local `hushbid.Market` with a single yes/no question does.
 
     >>> allocation = allocate([1.0, 1.2, 9.0], setting="central", variance=0.25)
     >>> allocation.active, allocation.weights.round(4).tolist()
@@ -137,8 +147,8 @@ def allocate(
         return joined(problem, strata, [(rows, part) for rows, part, _ in _separately(problem, strata, max_loss)])
     solve, caps = _solver(problem, setting), _caps(max_loss, problem, setting)
     if strata is not None:
-        _refuse_caps(caps)
-        return solve_contrast(problem, strata)
+        _refuse_caps(caps, problem.goal)
+        return solve_contrast(problem, strata) if caps is None else solve_capped_contrast(problem, caps, strata)
     if caps is None:
         return solve(problem)
     if setting == "local" and isinstance(caps, float):
@@ -220,8 +230,8 @@ def replies(
     spread, solve = problem.variance, _solver(problem, setting)
     caps = _caps(max_loss, problem, setting)
     if strata is not None:
-        _refuse_caps(caps)
-        return ContrastReplies(problem, strata)
+        _refuse_caps(caps, problem.goal)
+        return ContrastReplies(problem, strata) if caps is None else CappedContrastReplies(problem, caps, strata)
     if local and isinstance(caps, float):
         return LocalCappedReplies(problem, caps, precedence(tie_key))
     if caps is not None:
@@ -256,8 +266,8 @@ def least_objective(
         return sum(part.lower_bound for _, part, _ in _separately(problem, strata, max_loss))
     caps = _caps(max_loss, problem, setting)
     if strata is not None:
-        _refuse_caps(caps)
-        return least_contrast(problem, strata)
+        _refuse_caps(caps, goal)
+        return least_contrast(problem, strata) if caps is None else capped_contrast_lower_bound(problem, caps, strata)
     if caps is not None and not local:
         return capped_lower_bound(problem, caps)
     if not isinstance(goal, Price):
@@ -294,11 +304,11 @@ def _separately(
     return parts
 
 
-def _refuse_caps(caps: float | FloatArray | None) -> None:
-    if caps is not None:
+def _refuse_caps(caps: float | FloatArray | None, goal: Goal) -> None:
+    if caps is not None and not isinstance(goal, Price):
         raise InputError(
-            "max_loss must be infinite with strata in the central setting: the optimum under caps is not implemented"
-            " there.",
+            "max_loss must be infinite with strata unless the goal is a Price: for an accuracy or a budget the best"
+            " purchase under caps has not been proved there.",
             field="max_loss",
         )
 

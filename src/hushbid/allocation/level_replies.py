@@ -24,6 +24,9 @@ _ROUNDS = 200
 _SERIES = 0.02
 """Below this ``z − log(1 + z)`` is summed as a series."""
 
+_FAR_BELOW = 1e-6
+"""A cost below this share of the least is not counted from it."""
+
 _CLOSE = 1e-9
 """A level this close to her own cost, relative to it, is compared with it through the sums of the others."""
 
@@ -141,7 +144,14 @@ class LevelReplies:
             above = self._equation.half / (mass * cost)
             loss[alone] = amount / cost
             mse[alone] = unit * (cost + above) / (mass * above + self._free_mass(pairs)[alone] * (cost + above))
-        return self._potential(pairs, level, sums.count), loss, mse
+        # far below everybody else her cost, counted from theirs, would be lost in the digits
+        far = pairs.costs < _FAR_BELOW * self._base
+        value = self._potential(pairs, np.where(far, math.inf, level), sums.count)
+        for j in np.flatnonzero(far).tolist():
+            moved, row, cost = self._costs.copy(), pairs.rows[j : j + 1], pairs.costs[j : j + 1]
+            moved[row] = cost
+            value[j] = LevelReplies(moved, self._variance, self._equation.goal).at(row, cost).value[0]
+        return value, loss, mse
 
     # -- the potential of one person's loss under a budget -------------------------------------------------------------
 
@@ -208,13 +218,15 @@ class LevelReplies:
             offset = self._edges[np.minimum(neighbour + 1, self._edges.size - 1)]
             with np.errstate(invalid="ignore", over="ignore"):
                 s = self._base + offset
-                inside = 0.25 * s * s - (scaled - b * offset) / mass
+                # who leaves adds nothing to this: without her term nothing cancels
+                sums = self._others(pairs, who, np.maximum(neighbour, 0)) if leaves else others
+                rest = (sums[1] - sums[0] * offset) / mass
+                inside = 0.25 * s * s - rest
             met_by = np.flatnonzero((inside >= 0.0) & (np.abs(offset) < math.inf))
             if met_by.size == 0:
                 continue
-            root = np.sqrt(inside[met_by])
-            half = 0.5 * s[met_by]
-            met = (half - root if leaves else half + root) - self._base
+            larger = 0.5 * s[met_by] + np.sqrt(inside[met_by])
+            met = (rest[met_by] / larger if leaves else larger) - self._base
             # rounding may put a meeting a little before x
             near = (met >= x[met_by] - 1e-13 * s[met_by]) & (met < end[met_by])
             them = met_by[near]

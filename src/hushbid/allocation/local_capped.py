@@ -131,6 +131,7 @@ def solve_local_capped(problem: Problem, max_loss: float) -> Allocation:
         y = best.pair[:active, 0]
     else:
         y = supply.reply(normal[:active] / best.price[0])
+    y = np.where(problem.costs[rows[:active]] == 0.0, np.inf, y)  # who asks for nothing gives all she may
     return _spread_out(problem, max_loss, rows[:active], np.minimum(y / root, max_loss))
 
 
@@ -271,11 +272,12 @@ def _spread_out(problem: Problem, max_loss: float, rows: IndexArray, losses: Flo
     privacy_loss, weights = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
     privacy_loss[rows], weights[rows] = losses, precision / precision.sum()
     mse = 1.0 / float(precision.sum())
+    paid = problem.costs[rows] > 0.0
     return Allocation(
         privacy_loss=privacy_loss,
         weights=weights,
         mse=mse,
-        objective=problem.error_weight * mse + float(problem.costs[rows].dot(losses)),
+        objective=problem.error_weight * mse + float(problem.costs[rows][paid].dot(losses[paid])),
         active=int(rows.size),
         setting="local",
         error_weight=problem.error_weight,

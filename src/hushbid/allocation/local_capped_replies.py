@@ -48,6 +48,7 @@ class LocalCappedReplies:
             loss = np.where(
                 np.isnan(best.price), np.where(rank == 0, *best.pair), self._supply.reply(moves.moved / best.price)
             )
+        loss = np.where(costs == 0.0, np.inf, loss)  # who asks for nothing gives all she may
         loss = np.where(moves.present & (rank < best.count), loss / math.sqrt(self._variance), 0.0)
         worth = self._error_weight * self._variance
         return Replies(best.value * worth, np.minimum(loss, self._max_loss), best.error * self._variance)

@@ -8,6 +8,7 @@ Every check reports what it found, how many samples it took and what it could ha
 - `privacy`: does the output betray more than was promised?
 - `accuracy`: are error and interval as stated?
 - `survey`: the attacks on privacy and accuracy where several questions were asked
+- `coin`: the attack on the privacy of an answer to a single yes/no question, where a coin decides whether it is true
 - `coalitions`: what several people, or one under several names, could gain together, which nothing promises against.
 - `suite`: which of the first three to run on a decided campaign, in sizes that fit it.
 """

@@ -80,7 +80,10 @@ class AccuracyCheck:
     """Of a survey, the question that it is about."""
 
     noise_share: float | None = None
-    """Of a survey, the part of the question's stated error that is noise."""
+    """Of a survey, the part of the question's stated error that is noise, or false answers by coin."""
+
+    by_coin: bool = False
+    """Whether it is a yes/no question that a coin answers on everybody's device."""
 
     @property
     def deviation(self) -> float:

@@ -29,6 +29,7 @@ from hushbid.arrays import FloatArray, as_floats
 from hushbid.audit.incentive_report import IncentiveReport, PersonFinding, judged
 from hushbid.errors import InputError, ReportError, Unreachable
 from hushbid.mechanism import Market, Population, decide
+from hushbid.mechanism.terms import as_limits
 from hushbid.priors import Prior
 
 _KINKS = 40
@@ -88,7 +89,7 @@ def check_incentives(
         )
     truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
     population = world if isinstance(world, Population) else world.for_people(truth.size)
-    accepted = None if limits is None else np.atleast_1d(as_floats(limits, "limits", ReportError))
+    accepted = None if limits is None else as_limits(limits, "limits")
     if accepted is not None and accepted.shape != truth.shape:
         raise InputError(f"limits must be one per report, {truth.size}, got {accepted.size}.", field="limits")
     run = _runner(rule)

@@ -55,7 +55,7 @@ class PrivacyAudit:
     """The event that shows it."""
 
     fit_p_value: float | None
-    """How likely Laplace noise of the expected scale fits as badly; None if no scale was given."""
+    """How likely noise of the expected distribution fits as badly, or a coin lies as often; None if none was given."""
 
     confidence: float
     """A mechanism that keeps its promise is rejected with probability at most 1 minus this."""
@@ -65,7 +65,11 @@ class PrivacyAudit:
 
     power: float
     """Probability of rejecting a mechanism with 0.7 times the noise it should have: by the lower bound alone, and of a
-    survey by the fit in the group of questions where it shows least."""
+    survey by the fit in the group of questions where it shows least; of a coin, one that lies as for a loss 1/0.7 times
+    as large, by the number of its lies."""
+
+    by_coin: bool = False
+    """Whether it is an answer to a yes/no question, true or false by a coin, and no noise."""
 
     @property
     def rejected(self) -> bool:
@@ -79,7 +83,7 @@ class PrivacyAudit:
 
     @property
     def fit_rejected(self) -> bool:
-        """Whether the noise is certainly not Laplace noise of the expected scale."""
+        """Whether the noise is certainly not of the expected distribution, or the coin not the promised one."""
         return self.fit_p_value is not None and self.fit_p_value < (1.0 - self.confidence) / 2.0
 
     def __str__(self) -> str:
@@ -90,10 +94,14 @@ class PrivacyAudit:
         if self.loss_rejected:
             return f"Rejected: {facts}."
         if self.fit_rejected:
-            return f"Rejected: the noise does not fit (p = {self.fit_p_value:.2g}); {facts}."
+            what = "number of lies" if self.by_coin else "noise"
+            return f"Rejected: the {what} does not fit (p = {self.fit_p_value:.2g}); {facts}."
+        planted = f"a mechanism with {TOO_LITTLE_NOISE} times the noise"
+        if self.by_coin:
+            planted = f"a coin that lies as for a loss 1/{TOO_LITTLE_NOISE} times as large"
         return (
-            f"Not rejected, which proves nothing: {facts}; a mechanism with {TOO_LITTLE_NOISE} times the noise would be"
-            f" rejected with probability {self.power:.2f}."
+            f"Not rejected, which proves nothing: {facts}; {planted} would be rejected with probability"
+            f" {self.power:.2f}."
         )
 
 

@@ -13,6 +13,8 @@ gamma distribution whose shape is the noise's dimension: d for a box of d questi
 *Accuracy.* Answers are made up, independent and as different as declared: two values of a number around the middle,
 yes and no, the first two answers of a choice. Each question's estimate, or the share of a choice's first answer, is
 compared with what the release states of it. Relations of prices and answers are not simulated.
+
+A single yes/no question in the local setting is answered by a coin, not with noise: :mod:`hushbid.audit.coin`.
 """
 
 import math
@@ -23,14 +25,16 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.audit.accuracy import AccuracyCheck
+from hushbid.audit.coin import check_plan_by_coin
 from hushbid.audit.privacy import TOO_LITTLE_NOISE, PrivacyAudit, certain_loss, kolmogorov_p_value
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.contrast import level_of
 from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.preparing import planned_errors
 from hushbid.disclosure.survey import SurveySum, bounds_of, in_order, layout_of_plan, weigh
-from hushbid.disclosure.survey_local import draw_messages, grid_bits, planned_errors
+from hushbid.disclosure.survey_local import draw_messages, grid_bits
 from hushbid.errors import InputError
-from hushbid.estimation import is_central
+from hushbid.estimation import WORST_VARIANCE, best_weights, is_central
 from hushbid.questions import Choice, NoiseGroup, Number
 
 _FAR = 10.0
@@ -79,6 +83,8 @@ def check_survey_privacy(
     """Attack a survey's own noise path on made-up answers: what is released, or in the local setting what she sends."""
     if not 0 <= user < plan.people or not 0 < plan.delivered[user] < math.inf:
         raise InputError(f"user must be a row with a positive, finite privacy loss, got {user}.", field="user")
+    if plan.response:
+        return check_plan_by_coin(plan, user=user, samples=samples, confidence=confidence)
     attacked = _sums if is_central(plan.setting) else _messages
     cases, raw = attacked(plan, user, samples)
     ratios = {place: _ratio(cases, outputs) for place, outputs in raw.items()}
@@ -233,8 +239,17 @@ def check_survey_accuracy(
             level=level,
             coverage=float(np.mean(np.abs(misses) <= error.half_width(level))),
             question=question.name,
-            noise_share=1.0 - error.sampling_variance / error.mse,
+            noise_share=1.0 - _sampling(plan, error) / error.mse,
+            by_coin=plan.response,
         )
+
+
+def _sampling(plan: ReleasePlan, error: ErrorModel) -> float:
+    """What the error would be without noise, or if no coin lied."""
+    if not plan.response:
+        return error.sampling_variance
+    found = best_weights(plan.delivered, setting="local", variance=WORST_VARIANCE, response=True)
+    return WORST_VARIANCE * float(np.sum(np.square(found.weights)))
 
 
 def _release_of(plan: ReleasePlan) -> tuple[list[ErrorModel], Callable[[FloatArray], list[float]]]:

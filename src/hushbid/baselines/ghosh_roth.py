@@ -5,7 +5,9 @@ each at the (k+1)-st lowest, the threshold price: the highest report with which 
 paid more than the top of the prior's support (a reserve). Ghosh and Roth estimate a count and take ``ε = 1/(n − k)``;
 here k and ε minimise the expected cost for our error,
 
-    A·MSE + k·ε·E[c_(k+1)],      MSE = 2/(kε)² + V/k central,  (V + 2/ε²)/k local.
+    A·MSE + k·ε·E[c_(k+1)],      MSE = 2/(kε)² + V/k central,  (V + 2/ε²)/k local,
+
+or ``coth²(ε/2)/(4k)`` where one yes/no question is answered by randomised response.
 """
 
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ from hushbid.baselines.rival import (
     Pool,
     Rival,
     best_common_loss,
+    common_error,
     common_variance,
     step_rents,
     unit_error_weight,
@@ -63,9 +66,11 @@ class FixedAccuracy(Rival):
         def costs(sellers: IntArray) -> tuple[FloatArray, FloatArray]:
             expense = sellers * expected_threshold(pool, people, sellers)
             noise = 1.0 / sellers**power
-            loss = np.cbrt(4.0 * weight * noise / expense)
-            loss = np.minimum(loss, population.largest_cap)
-            return weight * (2.0 * noise / loss**2 + variance / sellers) + expense * loss, expense
+            cost = np.empty(sellers.size)
+            for at, (part, paid, number) in enumerate(zip(noise, expense, sellers, strict=True)):
+                loss = best_common_loss(population, weight, float(part), float(paid))
+                cost[at] = weight * common_error(population, loss, part, variance / number) + paid * loss
+            return cost, expense
 
         # coarse over all numbers of sellers, then ever finer around the best
         tried = np.unique(np.geomspace(1, most, _CANDIDATES).astype(np.int64))
@@ -79,7 +84,7 @@ class FixedAccuracy(Rival):
         sellers = int(tried[place])
         expense = float(costs(tried)[1][place])
         noise = 1.0 / sellers**power
-        loss = best_common_loss(weight, noise, expense, population.largest_cap)
+        loss = best_common_loss(population, weight, noise, expense)
         return cls(population=population, sellers=sellers, loss=loss)
 
     def decide(self, reports: FloatArray) -> Decision:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.baselines.rival import AtErrorWeight, Decision, Rival
-from hushbid.estimation import near_optimal_weights
+from hushbid.estimation import mse_of, near_optimal_weights
 from hushbid.mechanism import Population, decide
 
 __all__ = ["AsStated", "NearOptimal", "Optimal"]
@@ -76,4 +76,8 @@ class NearOptimal(Optimal):
     def estimate_error(self, privacy_loss: FloatArray, optimal: float) -> float:
         if not privacy_loss.any():
             return np.inf
-        return near_optimal_weights(privacy_loss, setting=self.population.setting.name, variance=self.unit_variance).mse
+        how = self.population.setting
+        found = near_optimal_weights(privacy_loss, setting=how.name, variance=self.unit_variance)
+        if how.response:
+            return mse_of(found.weights, privacy_loss, setting=how.name, variance=self.unit_variance, response=True)
+        return found.mse

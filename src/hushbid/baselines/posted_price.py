@@ -4,8 +4,10 @@ Whoever's sensitivity is at most p sells. With N the number of sellers, binomial
 
     expected cost = A·E[MSE] + p·ε·E[N],      MSE = 2/(Nε)² + V/N central,  (V + 2/ε²)/N local.
 
-For a given p the best ε is a cube root, so the optimum is a one-dimensional search over p. If nobody sells, the
-estimate is the middle of the range, wrong by at most half its width, and MSE is counted as the square of that.
+or ``coth²(ε/2)/(4N)`` where one yes/no question is answered by randomised response. For a given p the best ε is a cube
+root (of a coin, the root of a cubic in ``tanh(ε/2)``), so the optimum is a one-dimensional search over p. If nobody
+sells, the estimate is the middle of the range, wrong by at most half its width, and MSE is counted as the square of
+that.
 """
 
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ from hushbid.baselines.rival import (
     Pool,
     Rival,
     best_common_loss,
+    common_error,
     common_variance,
     step_rents,
     unit_error_weight,
@@ -82,10 +85,10 @@ class PostedPrice(Rival):
                 sales = expected_sales(people, chance)
                 noise = sales.inverse_to(population.setting.noise_power)
                 expense = price * people * chance
-                loss = best_common_loss(weight, noise, expense, population.largest_cap)
+                loss = best_common_loss(population, weight, noise, expense)
                 if not loss > 0.0:  # hardly anybody would ever accept: the moments are too small for a double
                     continue
-                error = 2.0 * noise / loss**2 + variance * sales.inverse + guess * sales.none
+                error = common_error(population, loss, noise, variance * sales.inverse) + guess * sales.none
                 costs[j] = weight * error + expense * loss
                 if costs[j] < best:
                     best, found = costs[j], cls(population=population, price=price, loss=loss)

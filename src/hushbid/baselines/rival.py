@@ -215,9 +215,21 @@ class AtErrorWeight(Rival):
         return replace(self.population, goal=Price(self.error_weight), user_weight=0.0)
 
 
-def best_common_loss(error_weight: float, noise: float, expense: float, cap: float) -> float:
-    """The ε that minimises ``error_weight·noise·2/ε² + expense·ε``, at most ``cap``."""
-    return min(float(np.cbrt(4.0 * error_weight * noise / expense)), cap)
+def best_common_loss(population: Population, error_weight: float, noise: float, expense: float) -> float:
+    """The ε that minimises ``error_weight·noise·2/ε² + expense·ε``, at most the cap.
+
+    Where one yes/no question is answered by randomised response, ``coth²(ε/2)/4`` is in the place of ``2/ε²``.
+    """
+    if population.setting.response:
+        return population.setting.sole_loss(error_weight * noise, expense)
+    return min(float(np.cbrt(4.0 * error_weight * noise / expense)), population.largest_cap)
+
+
+def common_error(population: Population, loss: float, noise: float, sampling: float) -> float:
+    """The error where all sellers have this loss: ``noise·2/ε²`` and the data's own, which a response has in it."""
+    if population.setting.response:
+        return float(noise * WORST_VARIANCE / np.tanh(0.5 * loss) ** 2)
+    return 2.0 * noise / loss**2 + sampling
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ Nobody's report changes her loss, so the only truthful payment that everybody ac
 name, ``ε·c̄``, c̄ the top of the prior's support. The common loss minimises ``A·MSE + ε·Σ c̄_i``:
 
     central   MSE = 2/(nε)² + V/n        ε³ = 4A / (n² Σ c̄_i),
-    local     MSE = (V + 2/ε²)/n         ε³ = 4A / (n Σ c̄_i).
+    local     MSE = (V + 2/ε²)/n         ε³ = 4A / (n Σ c̄_i),
+
+and where one yes/no question is answered by randomised response, ``MSE = coth²(ε/2)/(4n)``.
 
 Under a prior without a top the price is infinite: treating everybody alike cannot be paid for.
 """
@@ -43,7 +45,7 @@ class UniformLoss(Rival):
                 "the same loss for all would cost an infinite amount: the prior has no largest sensitivity."
             )
         noise = 1.0 / population.people**population.setting.noise_power
-        return cls(population=population, loss=best_common_loss(weight, noise, tops, population.largest_cap))
+        return cls(population=population, loss=best_common_loss(population, weight, noise, tops))
 
     def decide(self, reports: FloatArray) -> Decision:
         tops = _tops(self.population)

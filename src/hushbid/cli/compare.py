@@ -52,7 +52,10 @@ def command(options: MarketOptions, reports: str | None, as_json: bool, **given:
         "refused": refused,
         "rivals": rivals,
     }
-    told = [_text(rows, result), *(f"Not in the {one} setting: {why}" for one, why in refused.items())]
+    told = [
+        _text(rows, result, survey=options.questions is not None),
+        *(f"Not in the {one} setting: {why}" for one, why in refused.items()),
+    ]
     tell(result, "\n\n".join([*told, *_rivals_texts(rivals)]), as_json=as_json)
 
 
@@ -200,7 +203,11 @@ _LABELS = {
 }
 
 
-def _text(rows: list[dict[str, Any]], result: dict[str, Any]) -> str:
+_RELATIVE_ERROR = "relative error of all questions together"
+"""A survey's questions have units of their own."""
+
+
+def _text(rows: list[dict[str, Any]], result: dict[str, Any], *, survey: bool) -> str:
     money = "" if result["currency"] == "XXX" else f", {result['currency']}"
     lines: list[tuple[str, ...]] = [(f"{result['people']:,} people", *result["settings"])]
     for name, label in _LABELS.items():
@@ -209,6 +216,7 @@ def _text(rows: list[dict[str, Any]], result: dict[str, Any]) -> str:
         priced = name == "objective" and result["goal"]["kind"] in ("price", "accuracy")
         unit = money if name == "total_payment" or priced else ""
         label = label or _MINIMISED[result["goal"]["kind"]]
+        label = _RELATIVE_ERROR if survey and name == "standard_error" else label
         lines.append((f"{label}{unit}", *(_cell(row, name) for row in rows)))
     if len(rows) < len(SETTINGS):
         return table(lines)

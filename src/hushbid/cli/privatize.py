@@ -18,7 +18,7 @@ from hushbid.errors import DataError, InputError
 from hushbid.wording import as_seen
 
 if TYPE_CHECKING:
-    from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue
+    from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, RandomisedResponse
     from hushbid.questions import Question
 
 
@@ -64,7 +64,8 @@ def _bounds(ctx: click.Context, option: click.Parameter, value: str | None) -> t
 def command(**given: Any) -> None:
     """Add noise to a value or to answers on their owner's machine, once.
 
-    Prints the message to send. State --bounds for a value, or --questions for answers. What is yours is read from a
+    Prints the message to send. State --bounds for a value, or --questions for answers. A single yes/no question gets no
+    noise: a coin decides whether the message says the truth. What is yours is read from a
     file or typed unseen, never taken from the command line, where others could see it. The first message is kept:
     asking again, after a failed transfer for instance, gives the same one, because two different ones would together
     tell more than was agreed. Nothing is asked of a server: how much noise is added depends on what is typed here
@@ -103,7 +104,7 @@ def _message_of_value(given: dict[str, Any], store: Path, again: bool) -> "Priva
     )
 
 
-def _message_of_answers(given: dict[str, Any], store: Path, again: bool) -> "PrivatizedAnswers":
+def _message_of_answers(given: dict[str, Any], store: Path, again: bool) -> "PrivatizedAnswers | RandomisedResponse":
     """The layout is the market's: the best for the standard errors that the questions state, or for importance."""
     from hushbid.disclosure import privatize_answers
     from hushbid.purchase.questions_section import survey_in

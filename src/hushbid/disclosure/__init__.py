@@ -10,10 +10,11 @@ estimate from people whose prices tell of their data, ``contrast`` makes one sum
 ``promises`` says what is promised, ``grid`` keeps the arithmetic exact, ``error`` says how far off the estimate may be,
 ``message`` is what a device sends in the local setting; ``release`` is what comes out, ``central`` and ``local`` are
 the two settings. A survey's ``answers`` become numbers, ``survey`` and ``survey_local`` are the settings for it,
-``survey_message`` is what a device sends. ``preparing`` checks everything and leaves only the drawing,
-``preparing_from_sums``, ``survey_from_sums`` and ``contrast_from_sums`` do so where an engine added up. That it is
-drawn once: ``once_files`` are the files of one drawing, ``once_question`` says what is asked of whom, ``once_store`` is
-where an account keeps what was ever drawn for it, and ``once`` answers.
+``survey_message`` is what a device sends; a single yes/no question is sent by randomised response, ``response_local``,
+as a ``response_message``. ``preparing`` checks everything and leaves only the drawing, ``preparing_from_sums``,
+``survey_from_sums`` and ``contrast_from_sums`` do so where an engine added up. That it is drawn once: ``once_files``
+are the files of one drawing, ``once_question`` says what is asked of whom, ``once_store`` is where an account keeps
+what was ever drawn for it, and ``once`` answers.
 """
 
 from hushbid.disclosure.error import ErrorModel
@@ -25,7 +26,8 @@ from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.release import Grid, QuestionAnswer, Release
-from hushbid.disclosure.survey_local import privatize_answers
+from hushbid.disclosure.response_message import RandomisedResponse
+from hushbid.disclosure.survey_local import message_kind, privatize_answers
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 
 __all__ = [
@@ -36,9 +38,11 @@ __all__ = [
     "PrivatizedValue",
     "PromiseCheck",
     "QuestionAnswer",
+    "RandomisedResponse",
     "Relation",
     "Release",
     "ReleasePlan",
+    "message_kind",
     "privatize",
     "privatize_answers",
     "release_made_up",

@@ -25,11 +25,12 @@ from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, 
 from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
 from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid
+from hushbid.disclosure.response_message import RandomisedResponse
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 
-M = TypeVar("M", PrivatizedValue, PrivatizedAnswers)
-"""What one device sends: about one number, or about a survey."""
+M = TypeVar("M", PrivatizedValue, PrivatizedAnswers, RandomisedResponse)
+"""What one device sends: about one number, about a survey, or about a single yes/no question."""
 
 _UNIT_SCALE = 2.0**40
 _STORE_FORMAT = "hushbid private value"

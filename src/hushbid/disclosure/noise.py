@@ -1,4 +1,4 @@
-"""Noise on integers, from OpenDP's exact sampler. The only place that draws noise for a release.
+"""Noise on integers, from OpenDP's exact sampler, and coins. The only place that draws noise for a release.
 
 *One number*: discrete Laplace, ``P(k) ∝ exp(−|k|/scale)`` on all integers, sampled with integer arithmetic only, in
 which the scale, a double, is the exact rational number that it is; random bits come from the operating system, as a
@@ -16,6 +16,12 @@ cell to another, loses ``d/scale`` for all cells together. Both are exact mixtur
   with probability ``q**k``, and r is k plus d + 1 geometric draws;
 - of the vectors that add up to 0 there are ``Σ_k C(d−1,k)²·C(m−k+d−2, d−2)`` with ``Σz⁺ = m``: likewise m is k plus
   d − 1 geometric draws, and z is uniform on these.
+
+*A yes or no*: no noise is added, the answer is true with odds ``e^ε : 1``, ε the ratio of two integers of any size. A
+fair coin: tails, it is the truth; heads, it is the opposite with probability ``e^−ε``, and else all begins again. And
+that probability takes no exponential either: for ε up to 1 keep on drawing, the k-th time with a chance of ``ε/k``,
+until it fails; it fails at an odd k with probability ``Σ_j (−ε)^j/j!``. A larger ε is so many times 1 and the rest, all
+of which must come true. So everything is chances of two integers, from the operating system's bits.
 
 OpenDP saturates at 64 bits and accepts a zero scale, so both are refused here: totals stay within ``2**60`` and scales
 within ``2**54``, which leaves a draw room for 448 scales (it needs more with probability below ``exp(−448)``; for one
@@ -72,6 +78,13 @@ def draw_choices(totals: Sequence[Sequence[int]], *, scale: float) -> list[list[
         [total + moved for total, moved in zip(row, _moves(cells, size), strict=True)]
         for row, size in zip(totals, sizes, strict=True)
     ]
+
+
+def flip_many(truths: Sequence[int], numerator: int, denominator: int) -> list[int]:
+    """Every truth, 0 or 1, or else the opposite; the truth with odds ``e^ε : 1``, ε the ratio, which is positive."""
+    if not (numerator > 0 and denominator > 0 and all(truth in (0, 1) for truth in truths)):
+        raise ReleaseError("A coin is flipped for answers that are 0 or 1, with a positive privacy loss.")
+    return [_response(truth, numerator, denominator) for truth in truths]
 
 
 def loss_bounds(sensitivities: Sequence[int], *, scale: float) -> list[float]:
@@ -187,3 +200,35 @@ def _parts(whole: int, count: int) -> list[int]:
         cuts.add(1 + _system.randrange(whole - 1))
     ends = [0, *sorted(cuts), whole]
     return [end - start for start, end in itertools.pairwise(ends)]
+
+
+# -- coins -------------------------------------------------------------------------------------------------------------
+
+
+def _response(truth: int, numerator: int, denominator: int) -> int:
+    while _chance(1, 2):
+        if _decays(numerator, denominator):
+            return 1 - truth
+    return truth
+
+
+def _decays(numerator: int, denominator: int) -> bool:
+    """Whether something of probability ``exp(−numerator/denominator)`` happens."""
+    while numerator > denominator:
+        if not _decays_a_little(1, 1):
+            return False
+        numerator -= denominator
+    return _decays_a_little(numerator, denominator)
+
+
+def _decays_a_little(numerator: int, denominator: int) -> bool:
+    """The same for a ratio of at most 1."""
+    k = 1
+    while _chance(numerator, denominator * k):
+        k += 1
+    return k % 2 == 1
+
+
+def _chance(numerator: int, denominator: int) -> bool:
+    """Whether something of probability ``numerator/denominator`` happens."""
+    return _system.randrange(denominator) < numerator

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
-from hushbid.disclosure import central, local, survey, survey_local
+from hushbid.disclosure import central, local, response_local, survey, survey_local
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.contrast import blend_of
 from hushbid.disclosure.error import ErrorModel
@@ -19,6 +19,7 @@ from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
+from hushbid.disclosure.response_message import RandomisedResponse
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import is_central
@@ -26,8 +27,8 @@ from hushbid.questions import Number
 
 _BLOCK = 200_000
 
-Messages = Sequence[PrivatizedValue | None] | Sequence[PrivatizedAnswers | None]
-"""What each device sent, about one value or about a survey; None where nothing came."""
+Messages = Sequence[PrivatizedValue | None] | Sequence[PrivatizedAnswers | None] | Sequence[RandomisedResponse | None]
+"""What each device sent, about one value, a survey or a single yes/no question; None where nothing came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +45,15 @@ class Prepared:
 
 def planned_error(plan: ReleasePlan) -> ErrorModel:
     """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
+    if plan.response:
+        return response_local.planned_error(plan, width=plan.width)
     return central.planned_error(plan) if is_central(plan.setting) else local.planned_error(plan)
 
 
 def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
     """The same of each question of a survey, in their order."""
+    if plan.response:
+        return [response_local.planned_error(plan, width=1.0)]
     return survey.planned_errors(plan) if is_central(plan.setting) else survey_local.planned_errors(plan)
 
 
@@ -58,9 +63,10 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     For a survey one row per repetition, with the values of all questions side by side in their order: one for each
     number and yes/no question, and for a choice one for each answer.
 
-    The noise path is the release's own, but nothing is claimed, stored or remembered, and the average of the result is
-    not private at all: never call this with data that somebody was promised privacy for. ``data`` are numbers in both
-    settings; in the local one everybody's noise is drawn anew each time.
+    The noise is drawn as a release's is (coins of a yes/no question many at a time), but nothing is claimed, stored or
+    remembered, and the average of the result is not private at all: never call this with data that somebody was
+    promised privacy for. ``data`` are numbers in both settings; in the local one everybody's noise is drawn anew each
+    time.
     """
     if repetitions < 0:
         raise InputError(f"repetitions must not be negative, got {repetitions}.", field="repetitions")
@@ -93,6 +99,8 @@ def _simulate_survey(plan: ReleasePlan, data: object, repetitions: int) -> Float
         flat = [value for by_question in drawn for one in by_question for value in one]
         return np.array(flat, dtype=np.float64).reshape(repetitions, values)
     rows = np.flatnonzero(present)
+    if plan.response:
+        return response_local.simulate_responses(plan, table[rows, 0], rows, repetitions)[:, np.newaxis]
     # many repetitions per call, as many as fit
     at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
     for start in range(0, repetitions, at_once):
@@ -169,6 +177,11 @@ def _prepare_survey(plan: ReleasePlan, data: object, *, simulated: bool) -> Prep
 
 
 def _prepare_local_survey(plan: ReleasePlan, data: object) -> Prepared:
+    if plan.response:
+        responses = response_local.read_responses(plan, data)
+        present = _who_sent(plan, responses)
+        found, answer = response_local.combine_responses(plan, responses)
+        return _received(plan, responses, present, found, answers=(answer,))
     messages = survey_local.read_answers(plan, data)
     present = _who_sent(plan, messages)
     combined = survey_local.combine_answers(plan, messages)
@@ -180,9 +193,13 @@ def _prepare_simulated_survey(plan: ReleasePlan, data: object) -> Prepared:
     layout = survey.layout_of_plan(plan)
 
     def draw() -> Release:
-        messages: list[PrivatizedAnswers | None] = [None] * plan.people
+        messages: list[PrivatizedAnswers | RandomisedResponse | None] = [None] * plan.people
         for row in np.flatnonzero(present).tolist():
-            messages[row] = survey_local.draw_answers(table[row], float(plan.delivered[row]), plan.questions, layout)
+            loss = float(plan.delivered[row])
+            if plan.response:
+                [messages[row]] = response_local.draw_responses([int(table[row, 0])], loss)
+            else:
+                messages[row] = survey_local.draw_answers(table[row], loss, plan.questions, layout)
         return _prepare_local_survey(plan, messages).draw()
 
     return Prepared(draw=draw, present=present, forms=lambda: row_forms(table, present))
@@ -215,7 +232,7 @@ def _received(
         **found,
         privacy_loss=combined.privacy_loss,
         error=combined.error,
-        planned_error=local.planned_error(plan),
+        planned_error=planned_error(plan),
         grid=combined.grid,
         check=combined.check,
         clamped=0,
@@ -275,7 +292,7 @@ def row_forms(table: FloatArray, present: BoolArray) -> list[bytes | None]:
     return [content[size * row : size * (row + 1)] if there else None for row, there in enumerate(present.tolist())]
 
 
-def message_form(message: PrivatizedValue | PrivatizedAnswers | None) -> bytes | None:
+def message_form(message: PrivatizedValue | PrivatizedAnswers | RandomisedResponse | None) -> bytes | None:
     """A message, however it was written."""
     return None if message is None else message.to_json().encode()
 

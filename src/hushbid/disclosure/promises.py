@@ -13,7 +13,7 @@ from hushbid.disclosure.contrast import Combined, planned_losses
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Setting, Strata, is_central
-from hushbid.questions import Layout, Question, as_questions, layout_of, refuse_other_layout
+from hushbid.questions import Layout, Question, as_questions, layout_of, one_yes_no, refuse_other_layout
 
 SMALLEST_LOSS = 2.0**-53
 """A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
@@ -118,6 +118,11 @@ class ReleasePlan:
         # promises do not change any more
         for array in (allowed, used, spread):
             array.setflags(write=False)
+        if setting == "local" and one_yes_no(asked):
+            for name, given in (("relation", relation), ("strata", strata)):
+                if given is not None:
+                    told = f"{name} must be None where a single yes/no question is answered by randomised response."
+                    raise InputError(told, field=name)
         if key is None:
             terms = [] if layout is None else survey_terms(asked, layout)
             if strata is not None:
@@ -153,6 +158,11 @@ class ReleasePlan:
         """Width of the public range."""
         low, high = self.bounds
         return high - low
+
+    @property
+    def response(self) -> bool:
+        """Whether everybody answers one yes/no question by randomised response, on her own device."""
+        return self.setting == "local" and one_yes_no(self.questions)
 
     @property
     def weighing_variance(self) -> FloatArray:

@@ -5,6 +5,8 @@ On a device, :func:`privatize_answers` turns one person's answers into a message
 Other answers of hers move a group's cells by at most ``2**m``, in the sense of its noise, so that she loses at most
 ``Σ_g 2**m/b_g ≤ ε`` in exact arithmetic. The platform weighs everybody's messages with one weight for all questions,
 ``w_i ∝ 1/(V̄ + 2·width²/ε_i²)``, those of the layout, and adds nothing.
+
+A single yes/no question is answered by randomised response instead: `hushbid.disclosure.response_local`.
 """
 
 import math
@@ -33,10 +35,21 @@ from hushbid.disclosure.local import (
 from hushbid.disclosure.message import LARGEST_GRID_BITS, as_ratio
 from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid, QuestionAnswer
+from hushbid.disclosure.response_local import draw_responses
+from hushbid.disclosure.response_message import RandomisedResponse
 from hushbid.disclosure.survey import Weighing, answers_of, bounds_of, errors_of, layout_of_plan
 from hushbid.disclosure.survey_message import PrivatizedAnswers, cut_off
 from hushbid.errors import DataError, InputError, ReleaseError
-from hushbid.questions import PARTS, Layout, NoiseGroup, Question, as_questions, layout_of, refuse_other_layout
+from hushbid.questions import (
+    PARTS,
+    Layout,
+    NoiseGroup,
+    Question,
+    as_questions,
+    layout_of,
+    one_yes_no,
+    refuse_other_layout,
+)
 
 _UNIT_SCALE = 2.0**40
 _STORE_FORMAT = "hushbid private answers"
@@ -50,9 +63,10 @@ def privatize_answers(
     layout: Layout | None = None,
     store: str | Path | None = None,
     accept_infinite_loss: bool = False,
-) -> PrivatizedAnswers:
+) -> PrivatizedAnswers | RandomisedResponse:
     """One person's answers to a survey, with noise that costs her at most ``privacy_loss`` for all of them together.
 
+    A single yes/no question is answered by randomised response: a coin decides whether the message says the truth.
     ``answers`` are in the questions' order, or by their names; none may be left open. The layout is the best for the
     questions' importance unless given. A second message about the same answers doubles the loss: with ``store``, a
     path without extension, the first one is kept on disk before it is returned, and every later call returns that one,
@@ -62,9 +76,16 @@ def privatize_answers(
     if layout is not None:
         refuse_other_layout(asked, layout)
     shared = layout_of(asked) if layout is None else layout
-    loss = _as_loss(privacy_loss, accept_infinite_loss, shared)
+    by_coin = one_yes_no(asked)
+    loss = (
+        as_loss(privacy_loss, accept_infinite_loss) if by_coin else _as_loss(privacy_loss, accept_infinite_loss, shared)
+    )
+
+    def made(row: FloatArray) -> PrivatizedAnswers | RandomisedResponse:
+        return draw_responses([int(row[0])], loss)[0] if by_coin else draw_answers(row, loss, asked, shared)
+
     if store is None:
-        return draw_answers(_one_row(answers, asked), loss, asked, shared)
+        return made(_one_row(answers, asked))
     path = Path(store)
     if not path.name:
         raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.", field="store")
@@ -81,13 +102,18 @@ def privatize_answers(
         row = _one_row(answers, asked)  # refused before anything is written
 
         def draw() -> dict[str, Any]:
-            return {**terms, "message": draw_answers(row, loss, asked, shared).to_dict()}
+            return {**terms, "message": made(row).to_dict()}
 
         kept = once_files.drawn_once(path.parent, path.name, draw)
     if {name: kept.get(name) for name in terms} != terms:
         told = f"{path}.json holds what was privatized with another privacy loss or for other questions."
         raise ReleaseError(told)
-    return PrivatizedAnswers.from_dict(kept["message"])
+    return message_kind(asked).from_dict(kept["message"])
+
+
+def message_kind(questions: Sequence[Question]) -> type[PrivatizedAnswers] | type[RandomisedResponse]:
+    """What a device sends about these questions: a message with noise, or about a single yes/no question by coin."""
+    return RandomisedResponse if one_yes_no(questions) else PrivatizedAnswers
 
 
 def draw_answers(row: FloatArray, loss: float, questions: Sequence[Question], layout: Layout) -> PrivatizedAnswers:

@@ -93,7 +93,7 @@ class Market(Terms):
         if self.layout is not None and found.active:
             bought = found.privacy_loss[found.privacy_loss > 0.0]
             refuse_unreleasable(self.strategy.hardest_to_release(bought), self.layout)
-            if self.strategy.sends_messages:
+            if self.strategy.sends_messages and not self.strategy.response:
                 refuse_unsendable(bought)
         fields = {name: getattr(found, name) for name in Decision.__slots__}
         return Outcome(market=self, **fields | {"limits": stated_limits})

@@ -65,7 +65,8 @@ class Planned:
     """The true relations that `Protection.standard_errors` are about."""
 
     protection: tuple[Protection, ...]
-    """The same goal with each degree of protection; empty where people have a use for the estimate."""
+    """The same goal with each degree of protection; empty where people have a use for the estimate, or
+    answer by randomised response."""
 
     frontier: tuple[FrontierPoint, ...]
     """Error against money: the goal as stated, and with more and less."""
@@ -154,7 +155,7 @@ def plan(
         simulation=simulation,
         relations=relations,
         protection=()
-        if population.cares
+        if population.cares or population.setting.response
         else tuple(protected(rough, lambda one: list(drawn(one, seed, draws)), each, relations) for each in relations),
         frontier=tuple(_frontier(rough, seed, draws)),
     )

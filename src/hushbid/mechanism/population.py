@@ -32,7 +32,7 @@ from hushbid.allocation import (
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, Unreachable
-from hushbid.estimation import Strata, best_contrast, best_weights, mse_of
+from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_reports
@@ -136,7 +136,8 @@ class Population:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))
-        own = self.own_error / self.unit
+        # of a yes or no it is 1/4 to the last bit
+        own = WORST_VARIANCE if self.setting.response else self.own_error / self.unit
         object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
 
     @property
@@ -316,6 +317,7 @@ class Population:
             max_loss=self.cap,
             tie_key=tie_key,
             strata=self.strata,
+            response=self.setting.response,
         )
 
     def rule(self, costs: FloatArray, tie_key: TieKey = None, *, error_weight: float | None = None) -> ReplyRule:
@@ -328,6 +330,7 @@ class Population:
             max_loss=self.cap,
             tie_key=tie_key,
             strata=self.strata,
+            response=self.setting.response,
         )
 
     @property
@@ -350,17 +353,18 @@ class Population:
 
     def best_estimate(self, losses: FloatArray) -> tuple[FloatArray, float]:
         """The best weights for given losses, and their error with the planned variance; central with strata."""
-        if self.strata is not None:
-            found = best_contrast(losses, strata=self.strata, variance=self.variance)
-            return found.weights, found.mse
-        best = best_weights(losses, setting=self.setting.name, variance=self.variance)
+        best = self._best(losses)
         return best.weights, float(best.mse)
 
     def used(self, losses: FloatArray) -> FloatArray:
         """What the best estimate uses of given losses; central with strata."""
+        return self._best(losses).delivered
+
+    def _best(self, losses: FloatArray) -> Contrast | Weights:
         if self.strata is not None:
-            return best_contrast(losses, strata=self.strata, variance=self.variance).delivered
-        return best_weights(losses, setting=self.setting.name, variance=self.variance).delivered
+            return best_contrast(losses, strata=self.strata, variance=self.variance)
+        how = self.setting
+        return best_weights(losses, setting=how.name, variance=self.variance, response=how.response)
 
     def worst_error(self, planned: float) -> float:
         """The worst error of an estimate from the error it has with the planned variance."""
@@ -370,8 +374,8 @@ class Population:
 
     def unrelated_error(self, losses: FloatArray, weights: FloatArray) -> float:
         """The error of an estimate if price and datum are unrelated: with people's own variance."""
-        own = self.own_error / self.unit
-        return mse_of(weights, losses, setting=self.setting.name, variance=own, strata=self.strata)
+        own, how = self.own_error / self.unit, self.setting
+        return mse_of(weights, losses, setting=how.name, variance=own, strata=self.strata, response=how.response)
 
     def errors_of(self, allocation: Allocation) -> tuple[float, float]:
         """The error of what is bought if price and datum are unrelated, and at worst, in squared data units."""
@@ -405,6 +409,7 @@ class Population:
             goal=aim,
             max_loss=self.cap,
             strata=self.strata,
+            response=self.setting.response,
         )
         return self.certified(bound)
 

@@ -42,8 +42,8 @@ NO_SPLIT = (
     " reports; make a market for each stratum with its own budget, or state a standard_error or a buyer_weight."
 )
 NO_CAPS = (
-    "{name} cannot be joined with a combination of strata in the central setting: the best purchase under both is not"
-    " implemented; leave it out, or ask for each=True."
+    "{name} cannot be joined with a combination of strata unless the goal is a price of the error: for a standard error"
+    " or a budget the best purchase under both has not been proved; state a buyer_weight, or ask for each=True."
 )
 
 
@@ -157,7 +157,7 @@ def refuse_caps(name: str, *, goal: Goal, each: bool, local: bool) -> None:
 
     A market of its own for each stratum takes them as any other does, and locally strata for a price are such markets.
     """
-    if not each and not local:
+    if not each and not local and not isinstance(goal, Price):
         raise InputError(NO_CAPS.format(name=name), field=name)
 
 

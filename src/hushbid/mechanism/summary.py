@@ -40,7 +40,11 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
         lines.append(_cap_in_words(outcome, market, cap_cost))
     if np.isinf(outcome.privacy_loss).any():
         exposed = people(int(np.isinf(outcome.privacy_loss).sum()))
-        advice = ": set max_privacy_loss" if market.stratified is None else ""  # refused with a combination of strata
+        advice = ": set max_privacy_loss"
+        if market.stratified is not None and not isinstance(market.goal, Price):
+            advice = ""  # refused there
+        if market.strategy.response:
+            advice = ": choose a prior without free people, or ask a Number(bounds=(0, 1)) and set max_privacy_loss"
         lines.append(f"{exposed} reported no cost and would lose all privacy{advice}.")
     lines.append(f"No misreport can gain more than {at_most(outcome.incentive_error):g}.")
     return "\n".join(lines)

@@ -6,11 +6,12 @@ Question j on a range of width ``R_j`` and with variance ``V_j`` has the error
     MSE_j = R_j²·noise_g·n + V_j·Σw²,    at worst  MSE_j + γ²·V_j·(N·Σw² − 1),
 
 ``noise_g`` being that of the group it is in, and ``n`` what the noise comes to: ``1/S²`` with ``S`` the losses that are
-used together (central), or ``Σw²/ε²``, as everybody adds noise of her own (local). With strata ``S`` is the losses over
-``Σ|ℓ_g|``, and ``N·Σ ℓ_g²/N_g`` takes the place of the 1. So the errors relative to ranges,
-weighed by importance, are those of one number on a range of width `Layout.width`: a price, a budget and a hard budget
-choose by these. With a standard error for each question, errors are relative to what was stated: the one number's is 1,
-and no question's is larger.
+used together (central), or ``Σw²/ε²``, as everybody adds noise of her own (local); where one yes/no question is
+answered by randomised response, ``Σw²/(8·sinh²(ε/2))``, what false answers add to the error. With strata ``S`` is the
+losses over ``Σ|ℓ_g|``, and ``N·Σ ℓ_g²/N_g`` takes the place of the 1. So the errors relative to ranges, weighed by
+importance, are those of one number on a range of width `Layout.width`: a price, a budget and a hard budget choose by
+these. With a standard error for each question, errors are relative to what was stated: the one number's is 1, and no
+question's is larger.
 """
 
 import math
@@ -134,12 +135,16 @@ def question_errors(
 
 
 def noise_of(population: "Population", losses: FloatArray, weights: FloatArray) -> float:
-    """What the noise comes to, ``1/S²`` or ``Σw²/ε²``; infinite if nothing was bought."""
+    """What the noise comes to, as above; infinite if nothing was bought."""
     if not losses.any():
         return math.inf
     if population.setting.sends_messages:
         bought = losses > 0.0
-        return math.fsum(np.square(weights[bought] / losses[bought]))
+        scale = losses[bought]
+        if population.setting.response:
+            with np.errstate(over="ignore"):
+                scale = math.sqrt(8.0) * np.sinh(0.5 * scale)
+        return math.fsum(np.square(weights[bought] / scale))
     if not np.isfinite(losses).all():
         return 0.0
     if population.strata is not None:  # the optimum uses what it buys

@@ -19,8 +19,8 @@ from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
 from hushbid.estimation import Setting, Strata
 from hushbid.mechanism.population import Group, OutsideOption, Population, groups_of, total_weight
-from hushbid.mechanism.setting import SETTINGS
 from hushbid.mechanism.setting import Setting as Strategy
+from hushbid.mechanism.setting import strategy_of
 from hushbid.mechanism.strata import (
     as_rosters,
     as_strata,
@@ -50,6 +50,12 @@ NO_LOCAL_LIMITS = (
 NO_LOCAL_CAP = (
     "max_privacy_loss cannot be joined with a standard_error in the local setting: how the last person is bought from"
     " there has not been proved; state a buyer_weight, or choose the central setting."
+)
+
+NOT_BY_RESPONSE = (
+    " cannot be stated where a single yes/no question is asked in the local setting: it is answered by randomised"
+    " response, for which this has not been proved; ask it as Number(bounds=(0, 1)), to which devices add Laplace"
+    " noise, or choose the central setting."
 )
 
 
@@ -183,6 +189,8 @@ class Terms:
         """Refuse what a goal cannot be joined with."""
         goal, cares = self.stated_goal, bool(np.any(np.asarray(self.user_weight) > 0))
         varies = bool(np.all(np.asarray(self.stated_variance) > 0.0))
+        if self.stratified is not None and self.strategy.response:
+            raise InputError(f"strata{NOT_BY_RESPONSE}", field="strata")
         if self._strata is not None:
             refuse_with_strata(goal, each=self.each, local=self.strategy.sends_messages, cares=cares, varies=varies)
         if goal == Price(0.0) and not cares:
@@ -201,6 +209,8 @@ class Terms:
     def _check_cap(self) -> None:
         name = "max_privacy_loss"
         self._refuse_caps_with_strata(name)
+        if self.strategy.response:
+            raise InputError(f"{name}{NOT_BY_RESPONSE}", field=name)
         if np.ndim(self.max_privacy_loss) > 0:  # type: ignore[arg-type]
             if self.strategy.sends_messages:
                 raise InputError(ONE_LOCAL_CAP, field=name)
@@ -246,6 +256,8 @@ class Terms:
                 f"max_relation must be from 0 (price and datum unrelated) to 1, got {self.max_relation:g}.",
                 field="max_relation",
             )
+        if self.max_relation > 0.0 and self.strategy.response:
+            raise InputError(f"max_relation{NOT_BY_RESPONSE}", field="max_relation")
         if self.max_relation > 0.0 and np.any(np.asarray(self.user_weight) > 0):
             raise InputError(
                 f"user_weight must be 0 with max_relation={self.max_relation:g}: what people believe about the relation"
@@ -320,7 +332,7 @@ class Terms:
     @property
     def identity_decides(self) -> bool:
         """Whether some of several people with equal virtual costs may be bought from and others not."""
-        return SETTINGS[self.setting].identity_decides(self.stated_variance)
+        return self.strategy.identity_decides(self.stated_variance)
 
     def error_weight(self, n: int) -> float:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people; 0 without a `Price`."""
@@ -336,8 +348,8 @@ class Terms:
 
     @property
     def strategy(self) -> Strategy:
-        """What depends on the setting."""
-        return SETTINGS[self.setting]
+        """What depends on the setting, and on whether a single yes/no question is asked in it."""
+        return strategy_of(self.setting, self.survey)
 
     def with_roster(self, people: int | Mapping[str, int] | None) -> Self:
         """The market for a roster of so many people, unless a population is stated or no relation is allowed for.

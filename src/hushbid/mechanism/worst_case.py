@@ -152,7 +152,7 @@ def _all_losses(population: Population, highest: float) -> float:
         return math.inf
     if isinstance(population.goal, Budget):
         return population.goal.amount / cheapest
-    alone = (4.0 * population.error_weight / cheapest) ** (1.0 / 3.0)  # from nobody is more bought
+    alone = population.setting.sole_loss(population.error_weight, cheapest)  # from nobody is more bought
     if population.setting.sends_messages and population.largest_cap < alone:  # where the cap binds, losses may be small
         return 2.0 / 3.0 * highest / cheapest
     return population.setting.most_loss(population.error_weight, cheapest, population.variance)
@@ -164,7 +164,7 @@ def _sole_cost(population: Population, loss: float, square: float) -> float:
         return 0.0
     if isinstance(population.goal, Budget):
         return population.goal.amount / loss
-    return 4.0 * population.error_weight * square / loss**3
+    return population.setting.sole_cost(population.error_weight * square, loss)
 
 
 def _dearest_unit(population: Population) -> float:
@@ -191,9 +191,9 @@ def _largest_expense(population: Population, *, anybody_missing: bool) -> float:
         return math.inf
     target, variance = population.aim.number**2, float(spread[0])
     fewest = _fewest(target, variance, float(caps[0]))
-    noise = target - variance / fewest  # what noise may add to the error of so many
-    loss = math.sqrt(2.0 / noise) * fewest ** (1.0 - 0.5 * population.setting.noise_power)
-    return float(costs.max()) * loss if fewest <= population.people else 0.0
+    if fewest > population.people:
+        return 0.0
+    return float(costs.max()) * population.setting.loss_of_equals(fewest, variance, target)
 
 
 def _fewest(target: float, variance: float, cap: float) -> int:
@@ -259,7 +259,7 @@ def _sole_payments(population: Population, group: Group, reports: FloatArray, sq
     paid, sold = np.zeros(reports.size), np.flatnonzero(costs < math.inf)
     # her variance does not matter while she is alone
     aim = population.aim if square == 1.0 else Price(population.error_weight * square)
-    rule = replies(np.ones(1), setting=population.setting.name, goal=aim)
+    rule = replies(np.ones(1), setting=population.setting.name, goal=aim, response=population.setting.response)
     own, rows = reports[sold], np.zeros(sold.size, dtype=np.intp)
     loss = np.minimum(rule.at(rows, costs[sold]).loss, cap)
     price = np.where(own > 0.0, own, 0.0) * np.where(own > 0.0, loss, 0.0)

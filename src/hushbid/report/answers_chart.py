@@ -101,7 +101,7 @@ def _facts(
         name=plain(question.name),
         what=f"the share of yes to {plain(question.name)}" if isinstance(question, YesNo) else plain(question.name),
         unit=plain(question.unit) if isinstance(question, Number) else "",
-        asked=_asked(question, layout, place - 1),
+        asked=_asked(question, layout, place - 1, material.outcome.market.strategy.response),
         bounds=question.bounds if isinstance(question, Number) else (0.0, 1.0),
         values=() if answer is None else answer.values,
         answers=tuple(plain(one) for one in question.answers) if isinstance(question, Choice) else (),
@@ -113,7 +113,7 @@ def _facts(
     )
 
 
-def _asked(question: Question, layout: Layout, row: int) -> str:
+def _asked(question: Question, layout: Layout, row: int, by_coin: bool) -> str:
     """How a question was asked, and what it shares its noise with."""
     group = layout.group_of(row)
     others = len(group.rows) - 1
@@ -125,7 +125,8 @@ def _asked(question: Question, layout: Layout, row: int) -> str:
         low, high = (number(end, 6) for end in question.bounds)
         unit = f" {plain(question.unit)}" if question.unit else ""
         return f"a number from {low} to {high}{unit}{shared}{part}"
-    return f"yes or no{shared}{part}"
+    coin = ", answered by a coin that tells the truth more often than not" if by_coin else ""
+    return f"yes or no{coin}{shared}{part}"
 
 
 def shares_chart(facts: AnswerFacts) -> Chart:

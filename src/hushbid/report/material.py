@@ -99,8 +99,15 @@ def planned_error(outcome: Outcome) -> ErrorModel | None:
     return error_of_plan(plan_of(outcome, key="report")) if outcome.active else None
 
 
-def noise_share(error: ErrorModel | None) -> float:
-    """The part of the squared error that is noise added for privacy; the rest comes from asking finitely many."""
+def noise_share(outcome: Outcome, error: ErrorModel | None, release: Release | None = None) -> float:
+    """The part of the squared error that is noise added for privacy, or false answers by coin.
+
+    The rest comes from asking finitely many.
+    """
     if error is None or not 0.0 < error.mse < math.inf:
         return 0.0
-    return min(max(1.0 - error.sampling_variance / error.mse, 0.0), 1.0)
+    sampling = error.sampling_variance
+    if outcome.market.strategy.response:  # the error of answers is stated as one number
+        weights, _ = outcome.population.best_estimate(outcome.privacy_loss if release is None else release.privacy_loss)
+        sampling = float(outcome.population.own_error * np.sum(np.square(weights)))
+    return min(max(1.0 - sampling / error.mse, 0.0), 1.0)

@@ -47,7 +47,9 @@ class ProtectionFacts:
 def protection_facts(outcome: Outcome) -> ProtectionFacts:
     """What the decision was protected against; everybody is taken to deliver."""
     population, relation = outcome.population, outcome.market.max_relation
-    others = protections(population, outcome.reports, sorted({*RELATIONS, relation}))
+    # answers by coin are not bought under any protection
+    degrees = [relation] if outcome.market.strategy.response else sorted({*RELATIONS, relation})
+    others = protections(population, outcome.reports, degrees)
     (here,) = (one for one in others if one.max_relation == relation)
     return ProtectionFacts(
         max_relation=relation,

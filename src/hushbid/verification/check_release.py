@@ -16,7 +16,8 @@ import numpy as np
 from hushbid.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import ErrorModel, Release
 from hushbid.verification.findings import Check, distance, judged, skipped
-from hushbid.verification.stated_numbers import Facts, best_weights, used_of
+from hushbid.verification.stated_numbers import Facts, best_weights, spread_by_coin, used_of
+from hushbid.verification.strata_apart import best_contrast, in_proportion, unevenness
 
 _EXACT = 1e-12
 _NEARLY = 1e-9
@@ -26,6 +27,7 @@ _TOTAL_BITS = 60
 _LARGEST_EXPONENT = 54
 _MESSAGE_BITS = 32
 _NOISELESS_BITS = 50
+_ROUNDED_BITS = 50
 _ALL_IN_FRACTIONS = 10_000
 _MAPPED = 16
 
@@ -39,8 +41,9 @@ def release_checks(facts: Facts) -> Iterator[Check]:
     yield _belongs(facts, release)
     yield _promises(facts, release)
     yield _grid(facts, release)
-    yield error_check("error of the release", release.error, _delivered_error(facts, release))
-    yield error_check("planned error", release.planned_error, _planned_error(facts))
+    by_coin = facts.by_coin
+    yield error_check("error of the release", release.error, _delivered_error(facts, release), by_coin=by_coin)
+    yield error_check("planned error", release.planned_error, _planned_error(facts), by_coin=by_coin)
     if facts.market.survey is None:
         yield _estimate(facts, release)
 
@@ -52,7 +55,19 @@ def _belongs(facts: Facts, release: Release) -> Check:
     bounds = facts.market.bounds if facts.market.survey is None else (0.0, facts.market.width)
     if release.setting != facts.market.setting or release.bounds != bounds:
         problems.append("The release was made for another setting or other bounds")
+    problems += _other_strata(facts, release)
     return judged("release", problems, "The release was made for this outcome, in its setting and bounds")
+
+
+def _other_strata(facts: Facts, release: Release) -> list[str]:
+    """Whether it combines the strata's means as the outcome does."""
+    stated, strata = release.strata, facts.strata
+    if stated is None or strata is None:
+        return [] if stated is None and strata is None else ["The release was made for other strata"]
+    counts = np.bincount(strata.codes[facts.bought], minlength=strata.count).tolist()
+    same = (tuple(strata.weights.tolist()), tuple(counts), strata.names)
+    fits = (stated.weights, stated.bought_from, stated.names) == same
+    return [] if fits else ["The release was made for other strata"]
 
 
 def present_in(facts: Facts, release: Release) -> BoolArray:
@@ -70,9 +85,16 @@ def spent_in(facts: Facts, release: Release) -> FloatArray:
 
     Where only part is used, it follows from an equation, whose last digits are the release's.
     """
-    if not facts.shared:
+    present = present_in(facts, release)
+    left_out = facts.strata is not None and facts.central and not present[facts.bought].all()
+    if not facts.shared and not left_out:
         return facts.losses
-    used, stated = used_of(facts.losses, facts.variance), release.privacy_loss
+    stated = release.privacy_loss
+    if facts.strata is None:
+        used = used_of(facts.losses, facts.variance)
+    else:  # strata are kept in proportion by those who are left
+        weights, strength = best_contrast(np.where(present, facts.losses, 0.0), facts.variance, facts.strata)
+        used = np.minimum(np.abs(weights) * strength, facts.losses)
     near = (used < facts.losses) & (stated > 0.0) & (distance(stated, used) <= _NEARLY)
     return np.where(near, stated, used)
 
@@ -143,6 +165,10 @@ def _grid(facts: Facts, release: Release) -> Check:
     grid, present, delivered = release.grid, present_in(facts, release), release.privacy_loss
     problems = []
     # local: each message's own grid, the coarsest of which is stated
+    if facts.by_coin:
+        if (grid.data_bits, grid.weight_exponent, grid.total_weight, grid.noise_scale) != (0, None, None, None):
+            problems.append("An answer by coin is one bit, without a grid")
+        return judged("grid", problems, "Every message is one bit, without a grid and without noise")
     if not facts.central:
         bits = bits_of_messages(facts, facts.losses[present]).min(initial=_MESSAGE_BITS)
         if (grid.data_bits, grid.weight_exponent, grid.total_weight, grid.noise_scale) != (bits, None, None, None):
@@ -237,12 +263,14 @@ def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
         spent = spent_in(facts, release)
         integers = noiseless_weights(facts, present) if noiseless else integer_weights(spent, present, exponent or 0)
         # the weights that were really used: integers over their sum
-        step = 1.0 / max(sum(integers.tolist()), 1)
+        weights, step = in_proportion(integers.tolist(), facts.codes, facts.sizes)
         noise = 0.0 if noiseless else math.ldexp(1.0, exponent or 0) * step
-        rounding = 2.0**-_DATA_BITS + 2.0**-_ESTIMATE_BITS + 2.0 * step
-        return _error_numbers(facts, integers.astype(float) * step, np.array([width * noise]), width * rounding)
+        rounding = float(facts.sizes.sum()) * 2.0**-_DATA_BITS + 2.0**-_ESTIMATE_BITS + 2.0 * step
+        return _error_numbers(facts, weights, np.array([width * noise]), width * rounding)
     losses = np.where(present, facts.losses, 0.0)
-    weights, _ = best_weights(facts, losses)
+    weights = np.abs(best_weights(facts, losses)[0])
+    if facts.by_coin:
+        return error_by_coin(facts, weights, width=width, rounded=True)
     rounding = rounding_of_messages(facts, weights, present)
     return _error_numbers(facts, weights, _scales(facts, weights, present), width * rounding)
 
@@ -250,14 +278,38 @@ def _delivered_error(facts: Facts, release: Release) -> dict[str, float]:
 def _planned_error(facts: Facts) -> dict[str, float]:
     """Had everybody delivered, and without rounding."""
     if not facts.central:
-        weights, _ = best_weights(facts, facts.losses)
+        weights = np.abs(best_weights(facts, facts.losses)[0])
+        if facts.by_coin:
+            return error_by_coin(facts, weights, width=facts.market.width, rounded=False)
         return _error_numbers(facts, weights, _scales(facts, weights, facts.bought), 0.0)
     if (facts.losses == math.inf).any():
-        weights, _ = best_weights(facts, facts.losses)
+        weights = np.abs(best_weights(facts, facts.losses)[0])
         return _error_numbers(facts, weights, np.zeros(1), 0.0)
+    weights, step = planned_shares(facts)
+    return _error_numbers(facts, weights, np.array([facts.market.width * step]), 0.0)
+
+
+def planned_shares(facts: Facts) -> tuple[FloatArray, float]:
+    """Everybody's weight without its sign if all deliver, and the scale of the noise on a range of width 1; central."""
     used = facts.losses if not facts.shared else used_of(facts.losses, facts.variance)
-    total = math.fsum(used)
-    return _error_numbers(facts, used / total, np.array([facts.market.width / total]), 0.0)
+    return in_proportion(used, facts.codes, facts.sizes)
+
+
+def error_by_coin(facts: Facts, weights: FloatArray, *, width: float, rounded: bool) -> dict[str, float]:
+    """The fields of an error model of answers by coin, whose two values, made unbiased, lie ``coth(ε/2)`` apart."""
+    used = weights > 0.0
+    steps = 2.0 * np.sqrt(spread_by_coin(facts.losses[used])) * weights[used]
+    squares = width**2 * math.fsum(steps**2)
+    rounding = 2.0**-_ESTIMATE_BITS + 2.0**-_ROUNDED_BITS * math.fsum(steps) if rounded else 0.0
+    none = dict.fromkeys(("largest_noise", "next_noise", "other_noise_squared", "squared_bias", "largest_bias"), 0.0)
+    return none | {
+        "sampling_variance": squares / 4.0,
+        "squared_steps": squares,
+        "largest_step": width * float(steps.max()),
+        "rounding": width * rounding,
+        "cells": 1.0,
+        "choice": 0.0,
+    }
 
 
 def _scales(facts: Facts, weights: FloatArray, rows: BoolArray) -> FloatArray:
@@ -270,9 +322,8 @@ def _error_numbers(facts: Facts, weights: FloatArray, noise: FloatArray, roundin
     squares = math.fsum(weights**2)
     scales = sorted(noise.tolist())
     # how far from equal the weights are, over everybody whose mean is wanted
-    related, equal = facts.population.bias * unit, 1.0 / facts.population.roster
-    bias = related * max(squares / equal - 1.0, 0.0)
-    above = math.fsum(weight - equal for weight in weights.tolist() if weight > equal)
+    uneven, above = unevenness(weights, facts.codes, facts.sizes, facts.counts)
+    bias = facts.bias * unit * uneven
     return {
         "sampling_variance": math.fsum(facts.own * weights**2) * unit,
         "squared_steps": unit * squares,
@@ -288,7 +339,7 @@ def _error_numbers(facts: Facts, weights: FloatArray, noise: FloatArray, roundin
     }
 
 
-def error_check(name: str, stated: ErrorModel, expected: dict[str, float]) -> Check:
+def error_check(name: str, stated: ErrorModel, expected: dict[str, float], *, by_coin: bool = False) -> Check:
     # equal weights have no bias, but for rounding
     floors = {"squared_bias": stated.mse, "largest_bias": math.sqrt(stated.mse)}
     gaps = {
@@ -296,12 +347,15 @@ def error_check(name: str, stated: ErrorModel, expected: dict[str, float]) -> Ch
         for field, value in asdict(stated).items()
     }
     problems = [
-        f"{field} does not follow from the declared variance and the grid" for field in gaps if gaps[field] > 1e-9
+        f"{field} does not follow from {'the privacy losses' if by_coin else 'the declared variance and the grid'}"
+        for field in gaps
+        if gaps[field] > 1e-9
     ]
+    whence = "privacy losses, for any share of yes" if by_coin else "declared variance and the noise"
     return judged(
         name,
         problems,
-        "The standard error follows from the declared variance and the noise",
+        f"The standard error follows from the {whence}",
         standard_error=math.sqrt(stated.mse),
         largest_relative_difference=max(gaps.values()),
     )
@@ -313,18 +367,20 @@ def _estimate(facts: Facts, release: Release) -> Check:
     The sum of Laplace terms of scales b exceeds ``100·√Σb²`` with probability below ``3·exp(−50)`` (Chernoff).
     """
     low, high = facts.market.bounds
+    first, last = facts.range_of(low, high)
     problems, estimate = [], release.one_estimate
     if not math.isfinite(estimate):
         problems.append("The estimate is not a finite number")
     else:
         # the grid's numbers are rounded doubles: the nearest, or a neighbour
-        step = round(Fraction(estimate - low) / Fraction(high - low) * 2**_ESTIMATE_BITS)
-        near = [low + (high - low) * ((step + k) / (1 << _ESTIMATE_BITS)) for k in (-1, 0, 1)]
+        base = facts.level * low
+        step = round(Fraction(estimate - base) / Fraction(high - low) * 2**_ESTIMATE_BITS)
+        near = [base + (high - low) * ((step + k) / (1 << _ESTIMATE_BITS)) for k in (-1, 0, 1)]
         if estimate not in near:
             problems.append("The estimate does not lie on the public grid")
         error = release.error
         reach = 100.0 * math.sqrt(error.largest_noise**2 + error.other_noise_squared) + error.rounding
-        if not low - reach <= estimate <= high + reach:
+        if not first - reach <= estimate <= last + reach:
             problems.append("The estimate lies further outside the range than the noise can carry it")
     return judged(
         "estimate",

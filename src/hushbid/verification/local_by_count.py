@@ -1,16 +1,17 @@
 """The local optimum once more, for verification: by how many people are bought from, and exclusion for the last one.
 
-A precision ``q`` takes a loss ``y(q) = √(2q/(1 − q))`` (normal form: losses times ``V^{1/2}``), concave up to
-``q = 1/4``, "low", and convex from there. Wanted is the least ``F(Λ) + Σ ψ_i·y(q_i)``, ``Λ = Σ q_i``, with ``q_i`` up
-to the cap's ``q_e``: for a price of the error ``F = 1/Λ`` (costs divided by ``A·V^{3/2}``), for a given error ``F`` is
-0 at ``Λ = T = V/error`` and infinite elsewhere. The cheapest ``k`` are bought from, and at most the last of them is low
-and below the cap: docs/explanation/algorithms.md has the proofs, which use neither ``F`` nor the cap. So the optimum is
-one of three.
+With Laplace noise a precision ``q`` takes a loss ``y(q) = √(2q/(1 − q))`` (normal form: losses times ``V^{1/2}``),
+concave up to ``q = 1/4``, "low", and convex from there; with randomised response it is ``artanh √q``, concave up to
+``1/3``, and everything else is the same (:mod:`hushbid.verification.local_curve`). Wanted is the least ``F(Λ) + Σ
+ψ_i·y(q_i)``, ``Λ = Σ q_i``, with ``q_i`` up to the cap's ``q_e``: for a price of the error ``F = 1/Λ`` (costs divided
+by ``A·V^{3/2}``), for a given error ``F`` is 0 at ``Λ = T = V/error`` and infinite elsewhere. The cheapest ``k`` are
+bought from, and at most the last of them is low and below the cap: docs/explanation/algorithms.md has the proofs, which
+use neither ``F`` nor the cap, and of ``y`` only that it is first concave, then convex. So the optimum is one of three.
 
-* One person alone, in closed form.
-* The cheapest ``k``, nobody below ``min(1/4, q_e)``: a convex problem. At a price ``P`` everybody supplies what makes
-  ``ψ·y(q) − P·q`` least, its ``φ(P)``: with ``s = 1 − q`` the root of ``s³(1 − s) = ½(ψ/P)²`` up to ``3/4``, or the
-  cap. At one ``P`` they supply what ``F`` demands. The value is convex in ``k``: its minimum is walked down to.
+* One person alone.
+* The cheapest ``k``, nobody low and below the cap: a convex problem. At a price ``P`` everybody supplies what makes
+  ``ψ·y(q) − P·q`` least, its ``φ(P)``: the root of ``y'(q) = P/ψ`` that is not low, or the cap. At one ``P`` they
+  supply what ``F`` demands. The value is convex in ``k``: its minimum is walked down to.
 * The cheapest ``k``, of whom the last supplies ``z`` less than that. The others answer a price ``P``, she supplies what
   is left of the demand, and a minimum has ``P = ψ_k·y'(z)``. With ``P`` the others' supply rises and ``z`` falls. So
   the ends of an interval of prices may say that the cost falls throughout, rises throughout, or exceeds the best value
@@ -31,8 +32,9 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.verification.central_by_exclusion import Answers, normal_scale
+from hushbid.verification.local_curve import LAPLACE, PrecisionCurve
 from hushbid.verification.local_last import Purchases, best_with_a_low_last
-from hushbid.verification.local_supply import Demand, Listed, price_of_last, supplied
+from hushbid.verification.local_supply import Demand, Listed, supplied
 
 _CELLS = 1 << 20
 _STEPS = 200
@@ -51,9 +53,10 @@ class LocalRule:
         *,
         error: float | None = None,
         cap: float = math.inf,
+        curve: PrecisionCurve = LAPLACE,
     ) -> None:
         self._root = math.sqrt(variance)
-        self._demand = demand = Demand(None if error is None else variance / error, cap * self._root)
+        self._demand = demand = Demand(None if error is None else variance / error, cap * self._root, curve)
         self._order = np.arange(costs.size) if order is None else order
         # what costs are divided by, and the unit of values and of errors
         self._unit, self._scale = variance, normal_scale(error_weight, variance)
@@ -75,12 +78,12 @@ class LocalRule:
             self._find_start()
 
     def _most_active(self, rows: IndexArray) -> int:
-        """No more than so many can be active: those before the last supply ``min(1/4, q_e)`` or more.
+        """No more than so many can be active: those before the last supply as much as at the turn, or ``q_e``.
 
         For a price of the error, the last of ``k`` is worth her cost only if ``ψ·Λ² ≤ q/y``, ``Λ`` the others' supply.
         """
         if self._demand.fixed:
-            return int(min(4.0 * self._demand.needed, rows.size)) + 1
+            return int(min(self._demand.needed / self._demand.curve.turn, rows.size)) + 1
         with np.errstate(over="ignore"):
             least = np.arange(rows.size, dtype=float) * self._demand.low_end
             return int(np.flatnonzero(self._cost[rows] / self._scale * least**2 <= self._demand.worth)[-1])
@@ -123,7 +126,7 @@ class LocalRule:
             losses, value = np.zeros(changed.size), float(best.value[0])
             bought = np.lexsort((self._order, changed))[: int(best.count[0])]
             if value < math.inf:
-                losses[bought] = supplied(changed[bought] / self._scale / float(best.price[0]), self._demand.cap).loss
+                losses[bought] = supplied(changed[bought] / self._scale / float(best.price[0]), self._demand).loss
                 if not math.isnan(best.last[0]):
                     losses[bought[-1]] = best.last[0]
                 free = float(best.free[0])
@@ -181,7 +184,7 @@ class LocalRule:
             return np.full(rows.size, 2), most
         needed = min(self._demand.needed, 1e9)
         low = np.maximum(int(needed) + 1, free + 2)
-        return low, np.minimum(most, np.floor(4.0 * (needed - free)).astype(np.intp) + free)
+        return low, np.minimum(most, np.floor((needed - free) / self._demand.curve.turn).astype(np.intp) + free)
 
     # -- how many ------------------------------------------------------------------------------------------------------
 
@@ -218,10 +221,12 @@ class LocalRule:
         cost = self._cost_of(rows, moved, best.count)
         best.last = loss = demand.loss_alone(cost, free)
         paid = np.where(cost > 0.0, cost * loss, 0.0)
-        best.error = np.full(rows.size, 1.0 / demand.needed) if demand.fixed else 1.0 + 2.0 / (loss * loss)
+        best.error = np.full(rows.size, 1.0 / demand.needed) if demand.fixed else demand.curve.error(loss)
         possible = (cost < math.inf) & ~np.isnan(loss)
         best.value = np.where(possible, paid if demand.fixed else best.error + paid, math.inf)
-        best.price = cost * price_of_last(np.clip(demand.needed - free, 0.25, 1.0)) if demand.fixed else best.error**2
+        best.price = best.error**2
+        if demand.fixed:
+            best.price = cost * demand.curve.price_of_last(np.clip(demand.needed - free, demand.curve.turn, 1.0))
         rank = self._rank(rows, moved)
         hers = np.where(rank == free, loss, np.where(rank < free, math.inf, 0.0))
         best.own = np.where(possible & (moved < math.inf), hers, 0.0)
@@ -240,7 +245,7 @@ class LocalRule:
         price = np.clip(np.full(rows.size, self._price), low, high)
         last = False
         for _ in range(_STEPS):
-            sums = listed.at(price, self._demand.cap)
+            sums = listed.at(price, self._demand)
             wanted, fall = self._demand.at(price)
             excess = counts - sums.short - wanted
             low, high = np.where(excess <= 0.0, price, low), np.where(excess > 0.0, price, high)
@@ -311,7 +316,7 @@ class LocalRule:
         few, many = np.zeros(rows.size, dtype=bool), np.zeros(rows.size, dtype=bool)
         if self._demand.fixed:
             free, needed = self._free(rows, moved), self._demand.needed
-            few, many = counts <= needed, needed - free < 0.25 * (counts - free)
+            few, many = counts <= needed, needed - free < self._demand.curve.turn * (counts - free)
         price, some = np.where(few, math.inf, 0.0), np.flatnonzero(~few & ~many)
         price[some] = self._balances(rows[some], moved[some], counts[some]).price
         return price
@@ -331,6 +336,6 @@ class LocalRule:
         free, needed = self._free(rows, moved), self._demand.needed
         enough = np.flatnonzero((free > 0) & (free >= needed))
         if enough.size:
-            share = np.sqrt(2.0 * needed / (free - needed))
+            share = self._demand.curve.loss_of(needed / free)
             best.value[enough], best.error[enough], best.free[enough] = 0.0, 1.0 / needed, share[enough]
             best.own[enough] = np.where(moved == 0.0, share, 0.0)[enough]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.verification.local_supply import Demand, Listed, loss_of, price_of_last
+from hushbid.verification.local_supply import Demand, Listed
 
 _ROUNDS = 60
 _PARTS = 4
@@ -112,7 +112,7 @@ def best_with_a_low_last(
 
 def _at(listed: Listed, demand: Demand, pair: IndexArray, price: FloatArray) -> _Points:
     some = listed.take(pair)
-    sums = some.at(price, demand.cap)
+    sums = some.at(price, demand)
     paid = sums.spent if demand.fixed else np.sqrt(price) + sums.spent
     return _Points(price, (demand.at(price)[0] - some.count) + sums.short, paid)
 
@@ -122,9 +122,9 @@ def _open(last: FloatArray, seen: FloatArray, left: _Points, right: _Points, dem
     most, least = np.minimum(left.left, demand.low_end), np.maximum(right.left, 0.0)
     # what she supplies lies between least and most, and so does what the last bit of it takes
     inside = (left.left > 0.0) & (right.left < demand.low_end)
-    falls = last * price_of_last(least) < left.price
-    rises = last * price_of_last(most) > right.price
-    worse = left.paid + last * loss_of(least) >= seen * _AS_GOOD
+    falls = last * demand.curve.price_of_last(least) < left.price
+    rises = last * demand.curve.price_of_last(most) > right.price
+    worse = left.paid + last * demand.curve.loss_of(least) >= seen * _AS_GOOD
     return np.asarray(inside & ~falls & ~rises & ~worse)
 
 
@@ -141,7 +141,8 @@ def _settle(
     """Solve ``P = ψ·y'(z)`` where it passes a minimum in a narrow interval; keep the best of each pair."""
 
     def gap(points: _Points) -> FloatArray:
-        return np.asarray(last[pair] * price_of_last(np.clip(points.left, 0.0, demand.low_end)) / points.price - 1.0)
+        dear = demand.curve.price_of_last(np.clip(points.left, 0.0, demand.low_end))
+        return np.asarray(last[pair] * dear / points.price - 1.0)
 
     low, high = left.price.copy(), right.price.copy()
     crossing = (gap(left) > 0.0) & (gap(right) < 0.0)
@@ -155,13 +156,13 @@ def _settle(
         low, high = np.where(up, price, low), np.where(up, high, price)
         if not (high - low > 2e-16 * high).any():
             break
-    loss = loss_of(points.left)
+    loss = demand.curve.loss_of(points.left)
     value = points.paid + last[pair] * loss
     found = Purchases.none(pair.size)
     found.value, found.price, found.last, found.count = value, price, loss, listed.count[pair] + 1
     found.error = np.full(pair.size, 1.0 / demand.needed) if demand.fixed else np.sqrt(price)
     # the moved person is the last one, or in the last column
-    own = listed.take(pair).at(price, demand.cap).own
+    own = listed.take(pair).at(price, demand).own
     found.own = np.where(hers[pair], loss, np.where(listed.here[pair, -1], own, 0.0))
     for j in np.argsort(-value, kind="stable").tolist():
         best.improve(pair[[j]], found.take(np.array([j])))

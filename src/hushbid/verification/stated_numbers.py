@@ -12,12 +12,14 @@ from hushbid.estimation import Strata
 from hushbid.mechanism import Market, Outcome, Population
 from hushbid.mechanism.setting import CENTRAL
 from hushbid.priors import Prior
+from hushbid.questions import YesNo
 from hushbid.record import Record
 from hushbid.verification.central_by_exclusion import CentralRule
 from hushbid.verification.central_by_level import LevelRule
 from hushbid.verification.central_under_caps import CappedRule
 from hushbid.verification.contrast_by_threshold import ContrastRule
 from hushbid.verification.local_by_count import LocalRule
+from hushbid.verification.local_curve import COIN, LAPLACE
 from hushbid.verification.menu_by_quadrature import MenuFound, SharedRule, shared_menu
 from hushbid.verification.quadrature import Rule
 from hushbid.verification.strata_apart import SeparateRule, best_contrast, constant_of, squared_distance
@@ -140,6 +142,12 @@ class Facts:
         return self.population.setting is CENTRAL
 
     @property
+    def by_coin(self) -> bool:
+        """Whether one yes/no question is asked in the local setting: then a coin decides who tells the truth."""
+        asked = self.market.survey or ()
+        return self.market.setting == "local" and len(asked) == 1 and isinstance(asked[0], YesNo)
+
+    @property
     def bought(self) -> BoolArray:
         """Who is bought from."""
         return self.losses > 0.0
@@ -186,10 +194,31 @@ class Facts:
         return self.bias if self.strata is None else self.bias * constant_of(self.strata, self.counts)
 
     @property
+    def codes(self) -> IndexArray:
+        """Everybody's stratum; all are in one where there are none."""
+        return np.zeros(self.people, dtype=np.intp) if self.strata is None else self.strata.codes
+
+    @property
+    def sizes(self) -> FloatArray:
+        """``|ℓ_g|`` of every stratum; 1 where there are none."""
+        return np.ones(1) if self.strata is None else np.abs(self.strata.weights)
+
+    @property
+    def level(self) -> float:
+        """``Σ ℓ_g``: what the estimate is if all data are 1, on a range from 0 to 1."""
+        return 1.0 if self.strata is None else math.fsum(self.strata.weights.tolist())
+
+    @property
     def kinds(self) -> FloatArray:
         """Rows of numbers in which people differ who face different rules: variances, caps, strata."""
-        codes = np.zeros(self.people) if self.strata is None else self.strata.codes
-        return np.stack([self.variance, self.caps, codes])
+        return np.stack([self.variance, self.caps, self.codes])
+
+    def range_of(self, low: float, high: float) -> tuple[float, float]:
+        """Between which values the truth lies if data lie between these."""
+        signed = np.ones(1) if self.strata is None else self.strata.weights
+        return float(np.minimum(signed * low, signed * high).sum()), float(
+            np.maximum(signed * low, signed * high).sum()
+        )
 
     def rule(self, error_weight: float | None = None) -> Rule:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""
@@ -206,7 +235,8 @@ class Facts:
         if not self.central and self.variance[0] > 0.0:  # without variance the settings are the same problem
             error = self.wanted if isinstance(self.goal, Accuracy) else None
             cap = self.cap if self.capped else math.inf
-            return LocalRule(self.costs, float(self.variance[0]), weight, self.order, error=error, cap=cap)
+            curve = COIN if self.by_coin else LAPLACE
+            return LocalRule(self.costs, float(self.variance[0]), weight, self.order, error=error, cap=cap, curve=curve)
         if self.capped:
             return self._under_caps(weight)
         if isinstance(self.goal, Accuracy):
@@ -254,6 +284,8 @@ class Facts:
 
 def not_checked(facts: Facts) -> str:
     """Why what would be bought at other reports is not derived a second time; empty if it is."""
+    if facts.strata is not None and facts.capped and facts.central:
+        return "Not checked: limits on losses where strata are combined"
     if facts.shared or not facts.capped or facts.people <= _PEOPLE:
         return ""
     kinds = np.unique(facts.kinds, axis=1).shape[1]
@@ -275,6 +307,8 @@ def error_of(facts: Facts) -> float:
     with np.errstate(all="ignore"):
         if facts.central:
             return float(2.0 / (loss / weight).min() ** 2) + sampling
+        if facts.by_coin:
+            return float((weight**2 * spread_by_coin(loss)).sum())
         return float(2.0 * ((weight / loss) ** 2).sum()) + sampling
 
 
@@ -292,6 +326,13 @@ def planned_error_of(facts: Facts) -> float:
     return error_of(facts) + worst_bias_of(facts) + facts.constant
 
 
+def spread_by_coin(losses: FloatArray) -> FloatArray:
+    """The most that an answer by coin varies, made unbiased: it lies ``(e^ε + 1)/(e^ε − 1)`` apart for yes and no."""
+    with np.errstate(all="ignore"):
+        lies = np.exp(-losses)
+        return np.asarray(((1.0 + lies) / -np.expm1(-losses)) ** 2 / 4.0)
+
+
 def best_weights(facts: Facts, losses: FloatArray) -> tuple[FloatArray, float]:
     """The best weights for given losses, and the error they have (range of width 1).
 
@@ -302,7 +343,9 @@ def best_weights(facts: Facts, losses: FloatArray) -> tuple[FloatArray, float]:
         return _best_of_strata(facts, losses, facts.strata)
     endless = losses == math.inf
     with np.errstate(all="ignore"):
-        if not facts.central:
+        if facts.by_coin:
+            precision = np.where(losses > 0.0, 1.0 / spread_by_coin(losses), 0.0)
+        elif not facts.central:
             precision = np.where(losses > 0.0, 1.0 / (variance + 2.0 / losses**2), 0.0)
         elif endless.any():
             # no noise: only those who lose everything are used

@@ -6,7 +6,7 @@ can give. Locally the error ``Σ ℓ_g²/Λ_g`` separates for a price of it: one
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -63,6 +63,33 @@ def squared_distance(weights: FloatArray, strata: Strata, counts: tuple[int, ...
     there = np.bincount(strata.codes, minlength=even.size)
     absent = float(((np.array(counts) - there) * even**2).sum())
     return float(np.square(weights - even[strata.codes]).sum()) + absent
+
+
+def in_proportion(
+    amounts: Sequence[int] | FloatArray, codes: IndexArray, sizes: FloatArray
+) -> tuple[FloatArray, float]:
+    """Everybody's ``|ω|``, proportional to amounts within each stratum and adding up to its ``|ℓ|``, and ``1/K``.
+
+    ``K`` is the least sum of a stratum over its ``|ℓ|``: what the one sum of all strata is divided by.
+    """
+    shares, totals = np.zeros(codes.size), []
+    for stratum, size in enumerate(sizes.tolist()):
+        rows = np.flatnonzero(codes == stratum)
+        mine = [amounts[row] for row in rows.tolist()]
+        total = sum(mine) if isinstance(amounts, list) else math.fsum(mine)
+        shares[rows] = np.array(mine, dtype=float) * (size / max(total, 1 if isinstance(amounts, list) else 5e-324))
+        totals.append(total / size)
+    return shares, 1.0 / max(min(totals), 5e-324)
+
+
+def unevenness(
+    weights: FloatArray, codes: IndexArray, sizes: FloatArray, counts: tuple[int, ...]
+) -> tuple[float, float]:
+    """How far ``|ω|`` are from everybody's having the same in her stratum: ``N·(Σω² − Σℓ²/N_g)``, and what is above."""
+    even = (sizes / np.array(counts, dtype=float))[codes]
+    above = weights - even
+    squares = math.fsum((weights**2).tolist()) - math.fsum((sizes**2 / np.array(counts, dtype=float)).tolist())
+    return max(sum(counts) * squares, 0.0), math.fsum(above[above > 0.0].tolist())
 
 
 class SeparateRule:

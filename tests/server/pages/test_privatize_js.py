@@ -23,7 +23,15 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from scipy import stats
 
 from hushbid.arrays import as_bounds
-from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, ReleasePlan, noise, release_plan, survey_local
+from hushbid.disclosure import (
+    PrivatizedAnswers,
+    PrivatizedValue,
+    RandomisedResponse,
+    ReleasePlan,
+    noise,
+    release_plan,
+    survey_local,
+)
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits
@@ -702,6 +710,99 @@ def test_a_surveys_message_is_made_once_and_read_and_weighed_by_the_server(page:
             assert abs(value - right) < 40 * answer.standard_error
 
 
+# A single yes/no question
+
+ONE = (YesNo(name="tired"),)
+COIN = {
+    **PLACE,
+    "survey": {"questions": [ONE[0].to_dict()], "groups": [{"rows": [0], "parts": 2**30}]},
+    "privacyLoss": 0.7,
+    "atMost": 1,
+}
+
+
+def test_a_browsers_coin_lies_after_exactly_the_draws_that_ask_for_it(calculator: Page) -> None:
+    """Which draws lead to a lie decides how likely it is, and Python enumerates them all; here some are told."""
+    code = """
+        const kept = crypto.getRandomValues;
+        const played = (script) => {  // each call draws below a limit: the script says which integers come
+            let at = 0, asked = 0;
+            crypto.getRandomValues = (words) => {
+                if (words.length === 0) return words;
+                asked += 1;
+                if (at === script.length) throw new Error("more");
+                words.fill(0);
+                words[0] = script[at++];  // the leading bits decide where limits are powers of two
+                return words;
+            };
+            try {
+                return [String(survey.flipped(0n, 1n, 1n)), asked];
+            } catch (error) {
+                if (error.message !== "more") throw error;
+                return null;
+            }
+        };
+        try {
+            return given.scripts.map(played);
+        } finally {
+            delete crypto.getRandomValues;
+            if (crypto.getRandomValues !== kept) throw new Error("not restored");
+        }"""
+    # ε = 1: a fair coin, then draws below 1 (no bits), 2, 3, …; below 3 and 4 two bits, of which 3 is drawn anew
+    bit = {0: 0, 1: 2**31}
+    pair = {value: value << 30 for value in range(4)}
+    scripts = [
+        [bit[0]],  # tails: the truth
+        [bit[1], bit[1]],  # heads; below 2: 1 is not below 1, at round 2: even, so no lie; begin again
+        [bit[1], bit[1], bit[0]],  # … and tails
+        [bit[1], bit[0], pair[1]],  # below 2: 0; below 3: 1 is not below 1, at round 3: odd, a lie
+        [bit[1], bit[0], pair[3], pair[2]],  # 3 is no integer below 3: drawn anew
+        [bit[1], bit[0], pair[0], pair[1], bit[0]],  # round 4: no lie, then tails
+        [bit[1], bit[0], pair[0], pair[0], pair[1] >> 1],  # round 5, of 5: three bits, 1: a lie
+    ]
+    found = run(calculator, code, {"survey": True, "scripts": scripts})
+    assert found == [["0", 1], None, ["0", 3], ["1", 3], ["1", 4], ["0", 5], ["1", 5]]
+
+
+@pytest.mark.parametrize("loss", [SMALLEST_LOSS, 0.1, 1.0, 2.75, 1000.0])
+def test_a_browsers_coin_lies_as_often_as_promised(calculator: Page, loss: float) -> None:
+    code = """
+        const lies = (truth) => Array.from({ length: given.samples }, () =>
+            survey.privatizeAnswers([truth], given.loss, given.survey).answer).filter((one) => one !== Number(truth));
+        return [lies(false).length, lies(true).length]"""
+    lies = run(calculator, code, {**COIN, "loss": repr(loss), "samples": SAMPLES})
+    chance = math.exp(-loss) / (1.0 + math.exp(-loss))
+    for found in lies:
+        assert stats.binomtest(found, SAMPLES, chance).pvalue > ALARM
+    if 1.0 <= loss < 10.0:  # the sample is large enough to see a coin that lies as for a larger loss
+        wrong = 1.0 / (1.0 + math.exp(loss / 0.7))
+        assert stats.binomtest(sum(lies), 2 * SAMPLES, wrong).pvalue < ALARM
+
+
+def test_an_answer_by_coin_is_made_once_and_read_and_weighed_by_the_server(page: Page) -> None:
+    code = """
+        const ready = await survey.prepareAnswers({ ...given, answers: [true] });
+        const again = await Promise.all([true, false, false].map(async (one) =>
+            (await survey.prepareAnswers({ ...given, answers: [one] })).body === ready.body));
+        const less = { ...given, answers: [true], privacyLoss: 0.6 };
+        const told = [(await refused(() => survey.prepareAnswers(less)))?.[0]];
+        for (const answers of [[], [1], ["yes"], null])
+            told.push((await refused(() => survey.prepareAnswers({ ...given, participant: "q", answers })))?.[0]);
+        for (const privacyLoss of [0, Infinity, 1e-300])
+            told.push((await refused(() => survey.privatizeAnswers([true], privacyLoss, given.survey)))?.[0]);
+        const kept = await survey.preparedAnswers(given);
+        return [ready, again, kept.body === ready.body, told]"""
+    ready, again, kept, told = run(page, code, COIN)
+    assert (again, kept) == ([True] * 3, True)
+    assert told == ["terms", "value", "value", "value", "value", "loss", "loss", "loss"]
+    message = RandomisedResponse.from_dict(json.loads(ready["body"])["message"])
+    assert json.dumps(json.loads(ready["body"])["message"]) == message.to_json()
+    assert ready["noisy"] == [[pytest.approx(message.decode(), rel=1e-14)]]
+    plan = ReleasePlan.of([0.7], setting="local", questions=ONE, label="a coin in a browser")
+    release = release_plan(plan, [message])
+    assert release.answers[0].estimate == pytest.approx(message.decode(), abs=1e-11)
+
+
 def test_a_browser_refuses_answers_surveys_and_losses_that_make_no_message(page: Page) -> None:
     code = """
         const ask = (more) => refused(() => survey.prepareAnswers({ ...given, ...more }));
@@ -726,7 +827,7 @@ def test_a_surveys_noise_uses_no_floating_point(calculator: Page) -> None:
     text = SCRIPT.with_name("survey.js").read_text(encoding="utf-8")
     section = text.partition("// -- the noise: integers only")[2].partition("// -- end of the noise")[0]
     code = re.sub(r"/\*.*?\*/|//[^\n]*", "", section, flags=re.DOTALL)
-    assert all(name in code for name in ("boxNoise", "choiceNoise", "geometric", "uniformBelow"))
+    assert all(name in code for name in ("boxNoise", "choiceNoise", "geometric", "uniformBelow", "flipped"))
     assert not re.search(r"Number|parseFloat|parseInt|Math|Float|\d\.|\.\d|asIntN|asUintN|Date|performance", code)
     assert set(re.findall(r"(?<![\w.])(\d+)(?!\w)", code)) == {"1"}  # how two cuts compare
     assert "Math.random" not in text

@@ -18,7 +18,8 @@ import numpy as np
 
 from hushbid.allocation.capped.crowds import Variants
 from hushbid.allocation.capped.levels import Aim, Points, newton
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.allocation.capped.parts import Lines, Parts, fill
+from hushbid.arrays import BoolArray, FloatArray
 
 PRICE = Aim("price", 1.0)
 _GAP = 1e-10
@@ -26,32 +27,8 @@ _ROUNDS = 120
 _POINTS, _PARTS = 64, 16
 """So many points at once are worth a call; an interval is cut into so many parts at the most."""
 
-_FULL = 1.0 - 1e-12
-"""Of the sum of all caps this share is filled where everybody is at the cap: the level stays finite."""
-
 _BESIDE = 1e-12
 """How far beside a corner its two levels are looked for."""
-
-
-class Lines:
-    """For some ``S`` in some populations: a line below ``N(1/S², ·)`` and what filling ``S`` really costs."""
-
-    def __init__(self, which: IndexArray, columns: FloatArray) -> None:
-        self.which, self.columns = which, columns
-        """The population of each, and what is known of it."""
-
-        self.at, self.level, self.height, self.value, self.corner, self.corner_after = columns
-        """``S``; the slope, counted from the base; the line there; ``MSE + Σ ψε``, which is attained; ``Σ e`` over
-        those at the cap; and over those at the cap or inside."""
-
-    def take(self, chosen: IndexArray | BoolArray) -> "Lines":
-        """Some of them."""
-        return Lines(self.which[chosen], self.columns[:, chosen])
-
-    def joined(self, *others: "Lines") -> "Lines":
-        """All of them."""
-        every = (self, *others)
-        return Lines(np.concatenate([one.which for one in every]), np.concatenate([one.columns for one in every], 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,36 +46,6 @@ class Found:
 
     lines: Lines
     """Everything that was looked at."""
-
-
-def fill(
-    variants: Variants,
-    which: IndexArray,
-    at: FloatArray,
-    target: FloatArray,
-    near: FloatArray | None = None,
-    ceiling: FloatArray | None = None,
-) -> Lines:
-    """The level at which losses, at the rate that belongs to ``S = at``, add up to ``target``, and its line.
-
-    No level is above its population's ``ceiling``: what is then missing is as if had at that price.
-    """
-    base = variants.crowd.base
-    rate = 0.5 * at * at
-    level = np.minimum(variants.levels(rate, target, which, near), variants.crowd.top)
-    if ceiling is not None:
-        # asked first whether it is reached: a level among costs far above has no digits to be found by
-        end = ceiling[which]
-        short = Points(end, rate, variants.totals(end, rate, which), base).all_losses < target
-        level = np.where(short, end, np.minimum(level, end))
-    totals = variants.totals(level, rate, which)
-    points = Points(level, rate, totals, base)
-    tau, filled = base + level, points.all_losses
-    height = 0.5 * rate * (tau * totals.gain + totals.paid) + totals.squares / (at * at) + totals.spent
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value_there = np.where(filled > 0.0, points.mse + points.expense, np.inf)
-    height += tau * (at - filled)
-    return Lines(which, np.stack([at, level, height, value_there, totals.used, totals.used + totals.room]))
 
 
 def _mixture(left: Lines, right: Lines, base: float, s: FloatArray) -> FloatArray:
@@ -146,19 +93,23 @@ def _cubic_roots(c1: FloatArray, c3: FloatArray, c2: FloatArray) -> list[FloatAr
         return [*found, -2.0 * c2 / c3]
 
 
-def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArray, gap: float = _GAP) -> Found:
-    """The least value over ``low ≤ S ≤ high`` in each population, where ``best`` is attained already.
+def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArray) -> Found:
+    """The least value over ``low ≤ S ≤ high`` in each population, where ``best`` is attained already."""
+    return _polished(variants, *explore(Parts.whole(variants), low, high, best))
 
-    What is ruled out is not better by more than ``gap``. Whoever asks for more than an error saves is not bought from:
-    ``−∂MSE/∂ε`` is at most ``2·MSE/S``, and where nothing is worse than ``best``, both ``MSE`` and ``2/S²`` are at most
+
+def explore(parts: Parts, low: FloatArray, high: FloatArray, best: FloatArray) -> tuple[Lines, FloatArray]:
+    """Lines enough to rule out every ``low ≤ S ≤ high`` that is not among them, and in each population the bound.
+
+    What is ruled out is not better by more than `_GAP`. Whoever asks for more than an error saves is not bought from:
+    ``−∂MSE/∂S`` is at most ``2·MSE/S``, and where nothing is worse than ``best``, both ``MSE`` and ``2/S²`` are at most
     that. So levels end there: without an end those between people of very different costs have no digits.
     """
-    base = variants.crowd.base
-    full = _all_caps(variants)
-    ceiling = math.sqrt(2.0) * best**1.5 * (1.0 + 1e-6) - base
-    high = np.minimum(high, full)
+    base = parts.base
+    worth = math.sqrt(2.0) * best**1.5 * (1.0 + 1e-6)
+    high = np.minimum(high, parts.full)
     low = np.minimum(low, high * 0.5)
-    seen = _first_lines(variants, low, high, full, ceiling)
+    seen = _first_lines(parts, low, high, worth)
     best = best.copy()
     np.minimum.at(best, seen.which, seen.value)
     inner = np.flatnonzero(seen.which[1:] == seen.which[:-1])
@@ -167,41 +118,38 @@ def search(variants: Variants, low: FloatArray, high: FloatArray, best: FloatArr
     for _ in range(_ROUNDS):
         least, place = bounds(left, right, base)
         narrow = right.at - left.at <= 1e-9 * right.at
-        open_ = (least < best[left.which] * (1.0 - gap)) & ~narrow
+        open_ = (least < best[left.which] * (1.0 - _GAP)) & ~narrow
         np.minimum.at(bound, left.which[~open_], least[~open_])
         if not open_.any():
             break
-        left, right = _split(variants, full, ceiling, left.take(open_), right.take(open_), place[open_])
+        left, right = _split(parts, worth, left.take(open_), right.take(open_), place[open_])
         new = np.append(left.value, right.value)
         np.minimum.at(best, np.append(left.which, right.which), new)
         seen = seen.joined(left)
     else:
         np.minimum.at(bound, left.which, bounds(left, right, base)[0])
-    return _polished(variants, seen, bound)
+    return seen, bound
 
 
-def _split(
-    variants: Variants, full: FloatArray, ceiling: FloatArray, left: Lines, right: Lines, place: FloatArray
-) -> tuple[Lines, Lines]:
+def _split(parts: Parts, worth: FloatArray, left: Lines, right: Lines, place: FloatArray) -> tuple[Lines, Lines]:
     """The parts of intervals: two each, or more if there are few."""
     at, corner = _splits(left, right, place)
-    parts = min(_POINTS // at.size, _PARTS)
-    if parts > 2 and not corner.any():
-        steps = np.arange(1, parts) / parts
-        at, which = (left.at[:, None] * (right.at / left.at)[:, None] ** steps).ravel(), left.which.repeat(parts - 1)
-        near = left.level[:, None] + (right.level - left.level)[:, None] * steps
-        inner = fill(variants, which, at, at, near.ravel(), ceiling)
-        grid = inner.columns.reshape(6, left.at.size, parts - 1)
+    many = min(_POINTS // at.size, _PARTS)
+    if many > 2 and not corner.any():
+        steps = np.arange(1, many) / many
+        at, which = (left.at[:, None] * (right.at / left.at)[:, None] ** steps).ravel(), left.which.repeat(many - 1)
+        near = left.levels[:, :, None] + (right.levels - left.levels)[:, :, None] * steps
+        inner = fill(parts, which, at, 1.0, near.reshape(near.shape[0], -1), worth)
+        grid = inner.columns.reshape(-1, left.at.size, many - 1)
         strung = np.concatenate([left.columns[:, :, None], grid, right.columns[:, :, None]], axis=2)
-        every = np.repeat(left.which, parts)
-        return Lines(every, strung[:, :, :-1].reshape(6, -1)), Lines(every, strung[:, :, 1:].reshape(6, -1))
-    near = 0.5 * (left.level + right.level)
-    before = fill(variants, left.which, at, np.where(corner, at * (1.0 - _BESIDE), at), near, ceiling)
+        every, rows = np.repeat(left.which, many), strung.shape[0]
+        return Lines(every, strung[:, :, :-1].reshape(rows, -1)), Lines(every, strung[:, :, 1:].reshape(rows, -1))
+    near = 0.5 * (left.levels + right.levels)
+    before = fill(parts, left.which, at, np.where(corner, 1.0 - _BESIDE, 1.0), near, worth)
     after = before
     if corner.any():
         some = np.flatnonzero(corner)
-        which, here = left.which[some], at[some]
-        beside = fill(variants, which, here, np.minimum(here * (1.0 + _BESIDE), _FULL * full[which]), None, ceiling)
+        beside = fill(parts, left.which[some], at[some], 1.0 + _BESIDE, None, worth)
         after = Lines(before.which, before.columns.copy())
         after.columns[:, some] = beside.columns
     return left.joined(after), before.joined(right)
@@ -211,37 +159,23 @@ def _splits(left: Lines, right: Lines, place: FloatArray) -> tuple[FloatArray, B
     """Where to split: at a corner if there is one inside, else where the bound is least, not too near an end."""
     one, two = left.at, right.at
     same = np.abs(left.corner_after - right.corner) <= 1e-12 * right.corner
-    corner = same & (right.corner > one * (1.0 + 1e-9)) & (right.corner < two * (1.0 - 1e-9))
+    corners = same & (right.corner > one * (1.0 + 1e-9)) & (right.corner < two * (1.0 - 1e-9))
     width = two - one
     inside = np.clip(place, one + 0.1 * width, two - 0.1 * width)
     # far ends apart: by their ratio
     inside = np.where(two > 4.0 * one, np.clip(place, one * (two / one) ** 0.2, one * (two / one) ** 0.8), inside)
-    return np.where(corner, right.corner, inside), corner
+    first = np.take_along_axis(right.corner, corners.argmax(axis=0)[None], axis=0)[0]
+    corner: BoolArray = corners.any(axis=0)
+    return np.where(corner, first, inside), corner
 
 
-def _all_caps(variants: Variants) -> FloatArray:
-    """The sum of all caps in each population."""
-    cap = variants.crowd.people.cap
-    finite = np.append(np.where(cap < np.inf, cap, 0.0), 0.0)
-    endless = np.append(cap == np.inf, False)
-    total, many = float(finite.sum()), int(endless.sum())
-    if variants.without is None or variants.moved is None:
-        return np.array([total if many == 0 else np.inf])
-    own = np.minimum(variants.without, cap.size)
-    moved = variants.moved.cap
-    left = many - endless[own] + (moved == np.inf)
-    return np.where(left > 0, np.inf, total - finite[own] + np.where(moved < np.inf, moved, 0.0))
-
-
-def _first_lines(variants: Variants, low: FloatArray, high: FloatArray, full: FloatArray, ceiling: FloatArray) -> Lines:
+def _first_lines(parts: Parts, low: FloatArray, high: FloatArray, worth: FloatArray) -> Lines:
     """Some ``S`` to start with, evenly spaced in ratio; both ends among them."""
     points = int(min(max(6.0, 2.0 * float(np.log2(high / low).max())), 24.0))
     steps = np.linspace(0.0, 1.0, points)
     at = (low[:, None] * (high / low)[:, None] ** steps).clip(low[:, None], high[:, None])
     at[:, -1] = high
-    which = np.repeat(np.arange(low.size), points)
-    flat = at.ravel()
-    return fill(variants, which, flat, np.minimum(flat, _FULL * full[which]), None, ceiling)
+    return fill(parts, np.repeat(np.arange(low.size), points), at.ravel(), 1.0, None, worth)
 
 
 def _polished(variants: Variants, seen: Lines, bound: FloatArray) -> Found:

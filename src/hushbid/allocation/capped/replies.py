@@ -1,19 +1,20 @@
 """How the optimum under caps moves when one person's cost does, for many (person, cost) pairs at once.
 
 Replacing one cost changes sums by one person's terms, so for each pair Newton's method goes from the present level and
-rate to the ones there. An accuracy and a budget have one such point. A price may have several: `only_basin` proves,
-from the bounds of the search, that whoever's cost is raised there is one only; where it cannot, every pair is searched.
+rate to the ones there. An accuracy and a budget have one such point. A price may have several: `basins` proves, from
+the bounds of the search, that whoever's cost is raised there is one only; where it cannot, every pair is searched.
 """
 
 import math
 
 import numpy as np
 
-from hushbid.allocation.capped.basin import only_basin
+from hushbid.allocation.capped.basin import Basin, basins
 from hushbid.allocation.capped.budget_replies import BudgetReplies
 from hushbid.allocation.capped.crowds import Variants
 from hushbid.allocation.capped.near import CHUNK, Present
 from hushbid.allocation.capped.optimum import level_optimum, price_optimum, start
+from hushbid.allocation.capped.parts import Parts
 from hushbid.allocation.capped.price import search
 from hushbid.allocation.capped.problem import Scaled, free_losses
 from hushbid.allocation.problem import Problem
@@ -37,13 +38,15 @@ class CappedReplies:
         self._known: dict[tuple[int, bool], tuple[float, float]] = {}
         losses, self._least_error = scaled.weight(now.rows)
         self._error_without = _errors_without(np.minimum(losses, _ENDLESS), scaled.masses(now.rows))
-        self._range: tuple[float, float] | None = None
+        self._basin: Basin | None = None
         self._budget = BudgetReplies(now) if scaled.aim.kind == "budget" else None
         if scaled.aim.kind == "price":
             found = price_optimum(scaled)[1]
             now.level, now.rate = float(found.level[0]), float(found.rate[0])
             if now.rate > 0.0:
-                self._range = only_basin(now.crowd, now.level, now.rate)
+                everybody = Variants(now.crowd)
+                seen = search(everybody, *start(everybody)).lines
+                self._basin = basins(Parts.whole(everybody), seen, [now.level], now.rate)[0]
         elif self._is_bought(scaled.aim.number):
             bought = level_optimum(scaled)
             if bought is not None:
@@ -74,14 +77,15 @@ class CappedReplies:
         level, rate, value = np.zeros(rows.size), np.zeros(rows.size), np.full(rows.size, np.inf)
         mse = np.full(rows.size, np.inf)
         searched = np.ones(rows.size, dtype=bool)
-        if self._range is not None:  # one basin, whoever's cost is raised
+        basin = self._basin
+        if basin is not None:  # one, whoever's cost is raised
             raised = np.flatnonzero(costs >= self._scaled.costs[rows])
             near, settled = self._now.near(variants.take(raised))
-            total = near.all_losses
-            settled &= (total >= self._range[0]) & (total <= self._range[1]) & (near.rate > 0.0)
+            total, found = near.all_losses, near.mse + near.expense
+            settled &= (total >= basin.low) & (total <= basin.high) & (near.rate > 0.0) & (found <= basin.worst)
             done = raised[settled]
             level[done], rate[done], searched[done] = near.level[settled], near.rate[settled], False
-            value[done], mse[done] = (near.mse + near.expense)[settled], near.mse[settled]
+            value[done], mse[done] = found[settled], near.mse[settled]
         unsolved = np.flatnonzero(searched)
         step = self._now.step // 32 + 1
         for first in range(0, unsolved.size, step):

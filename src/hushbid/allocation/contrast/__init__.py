@@ -4,6 +4,7 @@ In reading order:
 
 - `problem`: the problem in units in which it is solved, and what is refused
 - `pieces`: the frontier in pieces, and the point on it that a goal chooses
+- `sample`: where to stop looking in each stratum of very many people
 - `solve`: the optimum as an allocation, of few people or of very many
 - `bounds`: what no purchase can beat: the certificates
 - `moved`: populations in which one person's cost is replaced

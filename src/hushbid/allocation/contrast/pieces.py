@@ -36,7 +36,7 @@ class Stratum:
     """The people of one stratum, cheapest first; of very many in any order, and then without keys."""
 
     rows: IndexArray
-    """Who they are."""
+    """Who they are; in any order if they are `apart`."""
 
     size: float
     """``λ``."""
@@ -52,19 +52,25 @@ class Stratum:
     key: FloatArray
     """``T`` where each enters."""
 
+    apart: bool = False
+    """Whether only their costs are sorted, which is quicker, so that rows and offsets do not belong together."""
+
     @classmethod
-    def of(cls, scaled: Scaled, rows: IndexArray, stratum: int, heavier: float = 1.0) -> "Stratum":
+    def of(cls, scaled: Scaled, rows: IndexArray, stratum: int, heavier: float = 1.0, apart: bool = False) -> "Stratum":
         """Those of ``rows``, all of this stratum and with finite costs; each counting for ``heavier`` people."""
         costs = scaled.costs[rows]
-        order = np.argsort(costs, kind="stable")
-        rows, costs = rows[order], costs[order]
+        if apart:
+            costs.sort()
+        else:
+            order = np.argsort(costs, kind="stable")
+            rows, costs = rows[order], costs[order]
         cheapest, size = float(costs[0]), float(scaled.sizes[stratum])
         with np.errstate(over="ignore"):  # what overflows is above every level that matters
             offset = (costs - cheapest) / scaled.scale  # subtracting first keeps close costs apart
             mass = heavier * scaled.masses(rows)
             total = mass.cumsum()
             key = np.append(0.0, (total[:-1] * np.diff(offset)).cumsum()) / size
-        return cls(rows, size, cheapest / scaled.scale, offset, mass, total, key)
+        return cls(rows, size, cheapest / scaled.scale, offset, mass, total, key, apart)
 
     @classmethod
     def in_any_order(cls, scaled: Scaled, rows: IndexArray, stratum: int) -> "Stratum":
@@ -85,8 +91,22 @@ class Stratum:
         """The cheapest ``count`` of them."""
         if count >= self.offset.size:
             return self
-        parts = (getattr(self, name)[:count] for name in ("offset", "mass", "total", "key"))
-        return Stratum(self.rows[:count], self.size, self.base, *parts)
+        return replace(
+            self,
+            rows=self.rows if self.apart else self.rows[:count],
+            offset=self.offset[:count],
+            mass=self.mass[:count],
+            total=self.total[:count],
+            key=self.key[:count],
+        )
+
+    def active(self, scaled: Scaled, count: int) -> "Stratum":
+        """The cheapest ``count`` of them, rows and offsets together; they include everybody of the same cost."""
+        if not self.apart:
+            return self.first(count)
+        costs = scaled.costs[self.rows]
+        offset = (costs - costs.min()) / scaled.scale
+        return replace(self, offset=offset, apart=False).below(math.nextafter(float(self.offset[count - 1]), math.inf))
 
     def moments(self, count: int) -> tuple[float, float, float]:
         """Mass, mean offset and centred second moment of the first ``count``, in two passes."""
@@ -102,9 +122,9 @@ class Stratum:
         return float((self.mass[below] * (level - self.offset[below])).sum())
 
 
-def by_stratum(scaled: Scaled, rows: IndexArray, heavier: float = 1.0) -> list[Stratum]:
+def by_stratum(scaled: Scaled, rows: IndexArray, heavier: float = 1.0, apart: bool = False) -> list[Stratum]:
     """Some people, sorted in their strata; every stratum must have one."""
-    return [Stratum.of(scaled, part, g, heavier) for g, part in enumerate(_split(scaled, rows))]
+    return [Stratum.of(scaled, part, g, heavier, apart) for g, part in enumerate(_split(scaled, rows))]
 
 
 def _split(scaled: Scaled, rows: IndexArray) -> list[IndexArray]:
@@ -138,25 +158,29 @@ class Pieces:
     @classmethod
     def of(cls, strata: list[Stratum]) -> "Pieces":
         """The pieces of these people."""
-        keys, slopes, spreads, drops = [], [], [], []
+        slopes, spreads, drops = [], [], []
         for one in strata:
             mean = (one.mass * one.offset).cumsum() / one.total
             before, mass = one.total[:-1], one.mass[1:]
             share = mass / one.total[1:]
             away = np.maximum(one.offset[1:] - mean[:-1], 0.0)
-            keys.append(one.key)
             slopes.append(np.append(0.0, one.size * share * away))
             spreads.append(np.append(0.0, share * before * away * away))
             drops.append(np.append(0.0, one.size**2 * share / before))
-        key = np.concatenate(keys)
-        order = np.argsort(key, kind="stable")
-        key, drop = key[order], np.concatenate(drops)[order]
-        slope = np.concatenate(slopes)[order].cumsum()
+        steps = (np.concatenate(parts) for parts in ([one.key for one in strata], slopes, spreads, drops))
         least = sum(one.size**2 / float(one.total[-1]) for one in strata)
+        return cls.in_order(sum(one.size * one.base for one in strata), least, *steps)
+
+    @classmethod
+    def in_order(
+        cls, base: float, least: float, key: FloatArray, slope: FloatArray, spread: FloatArray, drop: FloatArray
+    ) -> "Pieces":
+        """From what everybody changes at her key; ``least`` is ``C`` after the last one."""
+        order = np.argsort(key, kind="stable")
+        key, drop, slope = key[order], drop[order], slope[order].cumsum()
         floor = least + np.append(drop[1:], 0.0)[::-1].cumsum()[::-1]
-        base = sum(one.size * one.base for one in strata)
         paid = base * key + np.append(0.0, (slope[:-1] * np.diff(key)).cumsum())
-        return cls(base, key, slope, np.concatenate(spreads)[order].cumsum(), floor, paid)
+        return cls(base, key, slope, spread[order].cumsum(), floor, paid)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,20 +236,23 @@ def _best_price(strata: list[Stratum]) -> Point:
     base = sum(one.size * one.base for one in strata)
     most = math.sqrt((alone + 1.5 * (2.0 * base) ** (2.0 / 3.0)) / 1.5) * _BESIDE
     strata = [one.first(int(one.key.searchsorted(most, side="right"))) for one in strata]
-    pieces = Pieces.of(strata)
-    value, best, with_noise = math.inf, 0.0, True
+    value, best = best_key(Pieces.of(strata))
     if base == 0.0:
         free = tuple(int(one.offset.searchsorted(0.0, side="right")) for one in strata)
-        value = sum(one.size**2 / float(one.total[k - 1]) for one, k in zip(strata, free, strict=True))
-        with_noise = False
+        if sum(one.size**2 / float(one.total[k - 1]) for one, k in zip(strata, free, strict=True)) <= value:
+            return _polished(strata, free, _silent)
+    counts = tuple(int(one.key.searchsorted(best, side="right")) for one in strata)
+    return _polished(strata, counts, lambda mean, spread, floor: inside(mean, spread, floor)[0])
+
+
+def best_key(pieces: Pieces) -> tuple[float, float]:
+    """The least ``Φ`` with noise, and where the piece begins that has it."""
+    value, best = math.inf, 0.0
     for j in minima(pieces):
         found = inside(pieces.base + float(pieces.slope[j]), float(pieces.spread[j]), float(pieces.floor[j]))[1]
         if found < value:
-            value, best, with_noise = found, float(pieces.key[j]), True
-    if not with_noise:
-        return _polished(strata, free, _silent)
-    counts = tuple(int(one.key.searchsorted(best, side="right")) for one in strata)
-    return _polished(strata, counts, lambda mean, spread, floor: inside(mean, spread, floor)[0])
+            value, best = found, float(pieces.key[j])
+    return value, best
 
 
 def minima(pieces: Pieces) -> list[int]:
@@ -285,20 +312,25 @@ def level_root(scaled: Scaled, mean: FloatArray, spread: FloatArray, floor: Floa
 def _at_level(scaled: Scaled, strata: list[Stratum]) -> Point:
     """The one point with the wanted error or expense; at ``T = ∞`` where these people are not enough."""
     pieces = Pieces.of(strata)
+    if isinstance(scaled.goal, Accuracy) and pieces.base == 0.0:  # people who ask for nothing may be enough
+        free = tuple(int(one.offset.searchsorted(0.0, side="right")) for one in strata)
+        least = sum(one.size**2 / float(one.total[k - 1]) for one, k in zip(strata, free, strict=True))
+        if least <= scaled.ratio:
+            return _polished(strata, free, _silent)
+    start = level_key(scaled, pieces)
+    counts = tuple(int(one.key.searchsorted(start, side="right")) for one in strata)
+    return _polished(strata, counts, partial(_root_of, scaled))
+
+
+def level_key(scaled: Scaled, pieces: Pieces) -> float:
+    """Where the piece begins that has the wanted error or expense; the last one if none has."""
     if isinstance(scaled.goal, Accuracy):
-        if pieces.base == 0.0:  # people who ask for nothing may be enough
-            free = tuple(int(one.offset.searchsorted(0.0, side="right")) for one in strata)
-            least = sum(one.size**2 / float(one.total[k - 1]) for one, k in zip(strata, free, strict=True))
-            if least <= scaled.ratio:
-                return _polished(strata, free, _silent)
         passed = scaled.ratio * pieces.key >= pieces.base + pieces.slope + pieces.floor * pieces.key
         passed &= pieces.key > 0.0
     else:
         passed = pieces.paid >= scaled.half
     piece = int(np.argmax(passed)) - 1 if passed.any() else passed.size - 1
-    start = float(pieces.key[max(piece, 0)])
-    counts = tuple(int(one.key.searchsorted(start, side="right")) for one in strata)
-    return _polished(strata, counts, partial(_root_of, scaled))
+    return float(pieces.key[max(piece, 0)])
 
 
 def level_of_many(scaled: Scaled, rows: IndexArray) -> tuple[list[Stratum], Point]:

@@ -112,6 +112,11 @@ class Scaled:
         assert isinstance(self.goal, Budget)
         return 0.5 * self.unit * self.goal.amount**2
 
+    def past(self, value: float) -> float:
+        """A ``T`` past which ``Φ`` is above a value: what is left of it beyond everybody's error is ``3·T²/2``."""
+        least = float((np.square(self.sizes) / self.totals).sum())
+        return math.sqrt(max(value - least, 0.0) / 1.5) * (1.0 + 1e-12)
+
     def masses(self, rows: IndexArray | slice) -> FloatArray:
         """The precisions of these people, the largest being 1."""
         if isinstance(self.variance, float):

@@ -7,6 +7,7 @@ stratum, gives cuts that pass.
 """
 
 import math
+import sys
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from hushbid.allocation.contrast.bounds import contrast_lower_bound
 from hushbid.allocation.contrast.pieces import Point, Stratum, by_stratum, level_of_many, point_of
 from hushbid.allocation.contrast.problem import Scaled
+from hushbid.allocation.contrast.sample import proposed_cuts
 from hushbid.allocation.goals import Accuracy, Budget, Price
 from hushbid.allocation.problem import Allocation, Problem
 from hushbid.arrays import FloatArray, IndexArray
@@ -22,6 +24,8 @@ from hushbid.estimation import Strata
 
 _SELECT_ABOVE = 1 << 15
 _SAMPLE = 1 << 13
+_SHRINKS = 0.5
+"""A cut that leaves more than this share of people is the last one from a sample."""
 
 
 def solve_contrast(problem: Problem, strata: Strata) -> Allocation:
@@ -29,18 +33,21 @@ def solve_contrast(problem: Problem, strata: Strata) -> Allocation:
     scaled = Scaled.of(problem, strata)
     people, point = optimum(scaled)
     goal, n = scaled.goal, scaled.costs.size
-    weights, losses = np.zeros(n), np.zeros(n)
-    paid = 0.0
-    for g, (one, count, moments) in enumerate(zip(people, point.counts, point.moments, strict=True)):
-        share, rows = shares(one, count, moments, point.at), one.rows[:count]
-        weights[rows], losses[rows] = scaled.signs[g] * share, share
-        paid += point.at * float((share * (one.base + one.offset[:count])).sum())  # W, with nothing to cancel
-    weights *= math.sqrt(scaled.factor / scaled.unit)
+    paid, bought, sized = 0.0, [], []
+    for one, count, moments in zip(people, point.counts, point.moments, strict=True):
+        active = one.active(scaled, count)
+        sized.append(shares(active, count, moments, point.at))
+        bought.append(active.rows[:count])
+        paid += point.at * float((sized[-1] * (one.base + active.offset[:count])).sum())  # W, with nothing to cancel
     paid = scaled.half if isinstance(goal, Budget) else paid
     strength = _strength(scaled, point, paid)
-    losses = np.where(losses > 0.0, math.inf, 0.0) if strength == math.inf else losses * strength
-    bought = np.flatnonzero(losses)
-    expense = _expense(problem.costs[bought], losses[bought])
+    # only who is bought from is written to
+    weights, losses, expense = np.zeros(n), np.zeros(n), 0.0
+    for sign, rows, share in zip(scaled.signs.tolist(), bought, sized, strict=True):
+        weights[rows] = (sign * math.sqrt(scaled.factor / scaled.unit)) * share
+        lost = np.where(share > 0.0, math.inf, 0.0) if strength == math.inf else share * strength
+        losses[rows] = lost
+        expense += _expense(problem.costs[rows], lost)
     mse = scaled.factor * point.mse
     if isinstance(goal, Accuracy):
         mse = goal.number**2
@@ -50,7 +57,7 @@ def solve_contrast(problem: Problem, strata: Strata) -> Allocation:
         weights=weights,
         mse=mse,
         objective=objective,
-        active=bought.size,
+        active=sum(int(np.count_nonzero(share)) for share in sized),
         setting="central",
         error_weight=goal.number if isinstance(goal, Price) else _worth(scaled, point, paid),
         _certify=problem.certifying(partial(contrast_lower_bound, goal=goal, strata=strata)),
@@ -96,10 +103,9 @@ def optimum(scaled: Scaled) -> tuple[list[Stratum], Point]:
     if costs.size <= _SELECT_ABOVE:
         people = by_stratum(scaled, np.flatnonzero(costs < math.inf))
         return people, _reached(scaled, people, point_of(scaled, people))
-    cuts = _proposed_cuts(scaled)
+    cuts, rows = _few(scaled)
     while True:
         # solve for those below the cuts
-        rows = np.flatnonzero((costs <= cuts[scaled.codes]) & (costs < math.inf))
         people, point = _best_of(scaled, rows)
         needed = _needed(scaled, point)
         # is T past the cuts too large for any optimum?
@@ -114,22 +120,50 @@ def optimum(scaled: Scaled) -> tuple[list[Stratum], Point]:
             total, mean, _ = one.moments(one.offset.size)
             level = one.base + mean + one.size * needed / total
             cuts[g] = max(cuts[g], math.nextafter(level * scaled.scale * (1.0 + 1e-12), math.inf))
+        rows = _below(scaled, cuts)
+
+
+def _few(scaled: Scaled) -> tuple[FloatArray, IndexArray]:
+    """Cuts, and everybody below them: a sample proposes some, and one of those below them lower ones, while it helps.
+
+    With many strata a sample has few people in each, so that the first cuts are far too high.
+    """
+    cuts, rows = np.full(scaled.sizes.size, math.inf), None
+    size = scaled.costs.size
+    while size > 2 * _SAMPLE:
+        step = size // _SAMPLE
+        sample = np.arange(0, size, step) if rows is None else rows[::step]
+        cuts = np.minimum(cuts, proposed_cuts(scaled, sample, step))
+        rows = _below(scaled, cuts, rows)
+        if rows.size > _SHRINKS * size:
+            break
+        size = rows.size
+    return cuts, _below(scaled, cuts) if rows is None else rows
+
+
+def _below(scaled: Scaled, cuts: FloatArray, among: IndexArray | None = None) -> IndexArray:
+    """Everybody, perhaps ``among`` some, whose cost is finite and no higher than her stratum's cut."""
+    if among is None:
+        rows = np.flatnonzero(scaled.costs <= min(float(cuts.max()), sys.float_info.max))
+    else:
+        rows = among
+    if float(cuts.min()) < math.inf:
+        rows = rows[scaled.costs[rows] <= cuts[scaled.codes[rows]]]
+    return rows
 
 
 def _best_of(scaled: Scaled, rows: IndexArray) -> tuple[list[Stratum], Point]:
     """The best point of these people, and among whom everybody active is."""
     if isinstance(scaled.goal, Price):
-        people = by_stratum(scaled, rows)
+        # people who differ in their costs only need not be sorted themselves
+        people = by_stratum(scaled, rows, apart=isinstance(scaled.variance, float))
         return people, point_of(scaled, people)
     return level_of_many(scaled, rows)
 
 
 def _needed(scaled: Scaled, point: Point) -> float:
     """A ``T`` past which there is nothing better, if this point is attained."""
-    if not isinstance(scaled.goal, Price):
-        return point.at
-    least = float((np.square(scaled.sizes) / scaled.totals).sum())  # the error that is left if everybody is bought from
-    return math.sqrt(max(point.value - least, 0.0) / 1.5) * (1.0 + 1e-12)
+    return scaled.past(point.value) if isinstance(scaled.goal, Price) else point.at
 
 
 def _reached(scaled: Scaled, people: list[Stratum], point: Point) -> Point:
@@ -139,21 +173,3 @@ def _reached(scaled: Scaled, people: list[Stratum], point: Point) -> Point:
     if isinstance(scaled.goal, Budget):
         raise MarketError("Every virtual cost is 0: a budget cannot be spent on people who ask for nothing.")
     raise scaled.unreachable(point.floor, sum(one.rows.size for one in people))
-
-
-def _proposed_cuts(scaled: Scaled) -> FloatArray:
-    """Where the optimum of an evenly spaced sample, each counting for many, suggests to stop; only a hint."""
-    step = scaled.costs.size // _SAMPLE
-    sample = np.arange(0, scaled.costs.size, step)
-    sample = sample[scaled.costs[sample] < math.inf]
-    cuts = np.full(scaled.sizes.size, math.inf)
-    if np.bincount(scaled.codes[sample], minlength=cuts.size).min() == 0:
-        return cuts
-    people = by_stratum(scaled, sample, float(step))
-    point = point_of(scaled, people)
-    for g, (one, count) in enumerate(zip(people, point.counts, strict=True)):
-        # four standard deviations of the sample's count, and some, to spare
-        spare = count + int(4.0 * math.sqrt(count)) + 16
-        if spare < one.rows.size:
-            cuts[g] = scaled.costs[one.rows[spare]]
-    return cuts

@@ -99,7 +99,9 @@ def assumptions_of(
         Assumption(
             title="Good randomness",
             text="The operating system's random numbers cannot be predicted, and nobody outside can time the release.",
-            if_wrong="Whoever can predict the noise can subtract it.",
+            if_wrong="Whoever can predict the noise can subtract it."
+            if not market.strategy.response
+            else "Whoever can predict a coin knows the true answer.",
         ),
         Assumption(
             title="Reports stay confidential",
@@ -122,6 +124,15 @@ def _trust(market: Market) -> Assumption:
                 " against everybody who sees the estimate, not against the operator."
             ),
             if_wrong="An operator who keeps, sells or loses the data breaks no promise that this report can check.",
+        )
+    if market.strategy.response:
+        return Assumption(
+            title="Nobody is trusted with the data",
+            text=(
+                "In the local setting every person's device answers the yes/no question by a coin, sometimes with the"
+                " opposite of the truth, before anything leaves it. ε protects against everybody, also the operator."
+            ),
+            if_wrong="A device that always sends the truth protects nothing; each person must trust her own.",
         )
     return Assumption(
         title="Nobody is trusted with the data",

@@ -25,6 +25,7 @@ ENOUGH_POWER = 0.8
 """An audit that would miss a planted fault more often than one time in five is called weak."""
 
 _PLANTED = f"a build that adds only {TOO_LITTLE_NOISE} times the noise it should"
+_PLANTED_COIN = f"a build whose coin lies as for an ε 1/{TOO_LITTLE_NOISE} times as large"
 _ACCURACY_TOLERANCE = 5.0
 _WRONG_PAYMENTS = 0.1
 
@@ -59,7 +60,8 @@ class AuditLine:
 
 def facts_of(material: Material) -> tuple[AuditLine, ...]:
     """The audits in words, failures first."""
-    share, people = noise_share(material.error), material.outcome.reports.size
+    share = noise_share(material.outcome, material.error, material.release)
+    people = material.outcome.reports.size
     return audit_lines(material.audits, noise_share=share, people=people)
 
 
@@ -71,7 +73,7 @@ def audit_lines(audits: Iterable[object], *, noise_share: float, people: int | N
 
 def lines_of(audits: Iterable[object], outcome: Outcome) -> tuple[AuditLine, ...]:
     """Audits of an outcome in words, failures first."""
-    return audit_lines(audits, noise_share=noise_share(planned_error(outcome)), people=outcome.reports.size)
+    return audit_lines(audits, noise_share=noise_share(outcome, planned_error(outcome)), people=outcome.reports.size)
 
 
 def _line(audit: object, noise_share: float, people: int | None) -> AuditLine:
@@ -104,21 +106,24 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
         )
     elif audit.fit_rejected:
         finding = (
-            "The noise is not what it should be: it does not fit the distribution of the promised scale"
+            f"The {'coin' if audit.by_coin else 'noise'} is not what it should be:"
+            f" {'the number of its lies' if audit.by_coin else 'it'} does not fit"
+            f" {'the promised odds' if audit.by_coin else 'the distribution of the promised scale'}"
             f" (p = {number(audit.fit_p_value or 0.0, 2)}). The attack could prove a loss of {percent(proved)} of the ε"
             " that was promised."
         )
     else:
         finding = f"The attack could prove a loss of {percent(proved)} of the ε that was promised, and no more."
         if audit.fit_p_value is not None:
-            finding += f" The noise fits its distribution (p = {number(audit.fit_p_value, 2)})."
+            fits = "The number of lies fits the odds" if audit.by_coin else "The noise fits its distribution"
+            finding += f" {fits} (p = {number(audit.fit_p_value, 2)})."
     return AuditLine(
         title="Privacy: can the output tell one person's datum?",
         verdict=_verdict(audit.rejected, audit.power),
         finding=finding,
         samples=f"{audit.samples:,} outputs on each of 4 made-up data sets, at {sure} confidence",
         power=audit.power,
-        power_against=_PLANTED,
+        power_against=_PLANTED_COIN if audit.by_coin else _PLANTED,
         bar=(proved, 1.0),
     )
 
@@ -137,7 +142,7 @@ def _accuracy(audit: AccuracyCheck, noise_share: float) -> AuditLine:
         ),
         samples=f"{audit.repetitions:,} simulated campaigns on made-up data",
         power=power,
-        power_against=_PLANTED,
+        power_against=_PLANTED_COIN if audit.by_coin else _PLANTED,
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation import Accuracy, HardBudget, Price
-from hushbid.errors import MarketError
+from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency, currency_words, money
 from hushbid.report.material import Material
@@ -93,7 +93,7 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     losses = free.privacy_loss[free.privacy_loss > 0.0]
     if not enough_for_chart(losses.size) or not np.isfinite(losses).all():
         return ()
-    if population.setting.sends_messages and isinstance(population.goal, Accuracy):
+    if population.setting.response or (population.setting.sends_messages and isinstance(population.goal, Accuracy)):
         return ()  # refused there
     largest = float(losses.max())
     points: list[tuple[float, float, float]] = []
@@ -102,7 +102,7 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
         try:
             capped = replace(population, cap=part * largest)
             bought = capped.allocation(outcome.virtual_costs, outcome.tie_order)
-        except MarketError:  # out of reach
+        except (InputError, MarketError):  # refused with strata, or out of reach
             break
         objective = capped.objective_of(bought)
         if points and objective > (1.0 + _DEAREST) * points[0][2]:

@@ -57,10 +57,14 @@ class EstimateFacts:
     """The same at worst, if they are related as closely as was allowed for."""
 
     noise_share: float
-    """The part of the squared error that is noise added for privacy; the rest comes from asking finitely many."""
+    """The part of the squared error that is noise added for privacy, or false answers by coin; the rest comes from
+    asking finitely many."""
 
     dropped_out: int | None
     """How many people who were bought from did not deliver; None if some did not, but too few to be counted."""
+
+    by_coin: bool = False
+    """Whether one yes/no question was answered by a coin on everybody's device, instead of adding noise."""
 
     answers: tuple[answers_chart.AnswerFacts, ...] = ()
     """What a survey found, question by question; then ``value`` is None, and errors are those of all together."""
@@ -86,7 +90,8 @@ def facts_of(material: Material) -> EstimateFacts:
         bands=bands,
         standard_error=math.inf if error is None else coarse(math.sqrt(error.mse), bought_from),
         worst_standard_error=math.inf if error is None else coarse(math.sqrt(error.worst_mse), bought_from),
-        noise_share=noise_share(error),
+        noise_share=noise_share(material.outcome, error, release),
+        by_coin=material.outcome.market.strategy.response,
         dropped_out=None if few_missing(missing) else missing,
         answers=answers_chart.answer_facts(material),
     )
@@ -190,8 +195,9 @@ def _locator(whole: Scale, scale: Scale, facts: EstimateFacts) -> list[Markup]:
 def sources(facts: EstimateFacts) -> list[Part]:
     """Where the uncertainty comes from."""
     noise, chance = facts.noise_share, 1.0 - facts.noise_share
+    private = "False answers by coin, for privacy" if facts.by_coin else "Noise, added for privacy"
     return [
-        Part("Noise, added for privacy", noise, "s1", percent(noise)),
+        Part(private, noise, "s1", percent(noise)),
         Part("Chance, from asking only some people", chance, "s2", percent(chance)),
     ]
 
@@ -199,9 +205,10 @@ def sources(facts: EstimateFacts) -> list[Part]:
 def sources_chart(facts: EstimateFacts) -> Chart:
     """The squared error, divided."""
     noise, chance = sources(facts)
+    what = "from false answers by coin, for privacy," if facts.by_coin else "noise added for privacy"
     return Chart(
         name="uncertainty",
         title="Where the uncertainty comes from",
-        description=f"Of the squared error, {noise.words} is noise added for privacy and {chance.words} is chance.",
+        description=f"Of the squared error, {noise.words} is {what} and {chance.words} is chance.",
         draw=lambda width: divided_bar([noise, chance], width),
     )

@@ -166,14 +166,15 @@ export async function prepared(place) {
   return await preparedBefore(place, ONE_NUMBER);
 }
 
-/** What `prepareOnce` made before, a message of a kind, or null. */
+/** What `prepareOnce` made before, a message of a kind, or null; where there are several, `kind` is a function of the record. */
 export async function preparedBefore({ campaign, participant }, kind) {
   const key = placeOf(campaign, participant);
   const kept = await inStore("readonly", (stores, give) => {
     const asked = stores.messages.get(key);
     asked.onsuccess = () => give(asked.result);
   });
-  return kept === undefined ? null : readyOf(kept, kind);
+  if (kept === undefined) return null;
+  return readyOf(kept, typeof kind === "function" ? kind(kept) : kind);
 }
 
 /** A message with new noise. Nothing is kept: for anything that is sent, use `prepare`. */
@@ -285,7 +286,7 @@ export function discreteLaplace(numerator, denominator) {
 }
 
 /** True with probability exp(−p/q), for 0 ≤ p/q ≤ 1: Algorithm 1, von Neumann's. */
-function happensWithExpOf(p, q) {
+export function happensWithExpOf(p, q) {
   let round = 1n;
   while (uniformBelow(q * round) < p) round += 1n;
   return (round & 1n) === 1n;
@@ -377,10 +378,14 @@ const ONE_NUMBER = {
 
 /** Whether a message states its format, a grid and a loss. */
 export function hasHead(message, format) {
+  return statesLoss(message, format) && Number.isInteger(message.grid_bits);
+}
+
+/** Whether a message states its format and a loss. */
+export function statesLoss(message, format) {
   return (
     message?.format === format &&
     message.version === VERSION &&
-    Number.isInteger(message.grid_bits) &&
     Array.isArray(message.epsilon) &&
     message.epsilon.length === 2 &&
     message.epsilon.every(isInteger)

@@ -13,6 +13,9 @@
  * b = 2^m·2^30/(ε·part), exactly. Numbers and yes/no questions share a box, P(z) ∝ exp(−max|z|/b); a choice has a cell
  * for each answer, 2^m for hers and 0 for the others, and P(z) ∝ exp(−Σz⁺/b) on vectors that add up to 0. Other answers
  * change the probability of what is sent by at most the factor exp(ε·part/2^30) for each group, exp(ε) for all.
+ *
+ * A single yes/no question gets no noise: the message is the truth with odds e^ε : 1, else the opposite (randomised
+ * response). Of the survey's groups nothing but their parts is looked at then.
  */
 
 import {
@@ -21,6 +24,7 @@ import {
   bitLength,
   discreteLaplace,
   gridStep,
+  happensWithExpOf,
   hasHead,
   isInteger,
   prepareOnce,
@@ -28,11 +32,14 @@ import {
   PrivatizeError,
   ratioOf,
   requireAgreedOn,
+  statesLoss,
+  termsOf,
   uniformBelow,
   withinReach,
 } from "./privatize.js";
 
 const FORMAT = "hushbid-local-survey";
+const RESPONSE_FORMAT = "hushbid-local-response";
 const VERSION = 1;
 const LARGEST_GRID_BITS = 32;
 const LARGEST_LOSS = 2 ** 24;
@@ -56,23 +63,33 @@ export function requireAgreedSurvey(kept, { survey, ...asked }) {
 /** The request body for her answers, in the questions' order: made, stored durably, and only then given; once. */
 export async function prepareAnswers({ campaign, participant, answers, privacyLoss, survey, atMost }) {
   const asked = asSurvey(survey);
-  const terms = surveyTermsOf(privacyLoss, asked);
-  const steps = stepsOf(answers, asked, terms.gridBits);
-  const draw = () => drawn(steps, asked, terms);
+  const { terms, draw } = drawerOf(answers, privacyLoss, asked);
   const kept = { campaign, participant, privacyLoss, atMost, range: rangeOf(asked), terms, draw };
-  return await prepareOnce(kept, ANSWERS);
+  return await prepareOnce(kept, kindOf(asked));
 }
 
 /** What `prepareAnswers` made before for this campaign and participant, or null. */
 export async function preparedAnswers(place) {
-  return await preparedBefore(place, ANSWERS);
+  return await preparedBefore(place, ({ survey }) => kindOf(JSON.parse(survey)));
 }
 
 /** A message with new noise. Nothing is kept: for anything that is sent, use `prepareAnswers`. */
 export function privatizeAnswers(answers, privacyLoss, survey) {
-  const asked = asSurvey(survey);
+  return drawerOf(answers, privacyLoss, asSurvey(survey)).draw();
+}
+
+/** What decides about a message, and what draws one each time it is called. */
+function drawerOf(answers, privacyLoss, asked) {
+  if (isOneYesNo(asked)) {
+    const { epsilon } = termsOf(privacyLoss);
+    const [truth] = oneAnswerEach(answers, asked).map(yesOrNo).map(BigInt);
+    const ratio = epsilon.map(BigInt);
+    const draw = () => ({ format: RESPONSE_FORMAT, version: VERSION, epsilon, answer: Number(flipped(truth, ...ratio)) });
+    return { terms: { epsilon }, draw };
+  }
   const terms = surveyTermsOf(privacyLoss, asked);
-  return drawn(stepsOf(answers, asked, terms.gridBits), asked, terms);
+  const steps = stepsOf(answers, asked, terms.gridBits);
+  return { terms, draw: () => drawn(steps, asked, terms) };
 }
 
 /** Messages about a survey: their fields in order, which they are, and their values as parts of the ranges. */
@@ -87,6 +104,24 @@ const ANSWERS = {
   decoded: ({ grid_bits: bits, values }) =>
     values.map((cells) => cells.map((cell) => Number(BigInt(cell)) / 2 ** bits)),
 };
+
+/** Messages about a single yes/no question. */
+const RESPONSE = {
+  fields: ["format", "version", "epsilon", "answer"],
+  isMessage: (message) => statesLoss(message, RESPONSE_FORMAT) && [0, 1].includes(message.answer),
+  decoded: ({ epsilon: [numerator, denominator], answer }) => {
+    const loss = Number(BigInt(numerator)) / Number(BigInt(denominator));
+    return [[0.5 + (answer - 0.5) / Math.tanh(loss / 2)]];
+  },
+};
+
+function kindOf(survey) {
+  return isOneYesNo(survey) ? RESPONSE : ANSWERS;
+}
+
+function isOneYesNo({ questions }) {
+  return questions.length === 1 && questions[0].kind === "yes_no";
+}
 
 // -- the grid ---------------------------------------------------------------------------------------------------------
 
@@ -107,9 +142,7 @@ export function surveyTermsOf(privacyLoss, { groups }) {
 
 /** Her answers by group and cell, in steps of the grid. */
 export function stepsOf(answers, { questions, groups }, gridBits) {
-  if (!Array.isArray(answers) || answers.length !== questions.length) {
-    throw new PrivatizeError("value", "There must be one answer to each question.");
-  }
+  oneAnswerEach(answers, { questions });
   return groups.map(({ rows }) =>
     rows.flatMap((row) => {
       const { kind, bounds, answers: allowed } = questions[row];
@@ -119,6 +152,13 @@ export function stepsOf(answers, { questions, groups }, gridBits) {
       return allowed.map((_, at) => (at === place ? 1n << BigInt(gridBits) : 0n));
     }),
   );
+}
+
+function oneAnswerEach(answers, { questions }) {
+  if (!Array.isArray(answers) || answers.length !== questions.length) {
+    throw new PrivatizeError("value", "There must be one answer to each question.");
+  }
+  return answers;
 }
 
 function yesOrNo(answer) {
@@ -172,6 +212,23 @@ export function choiceNoise(cells, numerator, denominator) {
     moved[places[at]] = at < positive ? rising[at] : 1n - falling[at - positive];
   });
   return moved;
+}
+
+/** The truth, 0 or 1, with odds e^(numerator/denominator) : 1; else the opposite. Heads: lie as often as e^−ε, or toss again. */
+export function flipped(truth, numerator, denominator) {
+  while (uniformBelow(2n) === 1n) {
+    if (happensWithExp(numerator, denominator)) return 1n - truth;
+  }
+  return truth;
+}
+
+/** True with probability exp(−numerator/denominator), whatever the size of the ratio: once for each whole, and for the rest. */
+function happensWithExp(numerator, denominator) {
+  let left = numerator;
+  for (; left > denominator; left -= denominator) {
+    if (!happensWithExpOf(1n, 1n)) return false;
+  }
+  return happensWithExpOf(left, denominator);
 }
 
 /** An integer that starts at k with the weights of `starts`, kept with probability exp(−k/scale), plus geometric terms. */

@@ -1,0 +1,60 @@
+"""A survey of ten questions against one question, of the same people: pricing everybody, and the release."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from benchmarks.harness import Row, time_ratio
+from hushbid import Market, Uniform, YesNo
+from hushbid.disclosure import ReleasePlan, release_plan
+from hushbid.mechanism.market import plan_of
+
+PEOPLE, QUESTIONS = 10**6, 10
+BUYER_WEIGHTS = {1: 1e6, QUESTIONS: 4.7e5}
+"""With these about as many people are bought from, whether they answer one question or ten."""
+
+PRICE_LIMIT, RELEASE_LIMIT = 1.1, 5.0
+
+_keys = count()
+
+
+def run() -> list[Row]:
+    return [*compared()]
+
+
+def compared(people: int = PEOPLE, *, repeats: int = 5) -> Iterator[Row]:
+    """Both in one run."""
+    rng = np.random.default_rng(7)
+    reports, answers = rng.uniform(1.0, 2.0, people), rng.random((people, QUESTIONS)) < 0.5
+    one, ten = (market(asked) for asked in (1, QUESTIONS))
+    sizes = f"n = {people:.0e}"
+    yield time_ratio(
+        f"acquire, {QUESTIONS} questions, {sizes}",
+        partial(ten.acquire, reports),
+        against="1 question",
+        theirs=partial(one.acquire, reports),
+        limit=PRICE_LIMIT,
+        repeats=repeats,
+    )
+    few, many = (plan_of(market.acquire(reports)) for market in (one, ten))
+    yield time_ratio(
+        f"release, {QUESTIONS} questions, {sizes}",
+        lambda: release_plan(fresh(many), answers),
+        against="1 question",
+        theirs=lambda: release_plan(fresh(few), answers[:, :1]),
+        limit=RELEASE_LIMIT,
+        repeats=repeats,
+    )
+
+
+def market(questions: int) -> Market:
+    asked = [YesNo(name=f"question {number}") for number in range(questions)]
+    return Market(prior=Uniform(1.0, 2.0), questions=asked, buyer_weight=BUYER_WEIGHTS[questions])
+
+
+def fresh(plan: ReleasePlan) -> ReleasePlan:
+    """A plan that has not been released yet: every release is drawn once, in a benchmark too."""
+    return replace(plan, key=f"benchmark-{next(_keys)}")

@@ -1,0 +1,178 @@
+"""How much precision a loss supplies, as verification has it: by Laplace noise, or by a coin.
+
+Normal form: losses times ``V^{1/2}``, precisions times ``V``. With Laplace noise ``q = y²/(y² + 2)``; with randomised
+response, where ``V = 1/4``, ``q = tanh²(y)``. Of either, with ``s = 1 − q``, the reply to a cost ``ψ`` at a price ``P``
+solves ``s^p·(1 − s) = c·(ψ/P)²``, whose left side rises up to ``p/(p + 1)``:
+
+* Laplace: ``q' = √2·s^{3/2}·√(1 − s)``, so ``p = 3`` and ``c = 1/2``;
+* a coin: ``q' = 2·s·√(1 − s)``, so ``p = 2`` and ``c = 1/4``.
+
+Beyond, ``q < 1/(p + 1)``: such a person is low. The solvers have closed forms for the same roots.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from hushbid.arrays import FloatArray
+
+
+class PrecisionCurve(ABC):
+    """Precision as a function of the loss, in normal form."""
+
+    power: ClassVar[int]
+    """``p``."""
+
+    share: ClassVar[float]
+    """``c``."""
+
+    most_useful: ClassVar[float]
+    """The ``y`` with the largest ``q/y``."""
+
+    dear: ClassVar[float]
+    """``y'(q) ≤ dear·q^{−1/2}`` up to the turn."""
+
+    @property
+    def turn(self) -> float:
+        """The ``q`` below which one is low."""
+        return 1.0 / (self.power + 1)
+
+    @property
+    def steepest(self) -> float:
+        """The largest ``dq/dy``: below ``P = ψ/steepest`` nobody has a root."""
+        return math.sqrt(self.peak / self.share)
+
+    @property
+    def peak(self) -> float:
+        """The largest ``s^p·(1 − s)``."""
+        return (1.0 - self.turn) ** self.power * self.turn
+
+    @abstractmethod
+    def short(self, y: float) -> float:
+        """``1 − q(y)``."""
+
+    @abstractmethod
+    def error(self, y: FloatArray) -> FloatArray:
+        """``1/q(y)``."""
+
+    @abstractmethod
+    def loss(self, short: FloatArray) -> FloatArray:
+        """``y`` from ``1 − q``, to full precision where that is small."""
+
+    @abstractmethod
+    def loss_of(self, q: FloatArray) -> FloatArray:
+        """``y(q)``, to full precision where ``q`` is small."""
+
+    @abstractmethod
+    def price_of_last(self, q: FloatArray) -> FloatArray:
+        """``y'(q)``: what the last bit of a precision takes."""
+
+    @abstractmethod
+    def loss_alone(self, cost: FloatArray) -> FloatArray:
+        """The ``y`` at which ``1/q + cost·y`` is least."""
+
+    def short_at(self, ratio: FloatArray) -> FloatArray:
+        """``1 − q`` of the high reply to ``ψ/P``: by Newton's method in a bracket, from its series at either end."""
+        p, top = self.power, 1.0 - self.turn
+        aim = self.share * np.square(np.minimum(ratio, self.steepest))
+        root = np.power(aim, 1.0 / p) if p != 3 else np.cbrt(aim)
+        depth = np.sqrt(np.maximum(self.peak - aim, 0.0) / (0.5 * p * top ** (p - 2)))
+        near_zero = root < 0.85 * self.peak ** (1.0 / p)
+        s = np.where(near_zero, root * (1.0 + root * (1.0 + root) / p), top - depth * (1.0 + 0.89 * depth))
+        low, high, last = root, np.full_like(root, top), False
+        for _ in range(60):
+            excess = s**p * (1.0 - s) - aim
+            high, low = np.where(excess >= 0.0, s, high), np.where(excess < 0.0, s, low)
+            slope = s ** (p - 1) * (p - (p + 1) * s)
+            ahead = np.where(slope > 0.0, s - excess / slope, s)
+            ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
+            near = np.abs(ahead - s) <= 1e-8 * s  # the next step doubles the digits
+            s = ahead
+            if last:
+                break
+            last = bool(near.all())
+        return np.asarray(s)
+
+    def slope(self, short: FloatArray) -> FloatArray:
+        """``dq/d log P`` there, from ``d log s·(p − (p + 1)·s)/(1 − s) = −2 d log P``."""
+        left = np.maximum(self.power - (self.power + 1) * short, 1e-9)
+        return np.where(short < 1.0 - self.turn, 2.0 * short * (1.0 - short) / left, 0.0)
+
+    @abstractmethod
+    def highest_price(self, last: FloatArray, costs: FloatArray) -> FloatArray:
+        """Above it no low last person, at cost ``last``, supplies as much as the others, of these costs, are short."""
+
+
+class _Laplace(PrecisionCurve):
+    power, share = 3, 0.5
+    most_useful = math.sqrt(2.0)
+    dear = 1.09
+
+    def short(self, y: float) -> float:
+        return 2.0 / (y * y + 2.0)
+
+    def error(self, y: FloatArray) -> FloatArray:
+        return np.asarray(1.0 + 2.0 / (y * y))
+
+    def loss(self, short: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(2.0 * (1.0 - short) / short))
+
+    def loss_of(self, q: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(2.0 * q / (1.0 - q)))
+
+    def price_of_last(self, q: FloatArray) -> FloatArray:
+        rest = 1.0 - q
+        return np.asarray(1.0 / (np.sqrt(2.0 * q * rest) * rest))
+
+    def loss_alone(self, cost: FloatArray) -> FloatArray:
+        return np.asarray(np.cbrt(4.0 / cost))
+
+    def highest_price(self, last: FloatArray, costs: FloatArray) -> FloatArray:
+        # s ≥ (½(ψ/P)²)^{1/3}, so z ≥ Σs ≥ κ·P^{−2/3}, while P = ψ_k·y'(z)
+        kappa = np.cbrt(0.5 * costs**2).sum(axis=1)
+        return np.asarray((self.dear * last) ** 1.5 * kappa**-0.75)
+
+
+class _Coin(PrecisionCurve):
+    power, share = 2, 0.25
+    most_useful = 1.0886594924826534  # sinh 2y = 4y
+    dear = 0.751
+
+    def short(self, y: float) -> float:
+        return 1.0 / math.cosh(y) ** 2
+
+    def error(self, y: FloatArray) -> FloatArray:
+        return np.asarray(np.tanh(y) ** -2.0)
+
+    def loss(self, short: FloatArray) -> FloatArray:
+        return np.asarray(np.log1p(np.sqrt(1.0 - short)) - 0.5 * np.log(short))
+
+    def loss_of(self, q: FloatArray) -> FloatArray:
+        return np.asarray(np.arctanh(np.sqrt(q)))
+
+    def price_of_last(self, q: FloatArray) -> FloatArray:
+        return np.asarray(0.5 / (np.sqrt(q) * (1.0 - q)))
+
+    def loss_alone(self, cost: FloatArray) -> FloatArray:
+        """By halving: ``2(1 − t²)/t³ = cost``, ``t = tanh y``, in logarithms."""
+        wanted = np.log(0.5 * cost)
+        low, high = np.full(cost.shape, math.log(1e-105)), np.full(cost.shape, math.log(800.0))
+        for _ in range(64):
+            middle = 0.5 * (low + high)
+            y = np.exp(middle)
+            gone = np.exp(-2.0 * y)
+            log_cosh = y + np.log1p(gone) - math.log(2.0)
+            log_tanh = np.log(-np.expm1(-2.0 * y)) - np.log1p(gone)
+            more = -2.0 * log_cosh - 3.0 * log_tanh > wanted
+            low, high = np.where(more, middle, low), np.where(more, high, middle)
+        found = np.exp(0.5 * (low + high))
+        return np.where(cost == 0.0, math.inf, np.where(cost == math.inf, 0.0, found))
+
+    def highest_price(self, last: FloatArray, costs: FloatArray) -> FloatArray:
+        # s ≥ ½ψ/P, so z ≥ Σs ≥ κ/P, while P = ψ_k·y'(z)
+        return np.asarray((self.dear * last) ** 2 / (0.5 * costs.sum(axis=1)))
+
+
+LAPLACE, COIN = _Laplace(), _Coin()
