@@ -166,10 +166,11 @@ def _error_and_objective(facts: Facts) -> Check:
 
 
 def _certificate(facts: Facts) -> Check:
-    if facts.capped and facts.central:
+    if facts.capped and facts.central and facts.strata is None:
         return _certificate_under_caps(facts)
-    bound = facts.population.without_caps().lower_bound(facts.costs, facts.losses)
-    if facts.capped:
+    bounded = facts.population if facts.strata is not None else facts.population.without_caps()
+    bound = bounded.lower_bound(facts.costs, facts.losses)
+    if facts.capped and facts.strata is None:
         spread, weight = float(facts.variance[0]), facts.error_weight
         bound = local_lower_bound(facts.costs, spread, weight, facts.cap) - facts.offset
     objective = facts.outcome.objective

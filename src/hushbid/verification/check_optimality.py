@@ -23,6 +23,7 @@ import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Budget, Price
 from hushbid.arrays import FloatArray, IndexArray, rows_text
+from hushbid.estimation import Strata
 from hushbid.verification.findings import Check, distance, judged
 from hushbid.verification.menu_by_quadrature import MenuFound
 from hushbid.verification.stated_numbers import CLOSE, Facts, planned_error_of
@@ -47,6 +48,8 @@ def above(objective: float, bound: float, offset: float) -> float:
 def optimality(facts: Facts) -> Check:
     if facts.shared:
         return shares_of_the_menu(facts, facts.menu)
+    if facts.strata is not None and facts.capped and facts.central:
+        return _conditions_under_caps(facts, facts.strata)
     if facts.capped or is_clipped(facts) or facts.strata is not None:
         return _once_more(facts)
     if not facts.variance.any():
@@ -88,6 +91,42 @@ def _central_conditions(facts: Facts) -> Check:
         people=facts.people,
         largest_residual=float(gap.max()),
         balance_residual=balance,
+    )
+
+
+def _conditions_under_caps(facts: Facts, strata: Strata) -> Check:
+    """Strata with caps, for a price: one marginal cost ``2A·V_i ε_i/η² + ψ_i`` in each stratum, but for caps.
+
+    It is no larger for those at their caps and no smaller for those who are not bought from; all strata have one
+    ``η = Σε/|ℓ_g|``, which balances noise against money. That nothing else is better the certificate says.
+    """
+    losses, sizes, codes = facts.losses, facts.sizes, facts.codes
+    strength = np.bincount(codes, weights=losses, minlength=sizes.size) / sizes
+    eta = float(strength.mean())
+    problems = []
+    if not (distance(strength, eta) <= CLOSE).all():
+        problems.append("The strata do not have one strength of noise")
+    weight = 2.0 * facts.error_weight / eta**2
+    marginal = np.where(facts.costs < math.inf, weight * facts.variance * losses + facts.costs, math.inf)
+    at_cap = losses >= facts.caps * (1.0 - CLOSE)
+    inside = facts.bought & ~at_cap
+    low, high = np.zeros(sizes.size), np.full(sizes.size, math.inf)
+    np.maximum.at(low, codes[facts.bought], marginal[facts.bought])
+    np.minimum.at(high, codes[~at_cap], marginal[~at_cap])
+    wrong = ~(low <= high * (1.0 + CLOSE))
+    problems += [
+        f"The optimality condition does not hold in stratum {strata.label(int(g))}" for g in np.flatnonzero(wrong)
+    ]
+    # what another unit of η would cost: between both ends where nobody of a stratum is inside
+    saved = weight * (2.0 + float((facts.variance * losses**2).sum())) / eta
+    if not float(sizes @ low) * (1.0 - CLOSE) <= saved <= float(sizes @ np.minimum(high, 1e300)) * (1.0 + CLOSE):
+        problems.append("The strength of the noise is not the best one")
+    return judged(
+        "optimality",
+        problems,
+        "The optimality conditions hold in every stratum, with everybody's limit",
+        people=facts.people,
+        inside=int(inside.sum()),
     )
 
 
