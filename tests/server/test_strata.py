@@ -11,6 +11,7 @@ from hushbid.client import AnalystClient, Invitation, MessageMemory, Participant
 from hushbid.errors import Conflict, InputError
 from hushbid.server.bot_campaigns import play_campaign
 from hushbid.verification.receipts import verify_receipt
+from hushbid.verification.verifying import verify
 from tests.server.serving import served
 from tests.server.support import Installation, user
 
@@ -49,6 +50,8 @@ class Campaign:
         self.links: list[Invitation] = analyst.invite(self.id, people=PEOPLE)
         analyst.open(self.id)
 
+    answer = (6.5, True)
+
     def she(self, row: int) -> ParticipantClient:
         return ParticipantClient.from_link(self.links[row].link, keeper=self.keeper)
 
@@ -62,18 +65,40 @@ class Campaign:
     def deliver(self, rows: Any) -> str:
         for row in rows:
             with self.she(row) as she:
-                she.deliver_privately(4.0 + row / 2)
+                offer = she.participation()
+                send = she.deliver_privately if offer.setting == "local" else she.deliver_value
+                send(self.answer if offer.questions else 4.0 + row / 2, offer=offer)
         self.analyst.release(self.id)
         return self.analyst.wait(self.id).state
 
 
-def test_a_combination_of_strata_is_bought_released_and_on_every_receipt(analyst: AnalystClient) -> None:
-    campaign = Campaign(analyst)
+SURVEY = {
+    "bounds": None,
+    "questions": [{"kind": "number", "name": "sleep", "bounds": [0, 10]}, {"kind": "yes_no", "name": "smokes"}],
+    "buyer_weight": 1000.0,
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"setting": "central"},
+        {"setting": "central", "strata": {"contrast": {"young": -1.0, "old": 1.0}}},
+        {"setting": "central", **SURVEY},
+    ],
+    ids=["local shares", "central shares", "central contrast", "central survey"],
+)
+def test_a_combination_of_strata_is_bought_released_verified_and_on_every_receipt(
+    analyst: AnalystClient, changes: dict[str, Any]
+) -> None:
+    campaign = Campaign(analyst, **changes)
+    wanted = changes.get("strata", WANTED["strata"])
     assert [one.stratum for one in campaign.links] == [one["stratum"] for one in PEOPLE]
     with campaign.she(6) as she:
         assert (she.participation().content["stratum"], she.participation().content["strata"]) == (
             "young",
-            WANTED["strata"],
+            wanted,
         )
         assert she.menu()["reports"]
     assert campaign.report(range(7)) == "delivering"
@@ -86,8 +111,9 @@ def test_a_combination_of_strata_is_bought_released_and_on_every_receipt(analyst
     assert market.population == {"old": 5, "young": 3}
     found = analyst.estimate(campaign.id)
     assert found["strata"]["names"] == ["old", "young"]
-    assert found["delivered_half_width"]["value"] > 0
-    assert analyst.public(campaign.id)["strata"] == WANTED["strata"]
+    assert all(one["delivered_half_width"]["value"] > 0 for one in found.get("answers", [found]))
+    assert verify(record).ok
+    assert analyst.public(campaign.id)["strata"] == wanted
     page = httpx.get(f"{analyst.url}/c/{campaign.id}", headers={"Accept": "text/html"}, timeout=300.0)
     assert (page.status_code, "a combination of the averages of groups" in page.text) == (200, True)
     for row in (0, 6, 7):
