@@ -192,6 +192,12 @@ def test_everybody_is_invited_in_a_stratum_and_none_is_empty_at_opening(analyst:
         analyst.invite(plain, people=PEOPLE[:1])
 
 
-def test_bots_play_strata(analyst: AnalystClient) -> None:
-    played = asyncio.run(play_campaign(analyst, {**WANTED, "strata": {"contrast": {"a": 1, "b": -1}}}, n=12, seed=5))
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_bots_play_strata(analyst: AnalystClient, setting: str) -> None:
+    """In the central setting some of them state limits."""
+    settings = {**WANTED, "strata": {"contrast": {"a": 1, "b": -1}}, "setting": setting}
+    played = asyncio.run(play_campaign(analyst, settings, n=12, seed=5))
     assert (played.state, played.tally.problems) == ("released", [])
+    record = analyst.record(played.campaign)
+    assert (record.outcome.limits is not None) == (setting == "central")
+    assert verify(record).ok

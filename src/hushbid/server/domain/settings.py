@@ -124,7 +124,7 @@ class CampaignSettings:
 
     limits: Flag | None = None
     """Whether people may state beside their price the largest loss that they accept; left out, they may in the central
-    setting without strata. In the local setting they cannot."""
+    setting. In the local setting they cannot."""
 
     variance: Number | None = None
     """Of the data around their mean; left out, it is the largest that the bounds allow. Not stated beside questions."""
@@ -180,7 +180,7 @@ class CampaignSettings:
             object.__setattr__(self, "variance", as_double(self.variance, "variance"))
         check_currency(self.currency, self.decimals)
         if self.limits is None:
-            object.__setattr__(self, "limits", self.setting == "central" and self.strata is None)
+            object.__setattr__(self, "limits", self.setting == "central")
         self._check_market()
         self._check_numbers()
         for name in ("report_by", "deliver_by"):
