@@ -16,7 +16,7 @@ demo: $(VENV)/.demo  ## buy from 10,000 made-up people: decisions, an estimate, 
 	@$(BIN)/hushbid demo --force
 
 test: setup test-deps lint types  ## everything CI checks: style, types, import contract, all tests
-	@$(BIN)/pytest -q -n 2 --dist worksteal
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n 2 --dist worksteal
 
 bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
 	@$(BIN)/python -m benchmarks.run $(ONLY)
