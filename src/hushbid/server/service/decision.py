@@ -182,7 +182,8 @@ def _decided(
         return None, stands.get("reason") or f"Only {len(reporters)} people reported, which is too few."
     record = Record.from_dict(stands["record"])
     outcome = record.outcome
-    if (outcome.market.survey or ()) != campaign.settings.questions:
+    strata = [one.stratum for one in reporters if one.stratum is not None]
+    if (outcome.market.survey or ()) != campaign.settings.questions or list(outcome.market.strata or ()) != strata:
         raise _Forgotten
     stated = np.full(len(reporters), math.inf) if outcome.limits is None else outcome.limits
     if not (np.array_equal(outcome.reports, _reports(reporters)) and np.array_equal(stated, _limits(reporters))):
