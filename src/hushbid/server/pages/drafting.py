@@ -284,7 +284,8 @@ def _invited(form: Form, *, strata: bool) -> int | list[tuple[str, str | None, s
 def people_of(text: str, *, strata: bool = False) -> list[tuple[str, str | None, str | None]]:
     """Ids, and groups and strata if there are any, from a table or a list: one person a line, an optional head.
 
-    Without a head the second column is the group, or in a campaign with strata the stratum if it is the last.
+    The column called ``stratum`` has strata, or else the last of two or three in a campaign with strata; any other
+    second column has groups.
 
     >>> people_of("id,group\\nann@x.org,nights\\n\\nbob@x.org,days")
     [('ann@x.org', 'nights', None), ('bob@x.org', 'days', None)]
@@ -298,19 +299,20 @@ def people_of(text: str, *, strata: bool = False) -> list[tuple[str, str | None,
         raise InputError(
             "people must be one id a line, or a table with the columns id and group.", field="people"
         ) from None
-    columns: Sequence[str] = ("stratum",) if strata and rows and len(rows[0]) == 2 else ("group", "stratum")
+    stratum = 1 if strata and rows and len(rows[0]) == 2 else 2
     if rows and rows[0][0].strip().casefold() in _FIRST_COLUMN:
-        columns = tuple(cell.strip().casefold() for cell in rows[0][1:])
+        head = [cell.strip().casefold() for cell in rows[0]]
+        stratum = head.index("stratum") if "stratum" in head else stratum
         del rows[0]
+    group = 2 if stratum == 1 else 1
     if not rows:
         raise InputError("people must have at least one id.", field="people")
     if len(rows) > MOST_PEOPLE:
         raise InputError(f"people must be at most {MOST_PEOPLE}, got {len(rows)}.", field="people")
-    return [(row[0].strip(), _cell(row, columns, "group"), _cell(row, columns, "stratum")) for row in rows]
+    return [(row[0].strip(), _cell(row, group), _cell(row, stratum)) for row in rows]
 
 
-def _cell(row: Sequence[str], columns: Sequence[str], name: str) -> str | None:
-    place = columns.index(name) + 1 if name in columns else len(row)
+def _cell(row: Sequence[str], place: int) -> str | None:
     return row[place].strip() or None if place < len(row) else None
 
 
