@@ -7,6 +7,7 @@ In reading order:
 - `adapter`: what an engine is, two verbs over batches; `arrow`, `polars`, `duckdb`, `spark`: the engines
 - `people`: from a batch of rows to reports and virtual costs, and what is wrong with them
 - `passes`, `histogram`: the kernels of the solving passes, and the sums in buckets that they add up to
+- `gathering`: the pass that takes people to the driver
 - `solve_central`, `solve_level`, `solve_menu`, `solve_few`: the purchase from such sums, for a price, for an accuracy
   or a budget and for a hard budget, and from the few people who matter
 - `curves`, `rent_curves`: payments as curves in the report, with a verified error

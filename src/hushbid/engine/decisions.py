@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, Fields, pyarrow
 from hushbid.engine.curves import Curve
-from hushbid.engine.passes import GatherKernel
+from hushbid.engine.gathering import GatherKernel
 from hushbid.engine.people import People, Rows, lookup_keys
 
 PRICED: Fields = (("privacy_loss", "float64"), ("weight", "float64"), ("payment", "float64"))
@@ -102,12 +102,12 @@ class LookupKernel:
 
     def found(self, batch: Batch, rows: Rows) -> tuple[IndexArray, IndexArray]:
         """Which good rows were priced on the driver, and where they stand there."""
-        which = np.flatnonzero(rows.costs <= self.gather.cut)
+        which = self.gather.near(rows)
         if not which.size or not self.keys.size:
             return which[:0], which[:0]
         keys = lookup_keys(
             rows.reports[which],
-            None if rows.groups is None else rows.groups[which],
+            [None if column is None else column[which] for column in (rows.groups, rows.strata)],
             [None if column is None else column[which] for column in (rows.variance, rows.limit)],
             self.gather.ties(batch, rows, which),
             self.salt,

@@ -15,7 +15,8 @@ from hushbid.allocation.local import WORTHWHILE
 from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
-from hushbid.engine.passes import Census, Gathered, GatherKernel
+from hushbid.engine.gathering import Gathered, GatherKernel
+from hushbid.engine.passes import Census
 from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Decision, Population, decide
@@ -73,12 +74,13 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: float,
 
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
     """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
-    alike = (people.reports, people.groups, people.variance, people.limit, people.ties)
-    groups, variance, limits = run.people.group is not None, run.people.variance is not None, run.people.limited
+    alike = (people.reports, people.groups, people.strata, people.variance, people.limit, people.ties)
+    groups, strata = run.people.group is not None, run.people.stratum is not None
+    variance, limits = run.people.variance is not None, run.people.limited
     for salt in range(64):
         keys = lookup_keys(
             people.reports,
-            people.groups if groups else None,
+            [people.groups if groups else None, people.strata if strata else None],
             [people.variance if variance else None, people.limit if limits else None],
             people.ties if by_identity else None,
             salt,
