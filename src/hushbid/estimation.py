@@ -299,14 +299,21 @@ def minimax_bounds(privacy_loss: ArrayLike, setting: Setting) -> MinimaxBounds:
     return MinimaxBounds(lower=lower, upper=upper)
 
 
-def mse_of(weights: ArrayLike, privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike) -> float:
-    """Mean squared error of given weights with the least noise that ``privacy_loss`` allows (width-1 units)."""
+def mse_of(
+    weights: ArrayLike, privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike, strata: Strata | None = None
+) -> float:
+    """Mean squared error of given weights with the least noise that ``privacy_loss`` allows (width-1 units).
+
+    Weights sum to 1, or with ``strata`` to the weight of each stratum, whose sign they all have.
+    """
     allowed = as_losses(privacy_loss)
     shares = as_floats(weights, "weights")
     if shares.shape != allowed.shape:
         told = f"weights must have one entry per person ({allowed.size}), got shape {shares.shape}."
         raise InputError(told, field="weights")
-    if not (shares >= 0).all() or abs(shares.sum() - 1.0) > 1e-9:
+    if strata is not None:
+        shares = _sizes(shares, strata)
+    elif not (shares >= 0).all() or abs(shares.sum() - 1.0) > 1e-9:
         told = f"weights must be nonnegative and sum to 1, got a sum of {float(shares.sum())}."
         raise InputError(told, field="weights")
     spread = _spread(variance, allowed.size)
@@ -318,6 +325,17 @@ def mse_of(weights: ArrayLike, privacy_loss: ArrayLike, *, setting: Setting, var
         strength = float(np.min(allowed[used] / shares[used]))
     noise = math.inf if strength == 0 else (math.sqrt(2.0) / strength) * (math.sqrt(2.0) / strength)
     return noise + float(np.sum(spread * np.square(shares)))
+
+
+def _sizes(weights: FloatArray, strata: Strata) -> FloatArray:
+    """How large weights are, without their signs, which must be those of the strata."""
+    sizes = weights * np.sign(strata.weights)[strata.codes]
+    wanted = np.abs(strata.weights)
+    sums = np.bincount(strata.codes, weights=sizes, minlength=strata.count)
+    if not (sizes >= 0).all() or (np.abs(sums - wanted) > 1e-9 * wanted).any():
+        told = "weights must have the sign of their stratum's weight, and add up to it."
+        raise InputError(told, field="weights")
+    return np.asarray(sizes)
 
 
 def is_central(setting: str) -> bool:

@@ -162,7 +162,7 @@ def test_a_survey_is_told_in_words_question_by_question() -> None:
     assert "party: 0.1" in text
     assert "of every share" in text
     assert "at worst" in text
-    assert "a standard error of at most 1.5, 0.2, 0.15 for the questions in their order" in text
+    assert "standard errors of at most 1.5, 0.2, 0.15, in this order" in text
     assert survey(goal=Budget(1)).acquire([3.0]).question_errors()[0].mse == math.inf
 
 

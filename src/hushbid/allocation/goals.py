@@ -74,32 +74,33 @@ class Price(Goal):
 class Accuracy(Goal):
     """An accuracy that is kept in every campaign, for as little money as possible."""
 
-    standard_error: float | tuple[float, ...]
+    standard_error: float | tuple[float, ...] | Mapping[str, float]
     """The root mean squared error of the estimate, in data units; at worst, where a relation is allowed for. In a
-    survey one for each question, in their order."""
+    survey one for each question, in their order; of stratum means one for each stratum, by its name or in their order
+    (a market keeps them in order)."""
 
     kind: ClassVar[str] = "accuracy"
 
     @property
     def number(self) -> float:
         """The one standard error."""
-        if isinstance(self.standard_error, tuple):
-            told = f"standard_error must be one number here, got {len(self.standard_error)}: one for each question."
+        if isinstance(self.standard_error, (tuple, Mapping)):
+            told = f"standard_error must be one number here, got {len(self.standard_error)}."
             raise InputError(told, field="standard_error")
         return self.standard_error
 
     @property
     def targets(self) -> tuple[float, ...]:
-        """What is stated, for each question."""
+        """What is stated, for each question or stratum."""
+        if isinstance(self.standard_error, Mapping):
+            return tuple(self.standard_error.values())
         return self.standard_error if isinstance(self.standard_error, tuple) else (self.standard_error,)
 
     @property
     def words(self) -> str:
-        if isinstance(self.standard_error, tuple):
-            each = ", ".join(f"{one:g}" for one in self.standard_error)
-            return (
-                f"a standard error of at most {each} for the questions in their order, for as little money as possible"
-            )
+        if isinstance(self.standard_error, (tuple, Mapping)):
+            each = ", ".join(f"{one:g}" for one in self.targets)
+            return f"standard errors of at most {each}, in this order, for as little money as possible"
         return f"a standard error of {self.standard_error:g} for as little money as possible"
 
     def times(self, factor: float) -> "Accuracy":
@@ -108,6 +109,10 @@ class Accuracy(Goal):
 
     def __post_init__(self) -> None:
         stated: object = self.standard_error
+        if isinstance(stated, Mapping) and stated:
+            found = {str(name): Accuracy(one).number for name, one in stated.items()}
+            object.__setattr__(self, "standard_error", found)
+            return
         if not isinstance(stated, (tuple, list)):
             self._positive("standard_error")
             return

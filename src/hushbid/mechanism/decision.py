@@ -7,6 +7,7 @@ The losses are the best for the goal among those that no cap forbids; the paymen
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Decision:
     """The ε promised to each person: her loss will not exceed it; 0 where nothing is bought."""
 
     weights: FloatArray
-    """Each person's weight in the estimate."""
+    """Each person's weight in the estimate; they sum to 1, or with strata to the weight of each."""
 
     payments: FloatArray
     """What each person is paid. Negative where she values the estimate and pays for it."""
@@ -127,7 +128,7 @@ def decide(
     try:
         return _bought(population, reports, costs, tie_key)
     except NobodyToBuyFrom:  # a decision too, unless somebody has to live with the error or counts on its size
-        if population.cares or isinstance(population.goal, Accuracy):
+        if population.cares or isinstance(population.goal, Accuracy) or population.strata is not None:
             raise
         return _nothing_bought(reports, costs)
 
@@ -237,18 +238,21 @@ def _slack(
     """By how much the rounding of losses can change a payment."""
     if not isinstance(population.goal, Price):
         return _level_slack(population, costs, rule, bought)
+    sizes = np.abs(allocation.weights)
     return max(
         rounding(
             loss_rounding=population.setting.loss_rounding,
-            error_weight=allocation.error_weight,
+            error_weight=allocation.error_weight * square,
             variance=float(np.min(population.variance)),
             objective=allocation.objective,
-            largest_weight=float(allocation.weights.max()),
+            # her part of her stratum's weight
+            largest_weight=float(sizes.max()) if rows is None else float(sizes[rows].max()) / math.sqrt(square),
             top=group.prior.support[1],
             cap=float(np.max(population.cap)),
             care=care,
         )
         for group in population.groups
+        for square, rows in population.kinds()
     )
 
 
@@ -258,9 +262,11 @@ def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bou
     Of many people those stand for all who are evenly spaced by cost, and twice their largest loss for everybody's.
     """
     most = 0.0
-    for group in population.groups:
+    for group, kind in product(population.groups, population.kinds()):
         low, top = group.prior.smallest_report, group.prior.support[1]
         rows, factor = _members(group.rows, bought, costs.size), 1.0
+        if kind[1] is not None:
+            rows = _members(kind[1], rows, costs.size)
         if rows.size > _SAMPLE:
             places = np.linspace(0, rows.size - 1, _SAMPLE).astype(np.intp)
             rows, factor = rows[np.argpartition(costs[rows], places)[places]], 2.0
@@ -309,10 +315,11 @@ class _Integrals:
         return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
 
     def _alike(self, rows: IndexArray) -> FloatArray | IndexArray | None:
-        """Who faces the same rule at the same report: not where identity, variance or cap make a difference."""
+        """Who faces the same rule at the same report: not where identity, variance, cap or stratum matters."""
         if self.population.identity_decides:
             return rows
-        values = (self.population.own_error, self.population.cap)
+        strata = self.population.strata
+        values = (self.population.own_error, self.population.cap, None if strata is None else strata.codes)
         kinds = [value[rows] for value in values if isinstance(value, np.ndarray)]
         if len(kinds) < 2:
             return kinds[0] if kinds else None

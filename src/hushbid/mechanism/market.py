@@ -143,6 +143,8 @@ class Market(Terms):
         Instead of ``n`` a target may be given: a standard error, at worst, or an expected total payment, whichever the
         goal does not state. Then ``n`` is one at which it is met on average while with one person fewer it is not.
         """
+        if n is None and self.strata is not None:
+            raise InputError("n must be given for a market with strata: it is the number of labels.", field="n")
         for name in ("variance", "user_weight", "prior"):
             if n is None and (isinstance(getattr(self, name), np.ndarray) or (name == "prior" and self.grouped)):
                 raise InputError(f"n must be given for a market with one {name} per person.", field="n")
@@ -155,7 +157,7 @@ class Market(Terms):
             rng=rng,
             repetitions=repetitions,
             relations=relations,
-            most=self.population,
+            most=self.roster,
             progress=progress,
         )
         values = {name: getattr(found, name) for name in Planned.__slots__}
@@ -170,12 +172,13 @@ class Market(Terms):
         if self.survey is None or self.layout is None:
             return ()
         squares, variance = figures.squared_weights, self.layout.variance
+        counted = self.strata is None
         return question_errors(
             self.survey,
             self.layout,
             noise=noise_in(figures.mse, squares, variance, self.width**2),
             squares=squares,
-            roster=self.for_count(figures.people).roster,
+            population=self.for_count(figures.people) if counted else self.for_people(figures.people),
             relation=self.max_relation,
         )
 
@@ -190,7 +193,7 @@ class Market(Terms):
             self.layout,
             noise=noise,
             squares=squares,
-            roster=population.roster,
+            population=population,
             relation=self.max_relation,
         )
 
@@ -259,7 +262,7 @@ class Outcome(Decision):
             market.layout,
             noise=noise_of(population, self.privacy_loss, self.weights),
             squares=math.fsum(self.weights**2),
-            roster=population.roster,
+            population=population,
             relation=market.max_relation,
         )
 
@@ -439,6 +442,8 @@ def plan_of(
     asked: dict[str, Any] = {"bounds": market.bounds, "variance": variance if rows is None else variance[rows]}
     if market.survey is not None:
         asked = {"questions": market.survey, "layout": market.layout}
+    if market.stratified is not None:
+        asked["strata"] = market.stratified if rows is None else market.stratified.of(np.flatnonzero(rows))
     return ReleasePlan.of(
         losses if rows is None else losses[rows],
         setting=market.setting,

@@ -29,10 +29,10 @@ from hushbid.allocation import (
     least_objective,
     replies,
 )
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.disclosure.relation import Relation
-from hushbid.errors import DivergentPayment, InputError, MarketError, Unreachable
-from hushbid.estimation import best_weights, mse_of
+from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, Unreachable
+from hushbid.estimation import Strata, best_contrast, best_weights, mse_of
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_reports
@@ -117,6 +117,12 @@ class Population:
     tolerance: float
     """How far a payment may be from the exact one, relative to the largest."""
 
+    strata: Strata | None = None
+    """Everybody's stratum, and the combination of their means that is wanted; None for one mean of all."""
+
+    rosters: tuple[int, ...] = ()
+    """``N_g``: how many people the mean of each stratum is about; empty without strata."""
+
     survey: bool = False
     """Whether it is the one number that several questions come to: then errors are relative, see
     `hushbid.mechanism.survey`."""
@@ -126,12 +132,25 @@ class Population:
 
     variance: float | FloatArray = field(init=False)
     """What the purchase is planned with: ``V + Nγ²·V̄``, one number or one per person. The error that it gives is the
-    worst there can be, and ``bias`` more."""
+    worst there can be, and ``allowance`` more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))
         own = self.own_error / self.unit
         object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
+
+    @property
+    def evenness(self) -> float:
+        """``N·Σ ℓ_g²/N_g``: what ``N·Σω²`` is if everybody in a stratum has the same weight, and at least; 1 without
+        strata."""
+        if self.strata is None:
+            return 1.0
+        return self.roster * float(np.sum(np.square(self.strata.weights) / np.array(self.rosters)))
+
+    @property
+    def allowance(self) -> float:
+        """By how much an error with the planned variance is above the worst there can be: ``γ²·V̄·N·Σ ℓ_g²/N_g``."""
+        return self.bias * self.evenness
 
     @property
     def relation(self) -> Relation | None:
@@ -161,7 +180,7 @@ class Population:
         if isinstance(self.goal, Price):
             return Price(self.error_weight)
         if isinstance(self.goal, Accuracy):
-            return Accuracy(math.sqrt(self.goal.number**2 / self.unit + self.bias))
+            return Accuracy(math.sqrt(self.goal.number**2 / self.unit + self.allowance))
         return self.goal
 
     @property
@@ -177,6 +196,8 @@ class Population:
     @property
     def alike_in_groups(self) -> bool:
         """Whether people of one group differ by nothing but their reports."""
+        if self.strata is not None and self.strata.count > 1:
+            return False
         values = (self.own_error, self.user_weight, self.cap)
         lists = (value for value in values if isinstance(value, np.ndarray))
         return not any(np.unique(value).size > 1 for value in lists)
@@ -233,7 +254,24 @@ class Population:
             user_weight=_taken(self.user_weight, rows),
             own_error=_taken(self.own_error, rows),
             cap=_taken(self.cap, rows),
+            strata=None if self.strata is None else self.strata.of(rows),
         )
+
+    def kinds(self) -> list[tuple[float, IndexArray | None]]:
+        """The squared weight ``ℓ_g²`` of each stratum and its people; without strata 1, and None for everybody."""
+        if self.strata is None:
+            return [(1.0, None)]
+        codes = self.strata.codes
+        return [(weight**2, np.flatnonzero(codes == g)) for g, weight in enumerate(self.strata.weights.tolist())]
+
+    def separate(self) -> list["Population"]:
+        """Strata in the local setting for a price: the markets they are, each with a price ``ℓ_g²`` times as high."""
+        assert isinstance(self.goal, Price)
+        return [
+            replace(self.take(rows), strata=None, rosters=(), goal=Price(self.goal.buyer_weight * square))
+            for square, rows in self.kinds()
+            if rows is not None
+        ]
 
     # -- priors, row by row --------------------------------------------------------------------------------------------
 
@@ -275,6 +313,7 @@ class Population:
             goal=self.aim if error_weight is None else Price(error_weight),
             max_loss=self.cap,
             tie_key=tie_key,
+            strata=self.strata,
         )
 
     def rule(self, costs: FloatArray, tie_key: TieKey = None, *, error_weight: float | None = None) -> ReplyRule:
@@ -286,6 +325,7 @@ class Population:
             goal=self.aim if error_weight is None else Price(error_weight),
             max_loss=self.cap,
             tie_key=tie_key,
+            strata=self.strata,
         )
 
     @property
@@ -307,24 +347,29 @@ class Population:
         return self if limits is None else replace(self, cap=np.minimum(self.cap, limits))
 
     def best_estimate(self, losses: FloatArray) -> tuple[FloatArray, float]:
-        """The best weights for given losses, and their error."""
+        """The best weights for given losses, and their error with the planned variance; central with strata."""
+        if self.strata is not None:
+            found = best_contrast(losses, strata=self.strata, variance=self.variance)
+            return found.weights, found.mse
         best = best_weights(losses, setting=self.setting.name, variance=self.variance)
         return best.weights, float(best.mse)
 
     def used(self, losses: FloatArray) -> FloatArray:
-        """What the best estimate uses of given losses."""
+        """What the best estimate uses of given losses; central with strata."""
+        if self.strata is not None:
+            return best_contrast(losses, strata=self.strata, variance=self.variance).delivered
         return best_weights(losses, setting=self.setting.name, variance=self.variance).delivered
 
     def worst_error(self, planned: float) -> float:
         """The worst error of an estimate from the error it has with the planned variance."""
         if isinstance(self.goal, Accuracy) and planned == self.aim.number**2:
             return self.goal.number**2 / self.unit  # exactly what was stated
-        return planned - self.bias
+        return planned - self.allowance
 
     def unrelated_error(self, losses: FloatArray, weights: FloatArray) -> float:
         """The error of an estimate if price and datum are unrelated: with people's own variance."""
         own = self.own_error / self.unit
-        return mse_of(weights, losses, setting=self.setting.name, variance=own)
+        return mse_of(weights, losses, setting=self.setting.name, variance=own, strata=self.strata)
 
     def objective_of(self, allocation: Allocation) -> float:
         """What the goal minimises, at an allocation: in money, or squared data units for a budget."""
@@ -345,24 +390,35 @@ class Population:
                 precision = 1.0 / np.broadcast_to(self.variance, costs.shape)[costs == 0.0]
                 return (1.0 / float(precision.sum()) - self.bias) * self.unit
             aim = Budget(float(costs[paid].dot(losses[paid])))
-        bound = least_objective(costs, setting=self.setting.name, variance=self.variance, goal=aim, max_loss=self.cap)
+        bound = least_objective(
+            costs,
+            setting=self.setting.name,
+            variance=self.variance,
+            goal=aim,
+            max_loss=self.cap,
+            strata=self.strata,
+        )
         return self.certified(bound)
 
     def certified(self, bound: float) -> float:
         """An objective, or a bound on it, from the one with the planned variance on a range of width 1."""
         if isinstance(self.goal, Price):
-            return bound - self.error_weight * self.bias
-        return bound if isinstance(self.goal, Accuracy) else (bound - self.bias) * self.unit
+            return bound - self.error_weight * self.allowance
+        return bound if isinstance(self.goal, Accuracy) else (bound - self.allowance) * self.unit
 
     # -- what no purchase can do ---------------------------------------------------------------------------------------
 
     def refuse_impossible(self, costs: FloatArray) -> None:
-        """An accuracy out of reach, or a payment that would be infinite."""
+        """A stratum without sellers, an accuracy out of reach, or a payment that would be infinite."""
+        finite = costs < math.inf
+        if self.strata is not None:
+            self._refuse_empty(self.strata, finite)
         if isinstance(self.goal, Accuracy):
-            finite = costs < math.inf
             count = int(np.count_nonzero(finite))
             if count == 0:
                 planned = math.inf
+            elif self.strata is not None:
+                planned = float(np.sum(np.square(self.strata.weights) / self._precisions(self.strata, finite)))
             elif self.has_caps or isinstance(self.variance, np.ndarray):  # everybody gives all she may
                 planned = self.best_estimate(np.where(finite, self.cap, 0.0))[1]
             else:
@@ -379,6 +435,23 @@ class Population:
                     " people."
                 )
 
+    def _refuse_empty(self, strata: Strata, finite: BoolArray) -> None:
+        """A stratum whose mean is wanted and from which nothing can be bought."""
+        sellers = np.bincount(strata.codes[finite], minlength=strata.count)
+        if not sellers.all():
+            raise NobodyToBuyFrom(
+                f"The mean of stratum {strata.label(int(np.argmin(sellers)))} cannot be estimated: nobody in it"
+                " reported within the prior's support."
+            )
+
+    def _precisions(self, strata: Strata, finite: BoolArray) -> FloatArray:
+        """``U_g``: the precision of all data in each stratum that can be bought."""
+        precision = 1.0 / np.broadcast_to(self.variance, finite.shape)
+        total: FloatArray = np.bincount(strata.codes[finite], weights=precision[finite], minlength=strata.count).astype(
+            np.float64, copy=False
+        )
+        return total
+
     def refuse_unreachable(self, count: int, planned: float) -> None:
         """An accuracy that ``count`` people cannot reach, whose least error with the planned variance is this."""
         wanted = self.goal.number
@@ -387,8 +460,9 @@ class Population:
             raise Unreachable(told, field="standard_error")
         if planned < self.aim.number**2 * (1.0 - 1e-12):  # what rounding cannot tell from the least is out of reach
             return
-        least = math.sqrt(max(planned - self.bias, 0.0) * self.unit)
-        how = " within their limits" if self.has_caps else " even without noise"
+        least = math.sqrt(max(planned - self.allowance, 0.0) * self.unit)
+        how = "" if self.strata is None else " in their strata"
+        how += " within their limits" if self.has_caps else " even without noise"
         how += " against a relation of that strength" if self.bias > 0.0 else ""
         told = f"the least that {people(count)} can reach{how}"
         if self.survey:
@@ -406,6 +480,8 @@ class Population:
     def _indispensable(self, costs: FloatArray) -> IndexArray:
         """Those who are bought from whatever they ask, as nobody can take their place."""
         finite = costs < math.inf
+        if self.strata is not None:
+            return self._indispensable_in_strata(self.strata, costs)
         if isinstance(self.goal, Price):
             return np.flatnonzero(finite) if np.count_nonzero(finite) == 1 else np.zeros(0, dtype=np.intp)
         if isinstance(self.goal, Accuracy) and self.has_caps:
@@ -419,6 +495,26 @@ class Population:
             return np.flatnonzero(finite & (self.aim.number**2 * (precision.sum() - precision) <= 1.0))
         paid = np.flatnonzero(finite & (costs > 0.0))
         return paid if paid.size == 1 else np.zeros(0, dtype=np.intp)
+
+    def _indispensable_in_strata(self, strata: Strata, costs: FloatArray) -> IndexArray:
+        """The only sellers of their strata; those without whom an accuracy is out of reach; who gets all of a budget.
+
+        Without caps.
+        """
+        finite, codes = costs < math.inf, strata.codes
+        sellers = np.bincount(codes[finite], minlength=strata.count)
+        needed = finite & (sellers[codes] == 1)
+        if isinstance(self.goal, Accuracy):
+            squares, total = np.square(strata.weights), self._precisions(strata, finite)
+            own = 1.0 / np.broadcast_to(self.variance, finite.shape)
+            others = np.maximum(total[codes] - own, 0.0)
+            with np.errstate(divide="ignore"):
+                left = np.sum(squares / total) - (squares / total)[codes] + squares[codes] / others
+            needed |= finite & (left >= self.aim.number**2)
+        elif isinstance(self.goal, Budget):
+            paid = finite & (costs > 0.0)
+            needed |= paid if np.count_nonzero(paid) == 1 else False
+        return np.flatnonzero(needed)
 
     # -- the error of the estimate, in squared data units --------------------------------------------------------------
 

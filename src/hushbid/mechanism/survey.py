@@ -6,7 +6,8 @@ Question j on a range of width ``R_j`` and with variance ``V_j`` has the error
     MSE_j = R_j²·noise_g·n + V_j·Σw²,    at worst  MSE_j + γ²·V_j·(N·Σw² − 1),
 
 ``noise_g`` being that of the group it is in, and ``n`` what the noise comes to: ``1/S²`` with ``S`` the losses that are
-used together (central), or ``Σw²/ε²``, as everybody adds noise of her own (local). So the errors relative to ranges,
+used together (central), or ``Σw²/ε²``, as everybody adds noise of her own (local). With strata ``S`` is the losses over
+``Σ|ℓ_g|``, and ``N·Σ ℓ_g²/N_g`` takes the place of the 1. So the errors relative to ranges,
 weighed by importance, are those of one number on a range of width `Layout.width`: a price, a budget and a hard budget
 choose by these. With a standard error for each question, errors are relative to what was stated: the one number's is 1,
 and no question's is larger.
@@ -113,11 +114,17 @@ class QuestionError:
 
 
 def question_errors(
-    questions: tuple[Question, ...], shared: Layout, *, noise: float, squares: float, roster: int, relation: float
+    questions: tuple[Question, ...],
+    shared: Layout,
+    *,
+    noise: float,
+    squares: float,
+    population: "Population",
+    relation: float,
 ) -> tuple[QuestionError, ...]:
-    """The error of each question from what the noise comes to and ``Σw²``, at a largest relation among so many."""
+    """The error of each question from what the noise comes to and ``Σw²``, at a largest relation among these people."""
     found = []
-    uneven = max(roster * squares - 1.0, 0.0)
+    uneven = max(population.roster * squares - population.evenness, 0.0)
     for row, one in enumerate(questions):
         mse = shared.group_of(row).noise * noise + one.largest_variance * squares
         bias = relation**2 * one.largest_variance * uneven
@@ -133,8 +140,11 @@ def noise_of(population: "Population", losses: FloatArray, weights: FloatArray) 
     if population.setting.sends_messages:
         bought = losses > 0.0
         return math.fsum(np.square(weights[bought] / losses[bought]))
-    total = math.fsum(population.used(losses)) if np.isfinite(losses).all() else math.inf
-    return 1.0 / total**2
+    if not np.isfinite(losses).all():
+        return 0.0
+    if population.strata is not None:  # the optimum uses what it buys
+        return (math.fsum(np.abs(population.strata.weights)) / math.fsum(losses)) ** 2
+    return 1.0 / math.fsum(population.used(losses)) ** 2
 
 
 def noise_in(mse: float, squares: float, variance: float, unit: float) -> float:
@@ -147,7 +157,7 @@ def mean_figures(population: "Population", campaigns: "Iterable[VirtualFigures]"
     noise, squares = [], []
     spread = float(np.mean(population.own_error))
     for one in campaigns:
-        square = (one.exposure / spread + 1.0) / population.roster
+        square = (one.exposure / spread + population.evenness) / population.roster
         squares.append(square)
         noise.append(noise_in(one.mse, square, spread, population.unit))
     return float(np.mean(noise)), float(np.mean(squares))

@@ -7,7 +7,7 @@ privacy loss. In a survey errors are relative to each question's range, or to th
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,10 +17,20 @@ from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonnegative, as_number, first_row, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
-from hushbid.estimation import Setting
+from hushbid.estimation import Setting, Strata
 from hushbid.mechanism.population import Group, OutsideOption, Population, groups_of, total_weight
 from hushbid.mechanism.setting import SETTINGS
 from hushbid.mechanism.setting import Setting as Strategy
+from hushbid.mechanism.strata import (
+    as_rosters,
+    as_strata,
+    goal_by_names,
+    labels_of,
+    refuse_caps,
+    refuse_with_strata,
+    rosters_of,
+    weights_of,
+)
 from hushbid.mechanism.survey import check_targets, checked_questions, goal_for_one_number, layout
 from hushbid.priors import Grouped, Prior, prior_from_dict
 from hushbid.questions import Layout, Question, question_from_dict
@@ -91,13 +101,31 @@ class Terms:
     variance that people's prices, groups, variances and limits may explain together. The purchase is then the best one
     against the worst such relation."""
 
-    population: int | None = None
-    """How many people the mean is about, where a relation is allowed for: a roster closed before the first report. None
-    means those who report; then people can change the protection by reporting or not."""
+    population: int | Mapping[str, int] | None = None
+    """How many people the mean is about, where a relation is allowed for: a roster closed before the first report; with
+    strata in each of them, by its name. None means those who report; then people can change the protection by reporting
+    or not."""
+
+    strata: Sequence[str] | None = field(default=None, repr=False)
+    """Everybody's stratum, one label per person in the order of the reports: public, never declared by people
+    themselves. It goes with one of ``shares``, ``contrast`` and ``each``; strata are in the order of their names."""
+
+    shares: Mapping[str, float] | None = None
+    """Each stratum's share of the population, together 1: the estimate is the post-stratified mean."""
+
+    contrast: Mapping[str, float] | None = None
+    """Each stratum's weight, of any sign and not 0: the estimate is that combination of the strata's means."""
+
+    each: bool = False
+    """Whether the mean of every stratum is estimated: one market in each, at the same price of the error, or with a
+    standard error that is one number, or one for each stratum (by its name, or in the order of the names)."""
 
     tolerance: float = 1e-6
     """How far a payment may be from the exact one, relative to the largest payment, where rounding allows it (about
     1e-8 with smooth priors); `Outcome.incentive_error` says what was reached."""
+
+    _strata: Strata | None = field(default=None, init=False, repr=False)
+    """Everybody's stratum as a number, and all strata's weights; kept, as it is asked for again and again."""
 
     def __post_init__(self) -> None:
         as_prior(self.prior, "prior")
@@ -118,7 +146,7 @@ class Terms:
                 cares=bool(np.any(np.asarray(self.user_weight) > 0)),
             )
             object.__setattr__(self, "questions", found)
-        check_targets(self.survey, self.stated_goal)
+        self._check_strata()
         if self.variance is not None:
             object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
         self._check_goal()
@@ -136,9 +164,27 @@ class Terms:
         if not 0.0 < self.tolerance <= 0.1:
             raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.", field="tolerance")
 
+    def _check_strata(self) -> None:
+        """Bring what is stated about strata into one form; standard errors are one for each of what is estimated."""
+        found = as_strata(self.strata, self.shares, self.contrast, self.each)
+        goal = goal_by_names(self.stated_goal, found, each=self.each, questions=self.survey is not None)
+        object.__setattr__(self, "goal", goal)
+        if not self.each or self.survey is not None:
+            check_targets(self.survey, goal)
+        if found is None:
+            return
+        object.__setattr__(self, "_strata", found)
+        object.__setattr__(self, "strata", labels_of(found))
+        for name in ("shares", "contrast"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, weights_of(found))
+
     def _check_goal(self) -> None:
         """Refuse what a goal cannot be joined with."""
         goal, cares = self.stated_goal, bool(np.any(np.asarray(self.user_weight) > 0))
+        varies = bool(np.all(np.asarray(self.stated_variance) > 0.0))
+        if self._strata is not None:
+            refuse_with_strata(goal, each=self.each, local=self.strategy.sends_messages, cares=cares, varies=varies)
         if goal == Price(0.0) and not cares:
             told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
             raise InputError(told, field="buyer_weight")
@@ -149,11 +195,12 @@ class Terms:
             )
         if isinstance(goal, (Budget, HardBudget)) and self.strategy.sends_messages:
             raise InputError(NO_LOCAL_BUDGET, field="goal")
-        if not isinstance(goal, Price) and not np.all(np.asarray(self.stated_variance) > 0.0):
+        if not isinstance(goal, Price) and not varies:
             raise InputError(f"variance must be positive with {goal!r}, got 0.", field="variance")
 
     def _check_cap(self) -> None:
         name = "max_privacy_loss"
+        self._refuse_caps_with_strata(name)
         if np.ndim(self.max_privacy_loss) > 0:  # type: ignore[arg-type]
             if self.strategy.sends_messages:
                 raise InputError(ONE_LOCAL_CAP, field=name)
@@ -172,8 +219,13 @@ class Terms:
         if self.strategy.sends_messages and not isinstance(self.goal, Price):
             raise InputError(NO_LOCAL_CAP, field=name)
 
+    def _refuse_caps_with_strata(self, name: str) -> None:
+        if self._strata is not None:
+            refuse_caps(name, goal=self.stated_goal, each=self.each, local=self.strategy.sends_messages)
+
     def require_limits(self) -> None:
         """Refuse limits that people state themselves, where they cannot be taken."""
+        self._refuse_caps_with_strata("limits")
         if self.strategy.sends_messages:
             raise InputError(NO_LOCAL_LIMITS, field="limits")
         if np.any(np.asarray(self.user_weight) > 0):
@@ -200,12 +252,11 @@ class Terms:
                 " would enter what staying out is worth to them.",
                 field="user_weight",
             )
-        if self.population is not None:
-            object.__setattr__(self, "population", as_count(self.population, "population", least=1))
+        object.__setattr__(self, "population", as_rosters(self.population, self._strata))
         known = np.size(self.stated_variance)
-        if self.max_relation > 0.0 and known > 1 and self.population not in (None, known):
+        if self.max_relation > 0.0 and known > 1 and self.roster not in (None, known):
             raise InputError(
-                f"variance must be one number, or one for each of the population of {self.population}, with"
+                f"variance must be one number, or one for each of the population of {self.roster}, with"
                 f" max_relation={self.max_relation:g}, got {known}: the protection rests on everybody's.",
                 field="variance",
             )
@@ -216,15 +267,30 @@ class Terms:
         return all(np.array_equal(mine, theirs) for mine, theirs in zip(self._values(), other._values(), strict=True))
 
     def __hash__(self) -> int:
-        return hash(tuple(_plain(value) if np.ndim(value) == 0 else tuple(_plain(value)) for value in self._values()))
+        return hash(tuple(_hashable(value) for value in self._values()))
 
     def _values(self) -> list[Any]:
-        return [getattr(self, one.name) for one in fields(self)]
+        return [getattr(self, one.name) for one in fields(self) if one.init]
 
     @property
     def grouped(self) -> bool:
         """Whether there is one prior per group of people."""
         return isinstance(self.prior, Grouped)
+
+    @property
+    def stratified(self) -> Strata | None:
+        """Everybody's stratum, and the combination of their means that is estimated; None where there is not one."""
+        return None if self.each else self._strata
+
+    @property
+    def strata_names(self) -> tuple[str, ...]:
+        """What the strata are called, in their order; empty without strata."""
+        return () if self._strata is None else self._strata.names
+
+    @property
+    def roster(self) -> int | None:
+        """``N``: how many people are in the population that is stated, of all strata together; None if none is."""
+        return sum(self.population.values()) if isinstance(self.population, Mapping) else self.population
 
     @property
     def survey(self) -> tuple[Question, ...] | None:
@@ -273,15 +339,26 @@ class Terms:
         """What depends on the setting."""
         return SETTINGS[self.setting]
 
-    def with_roster(self, people: int | None) -> Self:
-        """The market for a roster of so many people, unless a population is stated or no relation is allowed for."""
+    def with_roster(self, people: int | Mapping[str, int] | None) -> Self:
+        """The market for a roster of so many people, unless a population is stated or no relation is allowed for.
+
+        With strata so many in each of them, by its name, or as many in all as there are labels.
+        """
         if self.population is not None or self.max_relation == 0.0 or people is None:
             return self
+        if self._strata is not None and people == self._strata.codes.size:
+            people = dict(zip(self._strata.names, rosters_of(None, self._strata), strict=True))
         return replace(self, population=people)
 
     def for_people(self, n: int) -> Population:
         """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
         people = as_count(n, "n", least=1)
+        if self.each:
+            told = "each=True makes a market of its own for each stratum: ask those of Market.by_stratum()."
+            raise InputError(told, field="each")
+        if self._strata is not None and self._strata.codes.size != people:
+            told = f"strata must have one label per person ({people} people), got {self._strata.codes.size}."
+            raise InputError(told, field="strata")
         for name in ("variance", "user_weight", "max_privacy_loss"):
             value = getattr(self, name)
             if isinstance(value, np.ndarray) and value.shape != (people,):
@@ -292,6 +369,8 @@ class Terms:
 
     def for_count(self, n: int) -> Population:
         """The market for ``n`` people who are counted, but not listed: groups have priors, and no rows."""
+        if self._strata is not None:
+            raise InputError("strata must be left out where people are counted but not listed.", field="strata")
         return self._population(n, groups_of(self.prior, None))
 
     def _population(self, people: int, groups: tuple[Group, ...]) -> Population:
@@ -307,6 +386,8 @@ class Terms:
             survey=self.survey is not None,
             bias=self.max_relation**2 * float(np.mean(self.stated_variance)) / self.width**2,
             roster=self._roster(people),
+            strata=self._strata,
+            rosters=() if self._strata is None else rosters_of(self.population, self._strata),  # type: ignore[arg-type]
             cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,  # type: ignore[arg-type]
             user_weight=self.user_weight,  # type: ignore[arg-type]
             own_error=self.stated_variance,
@@ -316,20 +397,23 @@ class Terms:
 
     def _roster(self, people: int) -> int:
         """How many people the mean is about."""
-        if self.population is None:
+        if self.roster is None:
             return people
-        if self.population < people:
+        if self.roster < people:
             raise InputError(
-                f"population must be at least the number of people, {people}, got {self.population}.",
+                f"population must be at least the number of people, {people}, got {self.roster}.",
                 field="population",
             )
-        return self.population
+        return self.roster
 
     def to_dict(self) -> dict[str, Any]:
         """The market as plain values that `from_dict` reads back."""
         asked: dict[str, Any] = {"bounds": list(self.bounds), "variance": _plain(self.variance)}
         if self.survey is not None:
             asked = {"questions": [one.to_dict() for one in self.survey]}
+        if self.strata is not None:
+            stated = {"shares": self.shares, "contrast": self.contrast, "each": self.each}
+            asked |= {"strata": list(self.strata)} | {name: value for name, value in stated.items() if value}
         return {
             "prior": self.prior.to_dict(),
             "setting": self.setting,
@@ -339,7 +423,7 @@ class Terms:
             "outside_option": self.outside_option,
             "max_privacy_loss": _without_infinities(_plain(self.max_privacy_loss)),
             "max_relation": self.max_relation,
-            "population": self.population,
+            "population": _plain(self.population),
             "tolerance": self.tolerance,
         }
 
@@ -348,7 +432,7 @@ class Terms:
         """The inverse of `to_dict`."""
         if not isinstance(values, Mapping):
             raise InputError(f"a market must be a mapping of its fields, got {type(values).__name__}.")
-        names = [one.name for one in fields(cls)]
+        names = [one.name for one in fields(cls) if one.init]
         known = {name: values[name] for name in names if name in values}
         unknown = sorted(set(values) - set(known))
         if unknown or "prior" not in known:
@@ -362,7 +446,15 @@ class Terms:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
     return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple(sorted(value.items()))
+    return _plain(value) if np.ndim(value) == 0 else tuple(_plain(value))
 
 
 def _without_infinities(caps: Any) -> Any:

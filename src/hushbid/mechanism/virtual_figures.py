@@ -31,7 +31,8 @@ class VirtualFigures:
     """The error if price and datum are unrelated, in squared data units."""
 
     exposure: float
-    """How much larger it is at worst for each unit of squared relation: ``V̄·(N·Σw² − 1)``."""
+    """How much larger it is at worst for each unit of squared relation: ``V̄·(N·Σw² − 1)``, with strata ``V̄`` times
+    ``N·Σω² − N·Σ ℓ_g²/N_g``."""
 
     worst_mse: float
     """The error at worst, with the relation that is allowed for."""
@@ -67,7 +68,7 @@ def virtual_figures(population: Population, reports: FloatArray) -> VirtualFigur
     spread = float(np.mean(population.own_error))
     return VirtualFigures(
         mse=mse,
-        exposure=spread * max(population.roster * float(np.square(weights).sum()) - 1.0, 0.0),
+        exposure=spread * max(population.roster * float(np.square(weights).sum()) - population.evenness, 0.0),
         worst_mse=worst,
         payment=paid,
         active=int(np.count_nonzero(loss)),

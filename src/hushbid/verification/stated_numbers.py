@@ -75,7 +75,7 @@ class Facts:
         # the worst relation that the market allows for, from its own numbers
         own = np.array(np.broadcast_to(np.asarray(market.stated_variance, dtype=float) / market.width**2, (n,)))
         bias = market.max_relation**2 * float(own.mean())
-        roster = n if market.population is None else market.population
+        roster = n if market.roster is None else market.roster
         return cls(
             record,
             outcome,

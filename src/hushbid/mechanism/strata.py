@@ -1,0 +1,217 @@
+"""Public strata of a market: what may be stated about them, and what they cannot be joined with.
+
+Everybody is in one stratum, known beforehand, and the means of the strata differ. A buyer wants a combination of them,
+``Σ ℓ_g θ_g``, with one noise for all: a post-stratified mean (``shares``, which sum to 1) or a difference
+(``contrast``, any signs). Then weights ``ω`` have the sign of ``ℓ_g`` and add up to it in each stratum, and if price
+and datum may be related inside strata the error is at worst
+
+    MSE + N·γ²·V̄·(Σω² − Σ ℓ_g²/N_g),        attained by b ∝ ω_i − ℓ_g/N_g,
+
+with ``N_g`` people in stratum g and ``N`` in all: again the error with a larger variance, less a constant. Or she wants
+the mean of every stratum (``each``), which is a market of its own for each. Strata come in the order of their names.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
+from hushbid.arrays import as_count, as_number, first_row, rows_text
+from hushbid.errors import InputError
+from hushbid.estimation import Strata
+
+_SUM = 1e-9
+"""Shares may miss 1 by this much in sum: what writing them down in decimals leaves."""
+
+NO_WEIGHT = (
+    "user_weight must be 0 with strata: what staying out is worth to people whose stratum has a mean of its own is not"
+    " known."
+)
+NO_HARD_BUDGET = (
+    "a hard budget cannot be the goal with strata: the menu that people share in knows one mean; state a budget, a"
+    " standard_error or a buyer_weight."
+)
+NO_LOCAL_ACCURACY = (
+    "a standard_error cannot be the goal for a combination of strata in the local setting: the strata do not separate"
+    " there, and the best purchase is not known; state a buyer_weight, or choose the central setting."
+)
+NO_SPLIT = (
+    "a budget cannot be the goal with each=True: how to split it between strata would have to be fixed before anybody"
+    " reports; make a market for each stratum with its own budget, or state a standard_error or a buyer_weight."
+)
+NO_CAPS = (
+    "{name} cannot be joined with a combination of strata in the central setting: the best purchase under both is not"
+    " implemented; leave it out, or ask for each=True."
+)
+
+
+def as_strata(column: Any, shares: Any, contrast: Any, each: object) -> Strata | None:
+    """Everybody's stratum and the combination that is wanted, all weights 1 where each mean is; None without strata."""
+    if not isinstance(each, bool):
+        raise InputError(f"each must be True or False, got {each!r}.", field="each")
+    given = [
+        name
+        for name, stated in (("shares", shares is not None), ("contrast", contrast is not None), ("each", each))
+        if stated
+    ]
+    if column is None:
+        if given:
+            raise InputError(f"{given[0]} must not be stated without strata, everybody's stratum.", field=given[0])
+        return None
+    if len(given) != 1:
+        got = " and ".join(given) or "none of them"
+        raise InputError(f"strata must go with one of shares, contrast and each=True, got {got}.", field="strata")
+    labels = _labels(column)
+    if each:
+        names = tuple(sorted(set(labels)))
+        weights = dict.fromkeys(names, 1.0)
+    else:
+        weights = _weights(given[0], shares if contrast is None else contrast)
+        names = tuple(weights)
+    places = {name: code for code, name in enumerate(names)}
+    codes = np.array([places.get(label, -1) for label in labels], dtype=np.intp)
+    if (codes < 0).any():
+        row = first_row(codes < 0)
+        raise InputError(
+            f"strata must be among those of {given[0]}, {_listed(names)}, but row {row} is {labels[row]!r}: state its"
+            " weight, or leave such people out.",
+            field="strata",
+            row=row,
+        )
+    empty = np.flatnonzero(np.bincount(codes, minlength=len(names)) == 0)
+    if empty.size:
+        raise InputError(
+            f"strata must have somebody in every stratum of {given[0]}, but nobody is in {names[int(empty[0])]!r}.",
+            field="strata",
+        )
+    return Strata(codes=codes, weights=np.array(list(weights.values())), names=names)
+
+
+def labels_of(strata: Strata) -> tuple[str, ...]:
+    """Everybody's stratum by its name."""
+    return tuple(strata.names[code] for code in strata.codes.tolist())
+
+
+def weights_of(strata: Strata) -> dict[str, float]:
+    """Each stratum's weight by its name."""
+    return dict(zip(strata.names, strata.weights.tolist(), strict=True))
+
+
+def _labels(column: Any) -> list[str]:
+    if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
+        raise InputError(f"strata must be one label per person, got {type(column).__name__}.", field="strata")
+    if np.ndim(column) > 1:  # type: ignore[arg-type]
+        raise InputError(f"strata must be one label per person, got {np.ndim(column)} dimensions.", field="strata")  # type: ignore[arg-type]
+    labels = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    bad = np.array([not isinstance(label, str) or not label.strip() for label in labels], dtype=bool)
+    if bad.any():
+        told = f"strata must be a text for everybody, but {rows_text(bad, 'is')} not."
+        raise InputError(told, field="strata", row=first_row(bad))
+    if not labels:
+        raise InputError("strata must be one label per person, got none.", field="strata")
+    return labels
+
+
+def _weights(name: str, stated: Any) -> dict[str, float]:
+    """What is stated of each stratum, in the order of their names."""
+    if not isinstance(stated, Mapping) or not stated or not all(isinstance(one, str) for one in stated):
+        raise InputError(f"{name} must be a mapping of each stratum's name to a number.", field=name)
+    found = {one: as_number(stated[one], f"{name} of {one!r}") for one in sorted(stated)}
+    for one, value in found.items():
+        if name == "shares" and not 0.0 < value <= 1.0 + _SUM:
+            raise InputError(f"shares must be above 0 and at most 1, but that of {one!r} is {value:g}.", field=name)
+        if not math.isfinite(value) or value == 0.0:
+            raise InputError(f"{name} must be finite and not 0, but that of {one!r} is {value:g}.", field=name)
+    total = math.fsum(found.values())
+    if name == "shares" and abs(total - 1.0) > _SUM:
+        raise InputError(f"shares must sum to 1, got a sum of {total:.12g}.", field=name)
+    return found
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+
+
+# -- what they cannot be joined with -----------------------------------------------------------------------------------
+
+
+def refuse_with_strata(goal: Goal, *, each: bool, local: bool, cares: bool, varies: bool) -> None:
+    """Refuse a goal, user weights or a variance of 0 that strata cannot be joined with."""
+    if cares:
+        raise InputError(NO_WEIGHT, field="user_weight")
+    if not varies:
+        raise InputError("variance must be positive with strata, got 0.", field="variance")
+    if isinstance(goal, HardBudget):
+        raise InputError(NO_HARD_BUDGET, field="goal")
+    if each and isinstance(goal, Budget):
+        raise InputError(NO_SPLIT, field="goal")
+    if local and not each and not isinstance(goal, Price):
+        raise InputError(NO_LOCAL_ACCURACY, field="goal")
+
+
+def refuse_caps(name: str, *, goal: Goal, each: bool, local: bool) -> None:
+    """Refuse caps and limits with a combination of strata: the one place that decides it.
+
+    A market of its own for each stratum takes them as any other does, and locally strata for a price are such markets.
+    """
+    if not each and not local:
+        raise InputError(NO_CAPS.format(name=name), field=name)
+
+
+# -- what is stated for each stratum -----------------------------------------------------------------------------------
+
+
+def goal_by_names(goal: Goal, strata: Strata | None, *, each: bool, questions: bool) -> Goal:
+    """The goal with one standard error for each stratum in their order, if it names them; refused where it may not."""
+    if not isinstance(goal, Accuracy):
+        return goal
+    stated: Any = goal.standard_error
+    if strata is None or not each or questions:
+        if isinstance(stated, Mapping):
+            told = "standard_error must not name strata, unless each=True asks for the mean of each, of one number."
+            raise InputError(told, field="standard_error")
+        return goal
+    if isinstance(stated, Mapping):
+        if sorted(stated) != sorted(strata.names):
+            told = f"standard_error must name each stratum, {_listed(strata.names)}, and no other."
+            raise InputError(told, field="standard_error")
+        return Accuracy(tuple(stated[name] for name in strata.names))
+    if isinstance(stated, tuple) and len(stated) != strata.count:
+        told = f"standard_error must be one number, or one for each stratum ({strata.count}), got {len(stated)}."
+        raise InputError(told, field="standard_error")
+    return goal
+
+
+def as_rosters(population: Any, strata: Strata | None) -> int | dict[str, int] | None:
+    """How many people the mean is about, with strata in each of them; None means those who report."""
+    if population is None:
+        return None
+    if strata is None:
+        if isinstance(population, Mapping):
+            told = "population must be a whole number without strata, got one for each stratum."
+            raise InputError(told, field="population")
+        return as_count(population, "population", least=1)
+    if not isinstance(population, Mapping) or sorted(map(str, population)) != sorted(strata.names):
+        raise InputError(
+            f"population must be how many people there are in each stratum, {_listed(strata.names)}, by its name.",
+            field="population",
+        )
+    found = {name: as_count(population[name], "population", least=1) for name in strata.names}
+    for name, there in zip(strata.names, np.bincount(strata.codes, minlength=strata.count).tolist(), strict=True):
+        if found[name] < there:
+            raise InputError(
+                f"population must be at least the number of people in each stratum, but {name!r} has {there} people and"
+                f" a population of {found[name]}.",
+                field="population",
+            )
+    return found
+
+
+def rosters_of(population: Mapping[str, int] | None, strata: Strata) -> tuple[int, ...]:
+    """``N_g`` of every stratum, in their order: as stated, or those who are there."""
+    if population is not None:
+        return tuple(population[name] for name in strata.names)
+    return tuple(np.bincount(strata.codes, minlength=strata.count).tolist())
