@@ -173,7 +173,7 @@ class _Estimator:
         if is_central(plan.setting):
             summed = weigh(plan, present)
             return cls(
-                weights=summed.weights / summed.total_weight,
+                weights=summed.shares,
                 error=summed.error,
                 of_rows=lambda rows: np.array(summed.estimates([summed.total(row) for row in rows])),
             )

@@ -3,7 +3,8 @@
 The error is ``Σ w_i (x_i − θ) + Laplace noise``: one Laplace term in the central setting, one per person in the local.
 Everything here follows from the plan and from who delivered, nothing from the data. Where price and datum may be
 related, there is a bias besides (`hushbid.disclosure.relation`): the worst mean squared error has its largest square
-more, and an interval is wider by it on either side.
+more, and an interval is wider by it on either side. Where stratum means are combined, ``w_i`` is everywhere the
+``|ω_i|`` of `hushbid.disclosure.contrast`, and the error ``Σ ω_i (x_i − θ_g(i)) + noise``.
 
 **The interval.** Let L be the Laplace term of largest scale and Y the rest. Chernoff's inequality bounds Y's tail,
 
@@ -33,6 +34,7 @@ from hushbid.arrays import FloatArray
 from hushbid.disclosure.relation import NO_BIAS, Relation, Unevenness, bias_of
 from hushbid.disclosure.tails import Tail, tail_of
 from hushbid.errors import InputError
+from hushbid.estimation import Strata
 from hushbid.wording import at_most
 
 FEWEST_PEOPLE = 5
@@ -193,13 +195,15 @@ def error_model(
     noise: FloatArray,
     rounding: float,
     relation: Relation | None = None,
+    strata: Strata | None = None,
 ) -> ErrorModel:
     """The model of an estimate with these weights and independent Laplace terms of the scales ``noise``.
 
-    The weights are some people's; whoever else ``relation`` counts has none.
+    The weights are some people's, in ``strata`` if these are combined, and without signs: no bound here depends on
+    them. Whoever else ``relation`` counts has none.
     """
     ascending = np.sort(noise)
-    bias = NO_BIAS if relation is None else bias_of(relation, Unevenness.of(weights, relation.roster), width)
+    bias = NO_BIAS if relation is None else bias_of(relation, Unevenness.under(relation, weights, strata), width)
     first, others = float(ascending[-1]), ascending[:-1]
     return ErrorModel(
         sampling_variance=float(np.sum(variance * np.square(weights))),

@@ -70,22 +70,25 @@ def to_grid(values: FloatArray, bounds: tuple[float, float], *, bits: int = DATA
     return np.clip(np.floor(np.ldexp(share, bits)), 0, 2**bits).astype(np.int64)
 
 
-def to_data_units(share: Fraction, bounds: tuple[float, float]) -> float:
+def to_data_units(share: Fraction, bounds: tuple[float, float], level: float = 1.0) -> float:
     """A share of the range as an estimate, the nearest on a public grid (the even one of two).
 
     The digits below that grid would tell the total weight, and with it who dropped out.
     """
-    return ratio_in_data_units(share.numerator, share.denominator, bounds)
+    return ratio_in_data_units(share.numerator, share.denominator, bounds, level)
 
 
-def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, float]) -> float:
-    """What `to_data_units` gives, of a ratio that need not be in lowest terms: simulations have many."""
+def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, float], level: float = 1.0) -> float:
+    """What `to_data_units` gives, of a ratio that need not be in lowest terms: simulations have many.
+
+    ``level`` is what weights add up to: 1 for a mean, and for a combination of stratum means what these have together.
+    """
     low, high = bounds
     steps, rest = divmod(numerator << ESTIMATE_BITS, denominator)
     # to the nearest, half to even
     if 2 * rest > denominator or (2 * rest == denominator and steps % 2):
         steps += 1
-    return low + (high - low) * (steps / (1 << ESTIMATE_BITS))
+    return level * low + (high - low) * (steps / (1 << ESTIMATE_BITS))
 
 
 def exponent_of(total: float) -> int:

@@ -3,7 +3,8 @@
 On a device, :func:`privatize` turns one datum into a message: an integer X on a grid of ``2**m`` steps plus discrete
 Laplace noise of scale ``b ≥ 2**m/ε``, so that the person loses at most ``2**m/b ≤ ε``, in exact arithmetic. The
 platform weighs the messages by their precision, ``w_i ∝ 1/(V_i + 2/ε_i²)``, and adds nothing. Where price and datum may
-be related, V_i is larger by what protects against that (`hushbid.disclosure.relation`).
+be related, V_i is larger by what protects against that (`hushbid.disclosure.relation`). Where stratum means are
+combined, the weights of each stratum add up to its ``|ℓ|`` and have its sign; a device knows nothing of strata.
 """
 
 import math
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, first_row, rows_text
 from hushbid.disclosure import noise, once_files
+from hushbid.disclosure.contrast import level_of, local_shares, signs_of
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
@@ -25,7 +27,6 @@ from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
-from hushbid.estimation import best_weights
 
 M = TypeVar("M", PrivatizedValue, PrivatizedAnswers)
 """What one device sends: about one number, or about a survey."""
@@ -158,17 +159,17 @@ def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combin
     """The most precise weighted mean of the messages; at least one is there."""
     rows = np.array([row for row, message in enumerate(messages) if message is not None])
     present = [message for message in messages if message is not None]
-    losses, variance = plan.delivered[rows], plan.unit_variance[rows]
-    weights = best_weights(losses, setting="local", variance=variance).weights
+    losses, weights = plan.delivered[rows], weights_of_messages(plan, rows)
     # each message as a share of the range; noise may carry it outside
     shares = [message.value / (1 << message.grid_bits) for message in present]
-    share = math.fsum(weight * value for weight, value in zip(weights.tolist(), shares, strict=True))
+    signed = signed_weights(plan, rows)
+    share = math.fsum(weight * value for weight, value in zip(signed.tolist(), shares, strict=True))
     privacy_loss = np.zeros(plan.people)
     privacy_loss[rows] = losses
     bits = np.array([message.grid_bits for message in present])
     rounding = 2.0 * float(np.sum(weights * np.ldexp(1.0, -bits))) + 2.0**-ESTIMATE_BITS
     return Combination(
-        estimate=to_data_units(Fraction(share), plan.bounds),
+        estimate=to_data_units(Fraction(share), plan.bounds, level_of(plan.strata)),
         privacy_loss=privacy_loss,
         error=error_of(plan, rows, weights, rounding=rounding),
         grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
@@ -179,8 +180,18 @@ def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combin
 def planned_error(plan: ReleasePlan) -> ErrorModel:
     """How far the estimate may lie from the mean if everybody delivers."""
     rows = np.flatnonzero(plan.delivered > 0)
-    weights = best_weights(plan.delivered[rows], setting="local", variance=plan.unit_variance[rows]).weights
-    return error_of(plan, rows, weights)
+    return error_of(plan, rows, weights_of_messages(plan, rows))
+
+
+def weights_of_messages(plan: ReleasePlan, rows: IndexArray) -> FloatArray:
+    """How much the messages in ``rows`` count, the most precise most; without signs."""
+    strata = None if plan.strata is None else plan.strata.of(rows)
+    return local_shares(plan.delivered[rows], plan.unit_variance[rows], strata)
+
+
+def signed_weights(plan: ReleasePlan, rows: IndexArray) -> FloatArray:
+    """The same with the signs of their strata."""
+    return np.asarray(signs_of(plan.strata, rows) * weights_of_messages(plan, rows))
 
 
 def error_of(plan: ReleasePlan, rows: IndexArray, weights: FloatArray, *, rounding: float = 0.0) -> ErrorModel:
@@ -194,6 +205,7 @@ def error_of(plan: ReleasePlan, rows: IndexArray, weights: FloatArray, *, roundi
         noise=scales,
         rounding=plan.width * rounding,
         relation=plan.relation,
+        strata=None if plan.strata is None else plan.strata.of(rows),
     )
 
 

@@ -26,7 +26,7 @@ from hushbid.disclosure.once_question import (
 )
 from hushbid.disclosure.once_store import Marks, Settled, refuse_neighbour, settle
 from hushbid.disclosure.preparing import prepare, with_rows, without_rows
-from hushbid.disclosure.promises import ReleasePlan, survey_terms
+from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
 
@@ -105,16 +105,18 @@ def release_once(
     prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)  # refusals come first
     people, forms = _as_people(ids, plan.people), prepared.forms()
     # stored in an order of its own: the order of rows does not make another question
-    order = canonical_order(people, plan.promised, forms)
+    codes = None if plan.strata is None else plan.strata.codes
+    order = canonical_order(people, plan.promised, forms, codes)
     ask = Ask(
         question=as_question(question),
         wave=as_wave(wave),
         by_ids=people is not None,
         setting=plan.setting,
         bounds=plan.bounds,
-        tally=tallied(people, plan.promised, plan.variance, forms),
+        tally=tallied(people, plan.promised, plan.variance, forms, codes),
         relation=plan.relation,
         survey=() if plan.layout is None else tuple(survey_terms(plan.questions, plan.layout)),
+        strata=() if plan.strata is None else tuple(strata_terms(plan.strata, plan.relation)),
         exact=_exact(plan)[:, order].tobytes() if not plan.from_engine else None,
     )
     if claims is None:
@@ -205,7 +207,8 @@ def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
 
 def _exact(plan: ReleasePlan) -> FloatArray:
     """All that was promised, to the last bit; what an engine decided may differ there, so it is compared by sums."""
-    return np.stack([plan.promised, plan.delivered, plan.variance]).astype("<f8")
+    codes = [] if plan.strata is None else [plan.strata.codes]
+    return np.stack([plan.promised, plan.delivered, plan.variance, *codes]).astype("<f8")
 
 
 def _late(

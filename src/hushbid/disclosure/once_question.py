@@ -3,7 +3,8 @@
 People are the sum of a hash of each id, so they have no order and add up batch by batch wherever the rows are; so are
 the data of those who delivered, each hashed with the id it belongs to. Losses are two plain sums, one of them weighted
 by the person's hash: engines differ in the last bits, which a sum forgives, and a loss that moves from one person to
-another moves the weighted one. Variances are two sums of the same kind. Nothing here is keyed or stored:
+another moves the weighted one. Variances are two sums of the same kind; strata, which are whole numbers, are a sum of
+hashes with ids as data are. Nothing here is keyed or stored:
 `hushbid.disclosure.once_store` keys what it keeps.
 """
 
@@ -22,7 +23,7 @@ from hushbid.estimation import Setting
 
 LAST_WAVE = 1_000_000
 _MODULUS = 1 << 256
-_PERSON, _DATUM = b"hushbid person", b"hushbid datum"
+_PERSON, _DATUM, _STRATUM = b"hushbid person", b"hushbid datum", b"hushbid stratum"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,9 @@ class Tally:
     data: int = 0
     """The sum of a hash of each id and datum, over those who were asked and delivered."""
 
+    strata: int = 0
+    """The sum of a hash of each id and stratum; of strata alone without ids, and 0 where there are none."""
+
     answers: int = 0
     """As ``data``, of data alone, so that these are recognised when ids are left out; equal to ``data`` without ids."""
 
@@ -62,6 +66,7 @@ class Tally:
             variances=self.variances + other.variances,
             marked_variances=self.marked_variances + other.marked_variances,
             data=(self.data + other.data) % _MODULUS,
+            strata=(self.strata + other.strata) % _MODULUS,
             answers=(self.answers + other.answers) % _MODULUS,
             delivered=self.delivered + other.delivered,
         )
@@ -95,6 +100,9 @@ class Ask:
     survey: tuple[str, ...] = ()
     """What the questions of a survey are and how they share everybody's loss; empty where one number is asked for."""
 
+    strata: tuple[str, ...] = ()
+    """Which combination of stratum means is estimated; empty where it is one mean."""
+
     exact: bytes | None = None
     """Everybody's losses and variance to the last bit, in an order that ids decide; None where only sums are known."""
 
@@ -124,9 +132,16 @@ def person_digests(ids: Sequence[str]) -> HashArray:
 
 
 def tallied(
-    people: HashArray | None, losses: FloatArray, variance: FloatArray | float, data: Sequence[bytes | None]
+    people: HashArray | None,
+    losses: FloatArray,
+    variance: FloatArray | float,
+    data: Sequence[bytes | None],
+    strata: IndexArray | None = None,
 ) -> Tally:
-    """Some rows: hashes of ids (None: no ids), losses, variances, and forms of data (None: not asked or delivered)."""
+    """Some rows: hashes of ids (None: no ids), losses, variances, forms of data (None: not asked or delivered), strata.
+
+    Strata are numbered as the combination lists them; None where it is one mean.
+    """
     names = b"" if people is None else people.astype("<u8").tobytes()
     there = [(row, datum) for row, datum in enumerate(data) if datum is not None]
     answers = _total(_digests((datum for _, datum in there), _DATUM))
@@ -143,16 +158,25 @@ def tallied(
         variances=math.fsum(spreads),
         marked_variances=math.fsum(spreads * shares),
         data=answers if people is None else _total(_digests(named, _DATUM)),
+        strata=0 if strata is None else _total(_digests(_named_codes(names, strata), _STRATUM)),
         answers=answers,
         delivered=len(there),
     )
 
 
-def canonical_order(people: HashArray | None, losses: FloatArray, data: Sequence[bytes | None]) -> IndexArray:
-    """An order of rows that does not depend on how they are listed: by id, or else by datum and loss."""
+def _named_codes(names: bytes, strata: IndexArray) -> Iterable[bytes]:
+    """Everybody's id, if there is one, and stratum."""
+    codes = strata.astype("<i8").tobytes()
+    return (names[32 * row : 32 * row + 32] + codes[8 * row : 8 * row + 8] for row in range(strata.size))
+
+
+def canonical_order(
+    people: HashArray | None, losses: FloatArray, data: Sequence[bytes | None], strata: IndexArray | None = None
+) -> IndexArray:
+    """An order of rows that does not depend on how they are listed: by id, or else by datum, loss and stratum."""
     if people is None:
         people = _digests((b"" if datum is None else b"\1" + datum for datum in data), _DATUM)
-    return np.lexsort((losses, *people.T))
+    return np.lexsort((*(() if strata is None else (strata,)), losses, *people.T))
 
 
 def _digests(texts: Iterable[bytes], purpose: bytes) -> HashArray:

@@ -72,6 +72,9 @@ class Marks:
     survey: str | None
     """A hash of a survey's questions and of how they share everybody's loss; None where one number is asked for."""
 
+    strata: str | None
+    """A hash of which combination of stratum means is estimated and who is in which; None where it is one mean."""
+
     exact: str | None
     """A hash of everybody's losses and variance to the last bit; None where only sums are known."""
 
@@ -94,6 +97,7 @@ class Marks:
             marked_variances=tally.marked_variances,
             relation=ask.relation,
             survey=_keyed(key, "survey", json.dumps(ask.survey).encode()) if ask.survey else None,
+            strata=_keyed(key, "strata", json.dumps([*ask.strata, tally.strata]).encode()) if ask.strata else None,
             exact=None if ask.exact is None else _keyed(key, "losses", ask.exact),
         )
 
@@ -112,7 +116,7 @@ class Marks:
         return {"print": self.data, "answers": self.answers}
 
     def promises(self) -> dict[str, Any]:
-        """What was promised, as it is stored; a relation only where there may be one, questions only of a survey."""
+        """What was promised, as it is stored; a relation, questions and strata only where there are some."""
         relation = {} if self.relation is None else {"relation": [self.relation.spread, self.relation.roster]}
         survey = {} if self.survey is None else {"survey": self.survey}
         return {
@@ -124,12 +128,13 @@ class Marks:
             "marked_variances": self.marked_variances,
             **relation,
             **survey,
+            **({} if self.strata is None else {"strata": self.strata}),
             "exact": self.exact,
         }
 
     def promised_alike(self, promise: Mapping[str, Any]) -> bool:
         """Whether this is what a claim says was promised: to the last bit if both know it, else up to rounding."""
-        if not self._same_terms(promise):
+        if not self._same_terms(promise) or self.strata != promise.get("strata"):
             return False
         if not self._equally_related(promise):
             return False
@@ -247,9 +252,9 @@ def _settle(folder: Path, key: bytes, ask: Ask, draw: Callable[[str], Mapping[st
     # asked before: only the same promises get the same answer
     if not drawn and not ours.promised_alike(claim["promise"]):
         raise AlreadyReleased(
-            "This was asked of these people before, under other promises (setting, bounds or questions, variance,"
-            " relation or privacy losses), and answered: a second estimate from their data would cost them their"
-            " privacy twice, so it is refused, force=True or not. Go back to the market and the reports of that"
+            "This was asked of these people before, under other promises (setting, bounds or questions, strata,"
+            " variance, relation or privacy losses), and answered: a second estimate from their data would cost them"
+            " their privacy twice, so it is refused, force=True or not. Go back to the market and the reports of that"
             " release. Another question has another text; a later wave of this one, with new data, says so: wave = 2."
         )
     return Settled(
@@ -317,7 +322,7 @@ def _refuse_no_claim(folder: Path, name: str, claim: Mapping[str, Any]) -> None:
         and {"setting", "bounds", "exact"} <= promise.keys()
         and all(type(promise.get(sum)) is float for pair in _SUMS for sum in pair)
         and _is_relation(promise.get("relation", [0.0, 0]))
-        and type(promise.get("survey", "")) is str
+        and type(promise.get("survey", "")) is type(promise.get("strata", "")) is str
         and isinstance(data, dict)
         and all(type(data.get(print)) is str for print in ("print", "answers"))
         and type(data.get("delivered")) is type(claim.get("waves_before")) is int

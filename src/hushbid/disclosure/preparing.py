@@ -20,7 +20,7 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
-from hushbid.estimation import best_weights, is_central
+from hushbid.estimation import is_central
 from hushbid.questions import Number
 
 _BLOCK = 200_000
@@ -71,7 +71,7 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
         return np.array(summed.estimates([summed.total(column)] * repetitions), dtype=np.float64)
     rows = np.flatnonzero(present)
     losses, values = plan.delivered[rows], column[rows]
-    weights = best_weights(losses, setting="local", variance=plan.unit_variance[rows]).weights
+    weights = local.signed_weights(plan, rows)
     # many repetitions per call, as many as fit
     at_once = max(1, _BLOCK // rows.size)
     estimates = []
@@ -278,7 +278,14 @@ def message_form(message: PrivatizedValue | PrivatizedAnswers | None) -> bytes |
 
 
 def _release(plan: ReleasePlan, **facts: Any) -> Release:
-    return Release(setting=plan.setting, bounds=plan.bounds, key=plan.key, versions=versions(plan.setting), **facts)
+    return Release(
+        setting=plan.setting,
+        bounds=plan.bounds,
+        key=plan.key,
+        versions=versions(plan.setting),
+        strata=plan.combined,
+        **facts,
+    )
 
 
 def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
+from hushbid.disclosure.contrast import Combined, planned_losses
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
-from hushbid.estimation import Setting, is_central
+from hushbid.estimation import Setting, Strata, is_central
 from hushbid.questions import Layout, Question, as_questions, layout_of, refuse_other_layout
 
 SMALLEST_LOSS = 2.0**-53
@@ -63,6 +64,9 @@ class ReleasePlan:
     layout: Layout | None = None
     """How a survey's questions share everybody's loss; None where it is one number."""
 
+    strata: Strata | None = None
+    """Everybody's stratum, and which combination of stratum means is estimated; None where it is one mean."""
+
     @classmethod
     def of(
         cls,
@@ -78,11 +82,14 @@ class ReleasePlan:
         relation: Relation | None = None,
         questions: Iterable[Question] = (),
         layout: Layout | None = None,
+        strata: Strata | None = None,
     ) -> "ReleasePlan":
         """A validated plan. By default all that is promised is used, and the variance is the largest possible.
 
         It is about one number in ``bounds``, or about a survey's ``questions``, which have ranges and variances of
-        their own; their layout is the best for their importance unless given.
+        their own; their layout is the best for their importance unless given. With ``strata`` it is about the
+        combination of their means; centrally, losses that are not in proportion to the strata's weights are used as
+        far as the best contrast uses them.
 
         The key is a hash of all other arguments unless given; ``label`` tells campaigns with equal promises apart.
         """
@@ -103,15 +110,19 @@ class ReleasePlan:
             raise InputError(told, field="delivered", row=first_row(over))
         stated = ((bounds[1] - bounds[0]) / 2.0) ** 2 if variance is None else as_variance(variance, allowed.size)
         spread = np.array(np.broadcast_to(stated, allowed.shape))
+        _refuse_relation(relation, strata, allowed.size)
+        if strata is not None:
+            refuse_other_people(strata, allowed.size)
+            unit = _unit_variance(spread, relation, bounds)
+            used = planned_losses(used, unit, strata, setting)
         # promises do not change any more
         for array in (allowed, used, spread):
             array.setflags(write=False)
-        if relation is not None and relation.roster < allowed.size:
-            told = f"relation must count everybody, {allowed.size} people or more, got {relation.roster}."
-            raise InputError(told, field="relation")
         if key is None:
             terms = [] if layout is None else survey_terms(asked, layout)
-            key = _content_hash(setting, label, bounds, relation, terms, (allowed, used, spread))
+            if strata is not None:
+                terms += strata_terms(strata, relation)
+            key = _content_hash(setting, label, bounds, relation, terms, (allowed, used, spread), strata)
         if not key or len(key) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
             raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.", field="key")
         return cls(
@@ -125,6 +136,7 @@ class ReleasePlan:
             relation=relation,
             questions=asked,
             layout=layout,
+            strata=strata,
         )
 
     def __repr__(self) -> str:  # losses reveal what people reported: not for a log
@@ -145,12 +157,17 @@ class ReleasePlan:
     @property
     def weighing_variance(self) -> FloatArray:
         """What weights are chosen with: everybody's declared variance, and what a relation adds to it."""
-        return self.variance if self.relation is None else self.variance + self.relation.variance
+        return _weighing_variance(self.variance, self.relation)
 
     @property
     def unit_variance(self) -> FloatArray:
         """The same for a range of width 1."""
-        return self.weighing_variance / self.width / self.width
+        return _unit_variance(self.variance, self.relation, self.bounds)
+
+    @property
+    def combined(self) -> Combined | None:
+        """Which combination of stratum means is estimated, from how many people of each; None where it is one mean."""
+        return Combined.of(self.strata, self.delivered > 0.0)
 
 
 def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:
@@ -183,6 +200,41 @@ def survey_terms(questions: Iterable[Question], layout: Layout) -> list[str]:
     return [json.dumps([one.to_dict() for one in questions]), json.dumps(shares)]
 
 
+def strata_terms(strata: Strata, relation: Relation | None) -> list[str]:
+    """Which combination of which strata is estimated, as texts that tell two apart; not who is in which."""
+    counts = [] if relation is None else list(relation.strata)
+    return ["strata", json.dumps([weight.hex() for weight in strata.weights.tolist()]), json.dumps(counts)]
+
+
+def refuse_other_people(strata: Strata, people: int) -> None:
+    """Everybody is in a stratum."""
+    if strata.codes.size != people:
+        told = f"strata must have one code per person ({people}), got {strata.codes.size}."
+        raise InputError(told, field="strata")
+
+
+def _refuse_relation(relation: Relation | None, strata: Strata | None, people: int) -> None:
+    """A relation is among everybody, in each stratum."""
+    if relation is None:
+        return
+    if relation.roster < people:
+        told = f"relation must count everybody, {people} people or more, got {relation.roster}."
+        raise InputError(told, field="relation")
+    counts = () if strata is None else tuple(np.bincount(strata.codes, minlength=strata.count).tolist())
+    if len(counts) != len(relation.strata) or any(map(int.__gt__, counts, relation.strata)):
+        told = f"at least {list(counts)} people" if counts else "none, as there are no strata"
+        raise InputError(f"relation must count everybody in strata: {told}, got {list(relation.strata)}.")
+
+
+def _weighing_variance(variance: FloatArray, relation: Relation | None) -> FloatArray:
+    return variance if relation is None else variance + relation.variance
+
+
+def _unit_variance(variance: FloatArray, relation: Relation | None, bounds: tuple[float, float]) -> FloatArray:
+    width = bounds[1] - bounds[0]
+    return _weighing_variance(variance, relation) / width / width
+
+
 def _as_survey(
     questions: tuple[Question, ...], layout: Layout | None, bounds: object, variance: object
 ) -> tuple[tuple[Question, ...], Layout]:
@@ -203,6 +255,7 @@ def _content_hash(
     relation: Relation | None,
     survey: list[str],
     arrays: tuple[FloatArray, ...],
+    strata: Strata | None,
 ) -> str:
     header = ["hushbid release plan 1", setting, label, *(bound.hex() for bound in bounds)]
     if relation is not None:
@@ -211,4 +264,6 @@ def _content_hash(
     digest = hashlib.sha256(json.dumps(header).encode())
     for array in arrays:
         digest.update(array.astype("<f8").tobytes())
+    if strata is not None:
+        digest.update(strata.codes.astype("<i8").tobytes())
     return digest.hexdigest()

@@ -10,6 +10,10 @@ bias is ``Σ (w_i − 1/N)·b_i``, at most
 
 The first, squared, is part of the worst mean squared error, which is thus that of weights for the variance
 ``V_i + N·γ²·V̄``; an interval grows by the smaller one on either side.
+
+**Strata.** For a combination ``Σ ℓ_g·mean_g`` the b's add up to nothing in each stratum of ``N_g`` people, and their
+mean square over all N is at most ``γ²·V̄``. With ``Σ_{i in g} ω_i = ℓ_g`` the bias is ``Σ (ω_i − ℓ_g/N_g)·b_i``, so at
+most ``γ·√V̄·√(N·(Σω² − Σℓ_g²/N_g))``, and ``Σ_g R·½·Σ_{i in g} |ω_i − ℓ_g/N_g|``: only relations inside strata count.
 """
 
 import math
@@ -19,6 +23,7 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
+from hushbid.estimation import Strata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +36,16 @@ class Relation:
     roster: int
     """``N``: how many people the mean is about, whether they report or not."""
 
+    strata: tuple[int, ...] = ()
+    """``N_g``: how many of them are in each stratum, where stratum means are combined."""
+
     def __post_init__(self) -> None:
+        if self.strata and (min(self.strata) < 1 or sum(self.strata) != self.roster):
+            raise InputError(
+                f"a relation's strata must have at least one person each and add up to its roster of {self.roster},"
+                f" got {list(self.strata)}.",
+                field="relation",
+            )
         if not 0.0 < self.spread < math.inf or self.roster < 1:
             raise InputError(
                 f"a relation must have a positive spread and a roster of at least one person, got {self.spread:g} and"
@@ -47,13 +61,13 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unevenness:
-    """How far weights are from everybody's having the same."""
+    """How far weights are from everybody's having the same, of all or of her stratum."""
 
     squares: float
-    """``N·Σw² − 1``."""
+    """``N·Σw² − 1``; with strata ``N·(Σω² − Σℓ_g²/N_g)``."""
 
     excess: float
-    """``½·Σ |w_i − 1/N|``, which is what weights above ``1/N`` exceed it by together."""
+    """``½·Σ |w_i − 1/N|``, which is what weights above ``1/N`` exceed it by together; with strata ``|ℓ_g|/N_g``."""
 
     @classmethod
     def of(cls, weights: FloatArray, roster: int) -> "Unevenness":
@@ -65,6 +79,19 @@ class Unevenness:
             squares=roster * float(np.sum(np.square(above))) + others,
             excess=float(np.sum(above, where=above > 0.0)),
         )
+
+    @classmethod
+    def under(cls, relation: Relation, weights: FloatArray, strata: Strata | None) -> "Unevenness":
+        """Of some people's weights ``|ω|``, which add up to 1 or, in each stratum, to its ``|ℓ|``."""
+        if strata is None:
+            return cls.of(weights, relation.roster)
+        squares = excess = 0.0
+        for stratum, (count, size) in enumerate(zip(relation.strata, np.abs(strata.weights), strict=True)):
+            equal = float(size) / count
+            above = weights[strata.codes == stratum] - equal
+            squares += float(np.sum(np.square(above))) + (count - above.size) * equal * equal
+            excess += float(np.sum(above, where=above > 0.0))
+        return cls(squares=relation.roster * squares, excess=excess)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.codec import Codec, Through
 from hushbid.disclosure import noise
+from hushbid.disclosure.contrast import Combined
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import InputError, RecordError
@@ -78,6 +79,9 @@ class QuestionAnswer:
 
     Not clamped to the range, which would bias them; a choice's shares add up to 1, but for rounding."""
 
+    strata: Combined | None = None
+    """Which combination of stratum means each value is of; None where it is one mean."""
+
     def __post_init__(self) -> None:
         expected = len(self.question.answers) if isinstance(self.question, Choice) else 1
         if len(self.values) != expected:
@@ -107,13 +111,25 @@ class QuestionAnswer:
     def projected(self) -> tuple[float, ...]:
         """The values as shares that can be: the nearest from 0 to 1, and of a choice the nearest that add up to 1.
 
-        They are nearer to the truth, but biased: an interval belongs to ``values``. A number is not projected.
+        They are nearer to the truth, but biased: an interval belongs to ``values``. A number is not projected, and
+        neither is a combination of strata that is no mean, such as a difference.
         """
-        if isinstance(self.question, Number):
+        if not self.is_share:
             return self.values
         if not isinstance(self.question, Choice):
             return (min(max(self.values[0], 0.0), 1.0),)
         return _nearest_shares(self.values)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values are shares of people, which are neither below 0 nor above 1."""
+        return not isinstance(self.question, Number) and (self.strata is None or self.strata.are_shares)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between which values the truth lies: those of an answer, and where strata are combined their combination."""
+        bounds = self.question.bounds if isinstance(self.question, Number) else (0.0, 1.0)
+        return bounds if self.strata is None else self.strata.range_of(bounds)
 
     @property
     def standard_error(self) -> float:
@@ -137,7 +153,7 @@ class QuestionAnswer:
         """What may be shown to anybody, of an answer from so many people who were bought from."""
         choice = isinstance(self.question, Choice)
         found: dict[str, Any] = {"shares": self.shares} if choice else {"estimate": self.estimate}
-        if not isinstance(self.question, Number):
+        if self.is_share:
             found["projected"] = dict(zip(self.shares, self.projected, strict=True)) if choice else self.projected[0]
         return {"question": self.question.to_dict(), **published_errors(self.planned_error, people=people), **found}
 
@@ -171,8 +187,8 @@ class Release:
     privacy_loss: FloatArray
     """What each person really lost, exactly; 0 for those whose data were not used. At most what she was promised.
 
-    In a survey of several groups the parts are rounded down besides, so that she may have lost a little less. Empty if
-    the release was made from sums."""
+    In a survey of several groups the parts are rounded down besides, and strata are brought into exact proportion, so
+    that she may have lost a little less. Empty if the release was made from sums."""
 
     error: ErrorModel
     """How far the estimate may lie from the mean, given who delivered.
@@ -205,6 +221,9 @@ class Release:
 
     answers: tuple[QuestionAnswer, ...] = ()
     """What a survey found, in the order of its questions; empty where the release is one estimate."""
+
+    strata: Combined | None = None
+    """Which combination of stratum means it estimates; None where it is one mean."""
 
     def __post_init__(self) -> None:
         if (self.estimate is None) != bool(self.answers):
@@ -245,6 +264,16 @@ class Release:
         """How many people should have delivered."""
         return self.delivered + self.absent
 
+    @property
+    def fewest(self) -> int:
+        """How many should have in the smallest stratum: of one alone, figures would tell what she reported."""
+        return self.bought_from if self.strata is None else min(self.strata.bought_from)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between which values the truth lies: the bounds, and where strata are combined their combination."""
+        return self.bounds if self.strata is None else self.strata.range_of(self.bounds)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that contains the mean with probability at least ``level``, whatever the distribution.
 
@@ -261,13 +290,15 @@ class Release:
         The errors are the planned ones. Drop-outs make the real ones larger, but real ones would tell who dropped out.
         They are rounded, and None where so few people are behind them that they would tell a report.
         """
-        head = {"format": "hushbid public release", "version": VERSION, "setting": self.setting}
+        head: dict[str, Any] = {"format": "hushbid public release", "version": VERSION, "setting": self.setting}
+        if self.strata is not None:
+            head["strata"] = self.strata.public()
         if self.answers:
-            return {**head, "answers": [answer.public(people=self.bought_from) for answer in self.answers]}
+            return {**head, "answers": [answer.public(people=self.fewest) for answer in self.answers]}
         return {
             **head,
             "bounds": list(self.bounds),
-            **published_errors(self.planned_error, people=self.bought_from),
+            **published_errors(self.planned_error, people=self.fewest),
             "estimate": self.estimate,
         }
 

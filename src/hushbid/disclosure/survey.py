@@ -8,7 +8,8 @@ g of questions has its part, in units of ``2**−30``:
 In a box the sum of question j is ``floor(Σ W_ig·X_ij / 2**40)``, as for one number; of a choice, the sum of each answer
 is ``Σ W_ig`` over those who gave it. Other answers of hers move the sums of a box by at most ``W_ig`` each, and from
 one answer of a choice to another by ``W_ig``. The group's noise has the scale ``2**t``, so she loses ``W_ig/2**t`` in
-it, and at most ``ε_i`` in all groups together. Dividing by ``Σ_i W_ig`` comes after the noise.
+it, and at most ``ε_i`` in all groups together. Dividing by ``Σ_i W_ig`` comes after the noise. Where stratum means are
+combined, the sums of strata become one in each group as `hushbid.disclosure.contrast` says.
 """
 
 import math
@@ -20,6 +21,7 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure import central, noise
+from hushbid.disclosure.contrast import Blend, Combined, blend_of, rows_of, shares_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import (
     DATA_BITS,
@@ -34,6 +36,7 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import NO_BIAS, Relation, Unevenness, bias_of
 from hushbid.disclosure.release import QuestionAnswer
 from hushbid.errors import InputError, ReleaseError
+from hushbid.estimation import Strata
 from hushbid.questions import PARTS, Layout, NoiseGroup, Number, Question
 
 V = TypeVar("V")
@@ -45,7 +48,9 @@ LEAST_EXPONENT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
-    """How a group's weights, which add up to 1, are spread over people: all that the errors of its questions need."""
+    """How a group's weights, which add up to 1, are spread over people: all that the errors of its questions need.
+
+    Where stratum means are combined, weights are without signs, and those of each stratum add up to its ``|ℓ|``."""
 
     squares: float
     """``Σ w²``."""
@@ -76,13 +81,14 @@ class Weighing:
         noise: float,
         rounding: float,
         relation: Relation | None,
+        strata: Strata | None = None,
         others: FloatArray = _NONE,
     ) -> "Weighing":
-        """Of weights that add up to 1; the scales of noise terms beside the largest one are in ascending order."""
+        """Of some people's weights; the scales of noise terms beside the largest one are in ascending order."""
         return cls(
             squares=float(np.sum(np.square(weights))),
             largest=float(weights.max()),
-            uneven=None if relation is None else Unevenness.of(weights, relation.roster),
+            uneven=None if relation is None else Unevenness.under(relation, weights, strata),
             noise=noise,
             rounding=rounding,
             next_noise=float(others[-1]) if others.size else 0.0,
@@ -110,18 +116,28 @@ class GroupSum:
     weights: IntArray
     """``W_ig`` for everybody, 0 for those who did not deliver."""
 
-    total_weight: int
-    """``Σ_i W_ig``, positive."""
+    strata: Strata | None
+    """Which combination of stratum means is estimated."""
+
+    blend: Blend
+    """How the sums of strata become one."""
+
+    @property
+    def total_weight(self) -> int:
+        """``Σ_i W_ig``, positive."""
+        return int(self.weights.sum())
 
     def totals(self, table: FloatArray, questions: Sequence[Question]) -> list[int]:
-        """The exact sums of the group's cells. Only the rows with a weight are read."""
+        """The exact sums of the group's cells, strata in proportion. Only the rows with a weight are read."""
         used = self.weights > 0
         weights, rows = self.weights[used], table[used]
+        strata = rows_of(None if self.strata is None else self.strata.of(used))
         if self.group.choice:
             codes = rows[:, self.group.rows[0]].astype(np.int64)
-            return [int(weights[codes == answer].sum()) for answer in range(self.group.cells)]
+            return self.blend.floors([answer_sums(weights[some], codes[some], self.group.cells) for some in strata])
         grids = [to_grid(rows[:, row], bounds_of(questions[row])) for row in self.group.rows]
-        return [exact_sum(weights, steps) >> DATA_BITS for steps in grids]
+        sums = [[exact_sum(weights[some], steps[some]) for some in strata] for steps in grids]
+        return [self.blend.floor(one, DATA_BITS) for one in sums]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -153,22 +169,22 @@ class SurveySum:
         by_group = []
         for one, cells in zip(self.groups, totals, strict=True):
             noisy = drawn(one.group, [cells] * times, exponent)
-            by_group.append([values_of(one.group, row, one.total_weight, self.plan.questions) for row in noisy])
+            by_group.append([values_of(one.group, row, one.blend, self.plan.questions) for row in noisy])
         return [list(found) for found in zip(*by_group, strict=True)]
 
     def answers(self, values: Sequence[Sequence[float]]) -> tuple[QuestionAnswer, ...]:
         """What was found, in the order of the questions, each with its errors."""
         plan, weighings = self.plan, [self._weighing(one) for one in self.groups]
         errors = errors_of(plan.questions, self.layout, plan.relation, weighings)
-        return answers_of(plan.questions, self.layout, values, errors, planned_errors(plan))
+        return answers_of(plan.questions, self.layout, values, errors, planned_errors(plan), plan.combined)
 
     def _weighing(self, one: GroupSum) -> Weighing:
-        steps = 1.0 / one.total_weight
         return Weighing.of(
-            one.weights.astype(np.float64) * steps,
-            noise=self.summed.noise_scale * steps,
-            rounding=rounding_of(steps),
+            shares_of(one.weights, one.strata),
+            noise=self.summed.noise_scale * one.blend.step,
+            rounding=rounding_of(one.group, one.blend),
             relation=self.plan.relation,
+            strata=self.plan.strata,
         )
 
 
@@ -185,12 +201,12 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> SurveySum:
         split = [part_of(summed.weights, group.parts) for group in layout.groups]
         # whichever is more, what is stated or what the groups cost together
         check = check_promises(np.maximum(summed.weights, np.sum(split, axis=0)), exponent, plan.promised)
+    if not all(weights[rows].any() for weights in split for rows in rows_of(plan.strata)):
+        raise too_small_to_share()
     groups = tuple(
-        GroupSum(group=group, weights=weights, total_weight=int(weights.sum()))
+        GroupSum(group=group, weights=weights, strata=plan.strata, blend=blend_of(weights, plan.strata))
         for group, weights in zip(layout.groups, split, strict=True)
     )
-    if any(one.total_weight == 0 for one in groups):
-        raise too_small_to_share()
     return SurveySum(plan=plan, layout=layout, summed=summed, groups=groups, check=check)
 
 
@@ -227,11 +243,18 @@ def drawn(group: NoiseGroup, totals: Sequence[Sequence[int]], exponent: int | No
     return draw(totals, scale=math.ldexp(1.0, exponent))
 
 
-def values_of(group: NoiseGroup, noisy: Sequence[int], total: int, questions: Sequence[Question]) -> list[float]:
+def answer_sums(weights: IntArray, codes: IntArray, answers: int) -> list[int]:
+    """What those who gave each answer of a choice weigh together."""
+    return [int(weights[codes == answer].sum()) for answer in range(answers)]
+
+
+def values_of(group: NoiseGroup, noisy: Sequence[int], blend: Blend, questions: Sequence[Question]) -> list[float]:
     """A group's noisy sums as values in data units."""
     owners = group.rows * group.cells if group.choice else group.rows
+    above, below = blend.total.as_integer_ratio()
     return [
-        ratio_in_data_units(cell, total, bounds_of(questions[row])) for cell, row in zip(noisy, owners, strict=True)
+        ratio_in_data_units(cell * below, above, bounds_of(questions[row]), blend.level)
+        for cell, row in zip(noisy, owners, strict=True)
     ]
 
 
@@ -240,9 +263,11 @@ def bounds_of(question: Question) -> tuple[float, float]:
     return question.bounds if isinstance(question, Number) else (0.0, 1.0)
 
 
-def rounding_of(steps: float) -> float:
-    """Bound on what the integers add to a value on a range of width 1, where a step of the sum is so much."""
-    return 2.0**-DATA_BITS + 2.0**-ESTIMATE_BITS + 2.0 * steps
+def rounding_of(group: NoiseGroup, blend: Blend) -> float:
+    """Bound on what the integers add to a value on a range of width 1."""
+    # a choice's last answer is off by what all others are, where strata are brought into proportion
+    more = group.cells if group.choice and len(blend.factors) > 1 else 0
+    return blend.size * 2.0**-DATA_BITS + 2.0**-ESTIMATE_BITS + (2.0 + more) * blend.step
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -252,7 +277,7 @@ def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
     """How far each question's values may lie from the truth if everybody delivers; from the plan alone."""
     layout = layout_of_plan(plan)
     weights, scale = central.planned_weights(plan)
-    whole = Weighing.of(weights, noise=scale, rounding=0.0, relation=plan.relation)
+    whole = Weighing.of(weights, noise=scale, rounding=0.0, relation=plan.relation, strata=plan.strata)
     return errors_of(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
 
 
@@ -273,10 +298,11 @@ def answers_of(
     values: Sequence[Sequence[float]],
     errors: Sequence[ErrorModel],
     planned: Sequence[ErrorModel],
+    strata: Combined | None = None,
 ) -> tuple[QuestionAnswer, ...]:
     """Values by group and cell as answers in the order of the questions."""
     return tuple(
-        QuestionAnswer(question=question, error=error, planned_error=expected, values=tuple(found))
+        QuestionAnswer(question=question, error=error, planned_error=expected, values=tuple(found), strata=strata)
         for question, error, expected, found in zip(questions, errors, planned, in_order(layout, values), strict=True)
     )
 
@@ -295,7 +321,7 @@ def _relation_of(question: Question, layout: Layout, relation: Relation | None) 
     if relation is None:
         return None
     part = relation.spread / layout.variance
-    return Relation(spread=part * question.largest_variance * question.width**2, roster=relation.roster)
+    return replace(relation, spread=part * question.largest_variance * question.width**2)
 
 
 def _error(question: Question, group: NoiseGroup, weighing: Weighing, relation: Relation | None) -> ErrorModel:

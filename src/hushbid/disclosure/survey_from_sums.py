@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from hushbid.arrays import FloatArray
+from hushbid.disclosure.contrast import Blend
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import DATA_BITS, exact_sum, to_grid
 from hushbid.disclosure.preparing_from_sums import (
@@ -149,9 +150,9 @@ def prepare_summed_survey(plan: SummedSurvey, sums: SurveySums, above: Above | N
             largest=people.heaviest / people.weight,
             uneven=uneven,
             noise=2.0**exponent / total,
-            rounding=rounding_of(1.0 / total),
+            rounding=rounding_of(group, Blend.of([total], [1.0])),
         )
-        for total in sums.weights
+        for group, total in zip(groups, sums.weights, strict=True)
     ]
     errors = errors_of(plan.questions, plan.layout, plan.people.relation, weighings)
 
@@ -161,7 +162,7 @@ def prepare_summed_survey(plan: SummedSurvey, sums: SurveySums, above: Above | N
             # shortened before the noise: her answers still move a cell by at most W_ig
             totals = cells if group.choice else [cell >> DATA_BITS for cell in cells]
             [noisy] = drawn(group, [totals], exponent)
-            values.append(values_of(group, noisy, total, plan.questions))
+            values.append(values_of(group, noisy, Blend.of([total], [1.0]), plan.questions))
         answers = answers_of(plan.questions, plan.layout, values, errors, plan.planned_errors(above))
         return Release(answers=answers, key=key, **facts_of(plan.people, people, above))
 

@@ -19,16 +19,23 @@ import numpy as np
 from hushbid.arrays import FloatArray, IndexArray, first_row, rows_text
 from hushbid.disclosure import noise, once_files
 from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.contrast import level_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
-from hushbid.disclosure.local import as_loss, check_messages, error_of, messages_of
+from hushbid.disclosure.local import (
+    as_loss,
+    check_messages,
+    error_of,
+    messages_of,
+    signed_weights,
+    weights_of_messages,
+)
 from hushbid.disclosure.message import LARGEST_GRID_BITS, as_ratio
 from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid, QuestionAnswer
 from hushbid.disclosure.survey import Weighing, answers_of, bounds_of, errors_of, layout_of_plan
 from hushbid.disclosure.survey_message import PrivatizedAnswers, cut_off
 from hushbid.errors import DataError, InputError, ReleaseError
-from hushbid.estimation import best_weights
 from hushbid.questions import PARTS, Layout, NoiseGroup, Question, as_questions, layout_of, refuse_other_layout
 
 _UNIT_SCALE = 2.0**40
@@ -185,8 +192,8 @@ def combine_answers(plan: ReleasePlan, messages: Sequence[PrivatizedAnswers | No
     layout = layout_of_plan(plan)
     rows = np.array([row for row, message in enumerate(messages) if message is not None])
     present = [message for message in messages if message is not None]
-    losses = plan.delivered[rows]
-    weights = best_weights(losses, setting="local", variance=plan.unit_variance[rows]).weights
+    losses, weights = plan.delivered[rows], weights_of_messages(plan, rows)
+    signed, level = signed_weights(plan, rows), level_of(plan.strata)
     bits = np.array([message.grid_bits for message in present])
     rounding = 2.0 * float(np.sum(weights * np.ldexp(1.0, -bits))) + 2.0**-ESTIMATE_BITS
     values = []
@@ -194,15 +201,15 @@ def combine_answers(plan: ReleasePlan, messages: Sequence[PrivatizedAnswers | No
         cells = []
         for cell in range(group.cells):
             shares = [message.values[place][cell] / (1 << message.grid_bits) for message in present]
-            share = math.fsum(weight * one for weight, one in zip(weights.tolist(), shares, strict=True))
+            share = math.fsum(weight * one for weight, one in zip(signed.tolist(), shares, strict=True))
             question = plan.questions[group.rows[0] if group.choice else group.rows[cell]]
-            cells.append(to_data_units(Fraction(share), bounds_of(question)))
+            cells.append(to_data_units(Fraction(share), bounds_of(question), level))
         values.append(cells)
     errors = _errors(plan, layout, rows, weights, rounding)
     privacy_loss = np.zeros(plan.people)
     privacy_loss[rows] = losses
     return SurveyCombination(
-        answers=answers_of(plan.questions, layout, values, errors, planned_errors(plan)),
+        answers=answers_of(plan.questions, layout, values, errors, planned_errors(plan), plan.combined),
         privacy_loss=privacy_loss,
         error=error_of(plan, rows, weights, rounding=rounding),
         grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
@@ -213,8 +220,7 @@ def combine_answers(plan: ReleasePlan, messages: Sequence[PrivatizedAnswers | No
 def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
     """How far each question's values may lie from the truth if everybody delivers; from the plan alone."""
     rows = np.flatnonzero(plan.delivered > 0)
-    weights = best_weights(plan.delivered[rows], setting="local", variance=plan.unit_variance[rows]).weights
-    return _errors(plan, layout_of_plan(plan), rows, weights, 0.0)
+    return _errors(plan, layout_of_plan(plan), rows, weights_of_messages(plan, rows), 0.0)
 
 
 def simulate_answers(plan: ReleasePlan, table: FloatArray, rows: IndexArray, times: int) -> list[list[FloatArray]]:
@@ -223,7 +229,7 @@ def simulate_answers(plan: ReleasePlan, table: FloatArray, rows: IndexArray, tim
     The noise is the messages' own, drawn on a common fine grid and stretched by ``1/ε`` in floating point.
     """
     layout, losses = layout_of_plan(plan), plan.delivered[rows]
-    weights = best_weights(losses, setting="local", variance=plan.unit_variance[rows]).weights
+    weights, level = signed_weights(plan, rows), level_of(plan.strata)
     found = []
     for group in layout.groups:
         draw = noise.draw_choices if group.choice else noise.draw_boxes
@@ -234,7 +240,7 @@ def simulate_answers(plan: ReleasePlan, table: FloatArray, rows: IndexArray, tim
         owners = group.rows * group.cells if group.choice else group.rows
         ranges = [bounds_of(plan.questions[row]) for row in owners]
         shares = np.einsum("tpc,p->ct", noisy, weights)
-        found.append([low + (high - low) * share for (low, high), share in zip(ranges, shares, strict=True)])
+        found.append([level * low + (high - low) * share for (low, high), share in zip(ranges, shares, strict=True)])
     return found
 
 
@@ -243,7 +249,14 @@ def _errors(
 ) -> list[ErrorModel]:
     with np.errstate(over="ignore"):
         scales = np.sort(weights / plan.delivered[rows])
-    whole = Weighing.of(weights, noise=float(scales[-1]), rounding=rounding, relation=plan.relation, others=scales[:-1])
+    whole = Weighing.of(
+        weights,
+        noise=float(scales[-1]),
+        rounding=rounding,
+        relation=plan.relation,
+        strata=None if plan.strata is None else plan.strata.of(rows),
+        others=scales[:-1],
+    )
     return errors_of(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
 
 

@@ -1,0 +1,216 @@
+"""A combination of stratum means from one noisy sum: exact proportions, after which no weight's rounding is left.
+
+Wanted is ``Σ_g ℓ_g·(mean of stratum g)``, ℓ of any signs. Each stratum's people have integer weights that add up to
+``W_g``; the mean of one number is one stratum with ``ℓ = 1``. Rounded down, the ``W_g`` are no longer as the ``|ℓ_g|``
+to each other, which would bias the estimate. So every stratum's exact sum ``T_g = Σ W_i X_i`` is scaled, as a fraction,
+before all are added up and the noise is drawn:
+
+    K = min_g W_g/|ℓ_g|,    f_g = K·|ℓ_g|/W_g ≤ 1,    N = floor(Σ_g sign(ℓ_g)·f_g·T_g / M) + noise,    estimate = N/K.
+
+Without noise and floor that is ``Σ ℓ_g·T_g/(W_g·M)``, the combination of the strata's weighted means and nothing else.
+Another datum of hers moves the sum by at most ``f_g·W_i ≤ W_i``, and the floor by at most ``W_i``, which is whole: the
+promise is what it was. (``f_g`` is 1 but for rounding where losses are planned in proportion.)
+
+*The answers of a choice* have one sum each, and her other answer must move as much into one as out of another. All but
+the last are rounded down, and the last is what is left of the sum over all answers, ``floor(K·Σℓ)``, which nobody's
+answer changes. If her weight leaves a for b, these change by ``f·W_i`` rounded down or up, and the last one by the
+difference, so that what rises adds up to at most ``W_i``.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from hushbid.errors import InputError, NothingDelivered, ReleaseError
+from hushbid.estimation import Setting, Strata, best_contrast, best_weights, is_central
+
+PROPORTION = 1e-9
+"""Losses whose sums over strata are in proportion up to this are used as they are."""
+
+_SAME = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blend:
+    """How the sums of strata become one."""
+
+    factors: tuple[Fraction, ...]
+    """``sign(ℓ_g)·f_g`` of each stratum."""
+
+    total: Fraction
+    """``K``: what the sum of everything is divided by, positive."""
+
+    level: float
+    """``Σ ℓ``: what the combination is if all data are 1."""
+
+    size: float
+    """``Σ |ℓ|``: how far it can be from one end to the other if data are between 0 and 1."""
+
+    @classmethod
+    def of(cls, totals: Sequence[int], weights: Sequence[float]) -> "Blend":
+        """Of the strata's total weights ``W_g``, all positive, and their ``ℓ_g``."""
+        wanted = [Fraction(weight) for weight in weights]
+        total = min(Fraction(whole) / abs(part) for whole, part in zip(totals, wanted, strict=True))
+        return cls(
+            factors=tuple(total * part / whole for whole, part in zip(totals, wanted, strict=True)),
+            total=total,
+            level=math.fsum(weights),
+            size=math.fsum(map(abs, weights)),
+        )
+
+    @property
+    def step(self) -> float:
+        """What one step of the sum is in the estimate, on a range of width 1."""
+        return 1.0 / float(self.total)
+
+    def floor(self, sums: Sequence[int], bits: int = 0) -> int:
+        """The strata's sums as one, in units of ``2**bits``, rounded down."""
+        total = sum((factor * one for factor, one in zip(self.factors, sums, strict=True)), Fraction(0))
+        return total.numerator // (total.denominator << bits)
+
+    def floors(self, cells: Sequence[Sequence[int]]) -> list[int]:
+        """The same of the answers of a choice, the sums of each stratum's answers being given: they keep their sum."""
+        *others, _ = zip(*cells, strict=True)
+        found = [self.floor(one) for one in others]
+        return [*found, self.floor([sum(one) for one in cells]) - sum(found)]
+
+    def moved(self, weights: IntArray, stratum: int) -> list[int]:
+        """By how much each person of a stratum can move the sum at most: ``f·W`` rounded up, in integers."""
+        above, below = abs(self.factors[stratum]).as_integer_ratio()
+        return [-(-weight * above // below) for weight in weights.tolist()]
+
+
+def rows_of(strata: Strata | None) -> Sequence[IndexArray | slice]:
+    """Who is in each stratum; everybody where there are none."""
+    if strata is None:
+        return [slice(None)]
+    order = np.argsort(strata.codes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(strata.codes, minlength=strata.count))[:-1])
+
+
+def weights_of(strata: Strata | None) -> FloatArray:
+    """Each stratum's ``ℓ``: 1 where there are none."""
+    return np.ones(1) if strata is None else strata.weights
+
+
+def level_of(strata: Strata | None) -> float:
+    """``Σ ℓ``."""
+    return math.fsum(weights_of(strata).tolist())
+
+
+def signs_of(strata: Strata | None, rows: IndexArray | slice = slice(None)) -> FloatArray | float:
+    """The sign with which each person counts."""
+    return 1.0 if strata is None else np.sign(strata.weights)[strata.codes[rows]]
+
+
+def blend_of(weights: IntArray, strata: Strata | None) -> Blend:
+    """How the sums of strata become one if people have these integer weights."""
+    totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
+    if 0 in totals:
+        of_whom = "" if strata is None else f" of stratum {strata.label(totals.index(0))}"
+        raise ReleaseError(
+            f"Somebody{of_whom} who delivered must have a privacy loss of at least 2**-54 to release anything."
+        )
+    return Blend.of(totals, weights_of(strata).tolist())
+
+
+def shares_of(amounts: FloatArray | IntArray, strata: Strata | None) -> FloatArray:
+    """Everybody's ``|ω|``, proportional to amounts within each stratum and adding up to its ``|ℓ|``."""
+    shares = np.zeros(amounts.size)
+    for rows, weight in zip(rows_of(strata), weights_of(strata).tolist(), strict=True):
+        found = amounts[rows].astype(np.float64)
+        shares[rows] = found * (abs(weight) / float(amounts[rows].sum()))
+    return shares
+
+
+def local_shares(losses: FloatArray, variance: FloatArray, strata: Strata | None) -> FloatArray:
+    """Everybody's ``|ω|`` in the local setting: within each stratum by the precision of her message."""
+    if strata is None:
+        return best_weights(losses, setting="local", variance=variance).weights
+    refuse_empty(strata, losses > 0.0)
+    shares = np.zeros(losses.size)
+    for rows, weight in zip(rows_of(strata), strata.weights.tolist(), strict=True):
+        shares[rows] = abs(weight) * best_weights(losses[rows], setting="local", variance=variance[rows]).weights
+    return shares
+
+
+def planned_losses(losses: FloatArray, variance: FloatArray, strata: Strata, setting: Setting) -> FloatArray:
+    """What is used of losses if all deliver. Centrally strata have to be in proportion, and the best contrast is."""
+    refuse_empty(strata, losses > 0.0)
+    if not is_central(setting):
+        return losses
+    if not (variance > 0.0).all():
+        raise InputError("variance must be positive where strata are combined, got 0.", field="variance")
+    strength = [float(losses[rows].sum()) / abs(w) for rows, w in zip(rows_of(strata), strata.weights, strict=True)]
+    if min(strength) >= max(strength) * (1.0 - PROPORTION):
+        return losses
+    return best_contrast(losses, strata=strata, variance=variance).delivered
+
+
+def losses_left(
+    promised: FloatArray, planned: FloatArray, present: BoolArray, variance: FloatArray, strata: Strata
+) -> FloatArray:
+    """What is used of whose losses if only some deliver: the best contrast of what was promised to those.
+
+    Whoever is listened to as planned has her planned loss to the last bit.
+    """
+    refuse_empty(strata, present)
+    if present[planned > 0.0].all():
+        return planned
+    found = best_contrast(promised[present], strata=strata.of(present), variance=variance[present]).delivered
+    as_planned = np.isclose(found, planned[present], rtol=_SAME, atol=0.0)
+    left = np.zeros(planned.size)
+    left[present] = np.where(as_planned, planned[present], found)
+    return left
+
+
+def refuse_empty(strata: Strata, there: BoolArray) -> None:
+    """A mean of nobody cannot be estimated."""
+    counts = np.bincount(strata.codes[there], minlength=strata.count)
+    if not counts.all():
+        empty = strata.label(int(np.argmin(counts)))
+        raise NothingDelivered(f"Nobody of stratum {empty} is left: its mean cannot be estimated.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combined:
+    """Which combination of stratum means an estimate is of: public but for how many people were bought from."""
+
+    weights: tuple[float, ...]
+    """Each stratum's ``ℓ``."""
+
+    bought_from: tuple[int, ...]
+    """How many people of each should have delivered. For the operator only."""
+
+    names: tuple[str, ...] = ()
+    """What the strata are called; empty if they have no names."""
+
+    def __post_init__(self) -> None:
+        if not self.weights or {len(self.weights)} != {len(self.bought_from), len(self.names or self.weights)}:
+            raise InputError("strata must have one weight and one count each, and a name each or none.", field="strata")
+
+    @classmethod
+    def of(cls, strata: Strata | None, bought: BoolArray) -> "Combined | None":
+        """Of the strata of those who were bought from."""
+        if strata is None:
+            return None
+        counts = np.bincount(strata.codes[bought], minlength=strata.count)
+        return cls(weights=tuple(strata.weights.tolist()), bought_from=tuple(counts.tolist()), names=strata.names)
+
+    @property
+    def are_shares(self) -> bool:
+        """Whether the weights are all positive and add up to 1, up to rounding: then it is a mean."""
+        return min(self.weights) > 0.0 and math.isclose(math.fsum(self.weights), 1.0, rel_tol=1e-9)
+
+    def range_of(self, bounds: tuple[float, float]) -> tuple[float, float]:
+        """Between which values the combination lies if data lie between these."""
+        ends = [sorted(weight * end for end in bounds) for weight in self.weights]
+        return math.fsum(low for low, _ in ends), math.fsum(high for _, high in ends)
+
+    def public(self) -> dict[str, object]:
+        """What may be shown to anybody."""
+        return {"weights": list(self.weights), **({"names": list(self.names)} if self.names else {})}
