@@ -194,6 +194,74 @@ class FormulaKernel:
         return loss, weight, payment
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StratumFormula:
+    """The purchase from one stratum."""
+
+    shares: Shares
+    """Everybody's share in the estimate, without its sign."""
+
+    level: float
+    """Nobody of the stratum at or above this virtual cost has a loss."""
+
+    sign: float
+    """Of the stratum's weight."""
+
+    rents: tuple[Curve | None, ...]
+    """One for each group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ContrastKernel:
+    """A combination of stratum means: losses by a formula, rents by curves in the report, in each stratum."""
+
+    people: People
+    idle: Idle
+    strata: tuple[StratumFormula, ...]
+    together: float
+    """``Λ = Σ|ℓ_g|``: a share times this is a weight."""
+
+    loss_per_share: float
+    largest_price: float
+    """About the largest payment for data."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
+
+    @property
+    def largest_payment(self) -> float:
+        """About the largest payment."""
+        return self.largest_price
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        return PRICED
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        rows = self.people.read(batch)
+        return columns_of(rows, *self.decide(batch, rows))
+
+    @property
+    def used(self) -> tuple[float, float]:
+        """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
+        return np.inf, self.loss_per_share
+
+    def decide(self, batch: Batch, rows: Rows) -> Decided:
+        """The decisions for the good rows of a batch."""
+        loss, weight, payment = (np.zeros(rows.reports.size) for _ in range(3))
+        for one, members in zip(self.strata, rows.by_stratum(len(self.strata)), strict=True):
+            which = members[rows.costs[members] < one.level]
+            share = one.shares.weights(rows.costs[which])
+            losses, reports = share * self.loss_per_share, rows.reports[which]
+            loss[which], weight[which] = losses, share * (one.sign * self.together)
+            groups = None if rows.groups is None else rows.groups[which]
+            payment[which] = reports * losses + np.where(share > 0.0, _evaluate(one.rents, reports, groups), 0.0)
+        return loss, weight, payment
+
+
 class Decider(Protocol):
     """A kernel of the writing pass: here, or `hushbid.engine.solve_menu.MenuKernel`."""
 

@@ -36,14 +36,21 @@ class Few:
     kernel: LookupKernel
 
 
-def price_cheapest(run: Run, population: Population, census: Census, cut: float, *, most: int = MOST) -> Few:
-    """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them."""
+Cut = float | tuple[float, ...]
+"""One virtual cost for all, or one for each stratum."""
+
+
+def price_cheapest(run: Run, population: Population, census: Census, cut: Cut, *, most: int = MOST) -> Few:
+    """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them, of each stratum."""
     # ids are read only where they decide
     by_identity = population.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
         raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
-    enough = min(_AT_LEAST, census.histogram.people)
-    kernel = GatherKernel(run.people, max(cut, census.histogram.cut_after(enough)), max(most, enough), by_identity)
+    if isinstance(cut, tuple):
+        cut = tuple(_enough(one, other) for one, other in zip(cut, census.strata, strict=True))
+    else:
+        cut = _enough(cut, census)
+    kernel = GatherKernel(run.people, cut, max(most, min(_AT_LEAST, census.histogram.people)), by_identity)
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
     few = _population_of(run, population, people)
@@ -70,6 +77,11 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: float,
             payment=made.payments[order],
         ),
     )
+
+
+def _enough(cut: float, census: Census) -> float:
+    """The cut, or a higher one below which some people are."""
+    return max(cut, census.histogram.cut_after(min(_AT_LEAST, census.histogram.people)))
 
 
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
@@ -140,6 +152,18 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     return census.histogram.cut_after(most), most
 
 
+def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tuple[float, ...], int]:
+    """The same for a combination of stratum means, which for a price are markets of their own in the local setting."""
+    strata, goal = population.strata, population.goal
+    assert strata is not None
+    assert isinstance(goal, Price)
+    found = [
+        cheapest_few(replace(population, strata=None, rosters=(), goal=Price(goal.buyer_weight * weight**2)), one)
+        for weight, one in zip(strata.weights.tolist(), census.strata, strict=True)
+    ]
+    return tuple(cut for cut, _ in found), max(most for _, most in found)
+
+
 def _least_supply(cap: float, variance: float) -> float:
     """What part of ``1/V`` each of several active people supplies at least: a quarter, or what a cap allows."""
     square = variance * cap * cap
@@ -164,6 +188,7 @@ def _population_of(run: Run, population: Population, people: Gathered) -> Popula
         groups=tuple(
             replace(group, rows=rows) for group, rows in zip(population.groups, places, strict=True) if rows.size
         ),
+        strata=None if population.strata is None else replace(population.strata, codes=people.strata),
     )
     few = few.with_limits(people.limit if run.people.limited else None)
     return few if run.people.variance is None else replace(few, own_error=people.variance)
