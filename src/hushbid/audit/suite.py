@@ -54,8 +54,9 @@ def audits_of(
     tested, among = tested or (16 if quick else 1), among or (16 if quick else 10)
     if "incentives" in checks:
         n = outcome.reports.size
-        some = np.sort(rng.choice(n, min(n, among), replace=False))
-        part, reports = _smaller(outcome.market.for_people(n), some), outcome.reports[some]
+        population = outcome.market.for_people(n)
+        some = _some(population, min(n, among), rng)
+        part, reports = _smaller(population, some), outcome.reports[some]
         limits = None if outcome.limits is None else outcome.limits[some]
         yield check_incentives(part, reports, limits=limits, people=tested, points=_POINTS, rng=rng, progress=progress)
     plan = _promises(outcome)
@@ -100,7 +101,23 @@ def _smaller(population: Population, rows: IndexArray) -> Population:
         goal = Accuracy(goal.number / math.sqrt(share))
     elif isinstance(goal, (Budget, HardBudget)):
         goal = replace(goal, amount=goal.amount * share)
-    return replace(part, goal=goal, roster=max(rows.size, round(population.roster * share)))
+    if part.strata is None:
+        return replace(part, goal=goal, roster=max(rows.size, round(population.roster * share)))
+    there = np.bincount(part.strata.codes, minlength=part.strata.count).tolist()
+    rosters = tuple(max(few, round(many * share)) for few, many in zip(there, population.rosters, strict=True))
+    return replace(part, goal=goal, roster=sum(rosters), rosters=rosters)
+
+
+def _some(population: Population, among: int, rng: np.random.Generator) -> IndexArray:
+    """So many people; with strata the same part of each, and at least two of each, where there are two."""
+    if population.strata is None:
+        return np.sort(rng.choice(population.people, among, replace=False))
+    chosen = []
+    for _, rows in population.kinds():
+        assert rows is not None
+        part = max(2, math.ceil(among * rows.size / population.people))
+        chosen.append(rng.choice(rows, min(rows.size, part), replace=False))
+    return np.sort(np.concatenate(chosen))
 
 
 def _promises(outcome: Outcome) -> ReleasePlan | None:

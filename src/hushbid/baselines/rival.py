@@ -150,7 +150,10 @@ class Rival(ABC):
 
 
 def common_variance(population: Population) -> float:
-    """The one variance of a market, for a range of width 1; rivals know neither several variances nor several caps."""
+    """The one variance of a market, for a range of width 1; rivals know neither several variances nor several caps,
+    nor strata."""
+    if population.strata is not None:
+        raise InputError("strata must be left out to compare with rivals, which estimate one mean.", field="strata")
     if isinstance(population.variance, np.ndarray):
         raise InputError("variance must be one number to compare with rivals, got one per person.", field="variance")
     if isinstance(population.cap, np.ndarray):

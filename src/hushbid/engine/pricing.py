@@ -412,7 +412,7 @@ def _gathered(run: Run, population: Population, census: Census, cut: Cut, most: 
     few, made = priced.population, priced.decision
     # the few stand for everybody: only their number is not the population's
     bound = few.lower_bound(made.virtual_costs, made.privacy_loss)
-    figures = Figures.of(few, made, lower_bound=bound, cap_cost=cap_cost(few, made))
+    figures = Figures.of(few.setting.name, made, lower_bound=bound, cap_cost=cap_cost(few, made))
     found = {**asdict(figures), "people": census.people}
     summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
     return priced.kernel, summary

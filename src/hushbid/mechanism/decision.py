@@ -156,17 +156,15 @@ def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
 def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     population.refuse_impossible(costs)
     allocation = population.allocation(costs, tie_key)
-    loss, weights, planned = allocation.privacy_loss, allocation.weights, allocation.mse
+    loss, weights = allocation.privacy_loss, allocation.weights
     bought = np.flatnonzero(loss > 0.0)
-    worst = population.worst_error(planned)
-    mse = worst if population.bias == 0.0 else population.unrelated_error(loss, weights)
+    mse, worst = population.errors_of(allocation)
     refuse_unreleasable(population.setting.hardest_to_release(loss[bought]))
     # c·ε; zero times infinity is nothing
     price = np.zeros(reports.size)
     paying = bought[reports[bought] > 0.0]
     price[paying] = reports[paying] * loss[paying]
     # β·(MSE − outside): what the estimate is worth to her
-    mse, worst = mse * population.unit, worst * population.unit
     outside = population.outside_errors(costs)
     share, care = np.zeros(()), 0.0
     if population.cares:

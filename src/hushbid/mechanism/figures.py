@@ -51,17 +51,17 @@ class Figures:
     """All privacy losses together."""
 
     squared_weights: float
-    """The sum of the squares of all weights."""
+    """The sum of the squares of all weights, with strata of either sign."""
 
     incentive_error: float
     """No misreport can gain more than this, in money: twice the largest error of a payment."""
 
     @classmethod
-    def of(cls, population: Population, decision: Decision, *, lower_bound: float, cap_cost: float) -> "Figures":
+    def of(cls, setting: Setting, decision: Decision, *, lower_bound: float, cap_cost: float) -> "Figures":
         """The figures of a decision, with its certificate and what the cap costs."""
         return cls(
-            setting=population.setting.name,
-            people=population.people,
+            setting=setting,
+            people=decision.reports.size,
             active=decision.active,
             mse=decision.mse,
             worst_mse=decision.worst_mse,

@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule
-from hushbid.arrays import BoolArray, FloatArray, as_floats
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
-from hushbid.errors import InputError, NothingDelivered, RecordError, ReportError
+from hushbid.errors import InputError, MarketError, NothingDelivered, RecordError, ReportError
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
+from hushbid.mechanism.each import goal_of, joined, keys_of, named, part_of, prior_of, rows_by_stratum, taken
 from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Planned, plan
 from hushbid.mechanism.population import Population, TieKey
@@ -86,6 +87,8 @@ class Market(Terms):
         stated: FloatArray = np.atleast_1d(as_floats(reports, "reports", ReportError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         stated_limits = None if limits is None else self._limits(limits, stated.size)
+        if self.each:
+            return self._acquire_each(stated, stated_limits, tie_key)
         found = decide(self.for_people(stated.size).with_limits(stated_limits), stated, costs, tie_key)
         if self.layout is not None and found.active:
             bought = found.privacy_loss[found.privacy_loss > 0.0]
@@ -95,6 +98,38 @@ class Market(Terms):
         fields = {name: getattr(found, name) for name in Decision.__slots__}
         return Outcome(market=self, **fields | {"limits": stated_limits})
 
+    def _acquire_each(self, reports: FloatArray, limits: FloatArray | None, tie_key: TieKey) -> "Outcome":
+        """The strata's outcomes as one."""
+        if reports.size != len(self.strata or ()):
+            told = f"strata must have one label per person ({reports.size} people), got {len(self.strata or ())}."
+            raise InputError(told, field="strata")
+        parts: dict[str, tuple[IndexArray, Decision]] = {}
+        for (name, market), rows in zip(self.by_stratum().items(), rows_by_stratum(self._strata).values(), strict=True):
+            try:
+                keys = keys_of(tie_key, rows)
+                found = market.acquire(reports[rows], limits=None if limits is None else limits[rows], tie_key=keys)
+            except MarketError as problem:
+                raise named(name, problem) from None
+            parts[name] = rows, found
+        return Outcome(market=self, **joined(reports.size, parts, tie_key, limits))
+
+    def by_stratum(self) -> dict[str, "Market"]:
+        """The market of every stratum, by its name, where ``each`` of their means is wanted."""
+        found = {}
+        for place, (name, rows) in enumerate(rows_by_stratum(self._strata if self.each else None).items()):
+            found[name] = replace(
+                self,
+                strata=None,
+                each=False,
+                goal=goal_of(self.stated_goal, place, questions=self.survey is not None),
+                prior=prior_of(self.prior, rows),
+                variance=taken(self.variance, rows),
+                user_weight=0.0,
+                max_privacy_loss=taken(self.max_privacy_loss, rows),
+                population=self.population[name] if isinstance(self.population, Mapping) else None,
+            )
+        return found
+
     def rule(self, costs: FloatArray, *, tie_key: TieKey = None) -> ReplyRule:
         """How the optimum answers to one person's virtual cost, in units where the data range has width 1."""
         return self.for_people(costs.size).rule(costs, tie_key)
@@ -103,9 +138,20 @@ class Market(Terms):
         """The optimal allocation for given virtual costs."""
         return self.for_people(costs.size).allocation(costs, tie_key)
 
-    def menu(self, n: int, *, rng: np.random.Generator, repetitions: int = 200, points: int = 33) -> Menu:
-        """What a person can expect, as a function of her report, before anybody else of the ``n`` has reported."""
-        return expected_menu(self.for_people(n), rng=rng, repetitions=repetitions, points=points)
+    def menu(
+        self,
+        n: int,
+        *,
+        rng: np.random.Generator,
+        repetitions: int = 200,
+        points: int = 33,
+        stratum: str | None = None,
+    ) -> Menu:
+        """What a person can expect, as a function of her report, before anybody else of the ``n`` has reported.
+
+        With strata it is that of somebody in ``stratum``.
+        """
+        return expected_menu(self.for_people(n), rng=rng, repetitions=repetitions, points=points, stratum=stratum)
 
     def simulate(
         self,
@@ -143,7 +189,7 @@ class Market(Terms):
         Instead of ``n`` a target may be given: a standard error, at worst, or an expected total payment, whichever the
         goal does not state. Then ``n`` is one at which it is met on average while with one person fewer it is not.
         """
-        if n is None and self.strata is not None:
+        if n is None and self.strata is not None and not self.each:
             raise InputError("n must be given for a market with strata: it is the number of labels.", field="n")
         for name in ("variance", "user_weight", "prior"):
             if n is None and (isinstance(getattr(self, name), np.ndarray) or (name == "prior" and self.grouped)):
@@ -214,6 +260,24 @@ class Outcome(Decision):
     _certified: float | None = field(default=None, init=False, repr=False)
     """The lower bound, kept when it was asked for."""
 
+    _parts: "dict[str, Outcome] | None" = field(default=None, init=False, repr=False)
+    """The strata's outcomes, kept when they were asked for."""
+
+    def by_stratum(self) -> "dict[str, Outcome]":
+        """The ordinary outcome of every stratum, by its name, where ``each`` of their means is wanted.
+
+        Estimates are released, verified and reported stratum by stratum.
+        """
+        if self._parts is None:
+            rows = rows_by_stratum(self.market._strata if self.market.each else None)
+            found = {
+                name: Outcome(market=market, **part_of(self, rows[name], market.for_people(rows[name].size)))
+                for name, market in self.market.by_stratum().items()
+            }
+            object.__setattr__(self, "_parts", found)
+        assert self._parts is not None
+        return self._parts
+
     @property
     def population(self) -> Population:
         """The market for those who reported."""
@@ -221,18 +285,22 @@ class Outcome(Decision):
 
     @property
     def allocation(self) -> Allocation | None:
-        """The optimum on a data range of width 1; None if nothing was bought or a menu was shared.
+        """The optimum on a data range of width 1; None if nothing was bought, a menu was shared, or each stratum has
+        one of its own.
 
         Solved again when first asked for, from market, virtual costs and the order of equals: it is the same for an
         outcome that was read back.
         """
-        if self._optimum is None and self.active and not isinstance(self.market.goal, HardBudget):
+        alone = not isinstance(self.market.goal, HardBudget) and not self.market.each
+        if self._optimum is None and self.active and alone:
             object.__setattr__(self, "_optimum", self.population.allocation(self.virtual_costs, self.tie_order))
         return self._optimum
 
     @property
     def cap_cost(self) -> float:
         """How much higher the objective is than without caps and limits, in its own unit; 0 if none binds."""
+        if self.market.each:
+            return math.fsum(part.cap_cost for part in self.by_stratum().values())
         return cap_cost(self.population, self)
 
     @property
@@ -241,7 +309,10 @@ class Outcome(Decision):
 
         Computed when first asked for, and then kept (see `hushbid.allocation.lower_bounds`).
         """
-        if self._certified is None:
+        if self._certified is None and self.market.each:
+            found = math.fsum(part.lower_bound for part in self.by_stratum().values())
+            object.__setattr__(self, "_certified", found)
+        elif self._certified is None:
             bounded = self.population if self.version > 1 else self.population.without_caps()
             object.__setattr__(self, "_certified", bounded.lower_bound(self.virtual_costs, self.privacy_loss))
         assert self._certified is not None
@@ -249,10 +320,13 @@ class Outcome(Decision):
 
     def figures(self) -> Figures:
         """What the decision comes to for everybody together, with its certificate."""
-        return Figures.of(self.population, self, lower_bound=self.lower_bound, cap_cost=self.cap_cost)
+        return Figures.of(self.market.setting, self, lower_bound=self.lower_bound, cap_cost=self.cap_cost)
 
     def question_errors(self) -> tuple[QuestionError, ...]:
-        """How far the estimate of each question may be off, in its own unit; empty without questions."""
+        """How far the estimate of each question may be off, in its own unit; empty without questions.
+
+        Where each stratum has a mean of its own, ask the outcomes of `by_stratum`.
+        """
         market = self.market
         if market.survey is None or market.layout is None:
             return ()
@@ -266,9 +340,21 @@ class Outcome(Decision):
             relation=market.max_relation,
         )
 
-    def schedule(self, user: int | None = None) -> Schedule:
-        """One curve c ↦ (privacy loss, payment): that prices everybody, or the one that person ``user`` faces."""
-        return common_schedule(self.population, self) if user is None else own_schedule(self.population, self, user)
+    def schedule(self, user: int | None = None, *, stratum: str | None = None) -> Schedule:
+        """One curve c ↦ (privacy loss, payment): that prices everybody, with strata everybody in ``stratum``, or the
+        one that person ``user`` faces."""
+        if user is not None and stratum is not None:
+            raise InputError("give either user or stratum, got both.", field="stratum")
+        if self.market.each and user is not None:
+            row = as_row(user, self.reports.size)
+            name = (self.market.strata or ())[row]
+            rows = rows_by_stratum(self.market._strata)[name]
+            return self.by_stratum()[name].schedule(int(np.searchsorted(rows, row)))
+        if self.market.each and stratum in self.by_stratum():
+            return self.by_stratum()[str(stratum)].schedule()
+        if user is None:
+            return common_schedule(self.population, self, stratum)
+        return own_schedule(self.population, self, user)
 
     def summary(self) -> str:
         """What was decided, in words; no individual's numbers."""
@@ -282,9 +368,8 @@ class Outcome(Decision):
             f"Expected error of the estimate: {self._errors()} (root mean square). Total payment:"
             f" {self.total_payment:.6g}.",
         ]
-        if self.market.survey is not None:
-            each = "; ".join(one.words for one in self.question_errors())
-            lines[1] = f"Expected errors of the estimates (root mean square): {each}."
+        if self.market.survey is not None or self.market.each:
+            lines[1] = f"Expected errors of the estimates (root mean square): {self._errors_of_each()}."
             lines.append(f"Total payment: {self.total_payment:.6g}.")
         if not isinstance(self.market.goal, Price):
             lines.append(f"The goal is {self.market.stated_goal.words}.")
@@ -308,10 +393,27 @@ class Outcome(Decision):
     def _asked(self) -> str:
         """What the data are."""
         low, high = self.market.bounds
+        asked = f"data between {low:g} and {high:g}"
+        if self.market.survey is not None:
+            count = len(self.market.survey)
+            asked = "1 question" if count == 1 else f"{count} questions"
+        if self.market.strata is None:
+            return asked
+        names = self.market.strata_names
+        strata = "1 stratum" if len(names) == 1 else f"{len(names)} strata"
+        if self.market.each:
+            return f"{asked}, {strata} with a mean for each"
+        what = "a post-stratified mean over" if self.market.shares is not None else "a contrast of"
+        return f"{asked}, {what} {strata}"
+
+    def _errors_of_each(self) -> str:
+        """The error of each question, of each stratum's mean, or of each question in each stratum."""
+        if not self.market.each:
+            return "; ".join(one.words for one in self.question_errors())
+        parts = self.by_stratum().items()
         if self.market.survey is None:
-            return f"data between {low:g} and {high:g}"
-        count = len(self.market.survey)
-        return "1 question" if count == 1 else f"{count} questions"
+            return "; ".join(f"{name}: {part._errors()}" for name, part in parts)
+        return "; ".join(f"{name}: {', '.join(one.words for one in part.question_errors())}" for name, part in parts)
 
     def _errors(self) -> str:
         """The error, or both where price and datum may be related."""

@@ -196,7 +196,7 @@ class Population:
     @property
     def alike_in_groups(self) -> bool:
         """Whether people of one group differ by nothing but their reports."""
-        if self.strata is not None and self.strata.count > 1:
+        if self.strata is not None and np.unique(self.strata.codes).size > 1:
             return False
         values = (self.own_error, self.user_weight, self.cap)
         lists = (value for value in values if isinstance(value, np.ndarray))
@@ -370,6 +370,12 @@ class Population:
         """The error of an estimate if price and datum are unrelated: with people's own variance."""
         own = self.own_error / self.unit
         return mse_of(weights, losses, setting=self.setting.name, variance=own, strata=self.strata)
+
+    def errors_of(self, allocation: Allocation) -> tuple[float, float]:
+        """The error of what is bought if price and datum are unrelated, and at worst, in squared data units."""
+        worst = self.worst_error(allocation.mse)
+        mse = worst if self.bias == 0.0 else self.unrelated_error(allocation.privacy_loss, allocation.weights)
+        return mse * self.unit, worst * self.unit
 
     def objective_of(self, allocation: Allocation) -> float:
         """What the goal minimises, at an allocation: in money, or squared data units for a budget."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import HardBudget
-from hushbid.arrays import FloatArray, as_count, as_floats, as_row, first_row, rows_text
+from hushbid.arrays import FloatArray, IndexArray, as_count, as_floats, as_row, first_row, rows_text
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population, TieKey
@@ -97,18 +97,19 @@ def own_schedule(population: Population, decision: Decision, user: int) -> Sched
     return Schedule(support=prior.support, error=0.5 * decision.incentive_error, _at=at)
 
 
-def common_schedule(population: Population, decision: Decision) -> Schedule:
-    """The curve through everybody's loss and payment; between two reports, a straight line.
+def common_schedule(population: Population, decision: Decision, stratum: str | None = None) -> Schedule:
+    """The curve through everybody's loss and payment, with strata in one of them; between two reports, a straight line.
 
     It exists only where people differ by nothing but their reports.
     """
-    if not population.alike:
+    rows = rows_of(population, stratum)
+    if not _alike(population, rows):
         raise MarketError("One schedule prices everybody only with a common prior, variance and user weight.")
-    low, high = population.groups[0].prior.support
+    low, high = population.prior_of(int(rows[0])).support
     # equals have equal losses, but for ties: the first stands for them
-    reports, first = np.unique(decision.reports, return_index=True)
+    reports, first = np.unique(decision.reports[rows], return_index=True)
     inside = reports <= high
-    reports, first = reports[inside], first[inside]
+    reports, first = reports[inside], rows[first[inside]]
     losses, payments = decision.privacy_loss[first], decision.payments[first]
 
     def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -119,23 +120,53 @@ def common_schedule(population: Population, decision: Decision) -> Schedule:
     return Schedule(support=(low, high), error=0.5 * decision.incentive_error, _at=at)
 
 
-def expected_menu(population: Population, *, rng: np.random.Generator, repetitions: int, points: int) -> Menu:
-    """Average over simulated reports of the other people."""
-    if not population.alike:
+def rows_of(population: Population, stratum: str | None) -> IndexArray:
+    """The people of a stratum; everybody without strata."""
+    names = () if population.strata is None else population.strata.names
+    if stratum is None and len(names) > 1:
+        raise MarketError("People in different strata face different rules: name the stratum, or the person.")
+    if stratum is not None and stratum not in names:
+        known = f"one of {', '.join(map(repr, names))}" if names else "left out without strata"
+        raise InputError(f"stratum must be {known}, got {stratum!r}.", field="stratum")
+    if population.strata is None:
+        return np.arange(population.people)
+    return np.flatnonzero(population.strata.codes == (0 if stratum is None else names.index(stratum)))
+
+
+def _alike(population: Population, rows: IndexArray) -> bool:
+    """Whether these people, everybody or a stratum, differ by nothing but their reports."""
+    if population.strata is None:
+        return population.alike
+    part = population.take(rows)
+    return part.alike_in_groups and len(part.groups) == 1
+
+
+def expected_menu(
+    population: Population,
+    *,
+    rng: np.random.Generator,
+    repetitions: int,
+    points: int,
+    stratum: str | None = None,
+) -> Menu:
+    """Average over simulated reports of the other people; with strata for a person in one of them."""
+    rows = rows_of(population, stratum)
+    if not _alike(population, rows):
         raise MarketError(
             "A menu needs one prior, variance and user weight: ask for each group's menu with a market of its own."
         )
     repetitions, points = as_count(repetitions, "repetitions", least=2), as_count(points, "points", least=2)
-    prior = population.groups[0].prior
+    row = int(rows[0])
+    prior = population.prior_of(row)
     # reports at even quantiles, short of an unbounded prior's end
     z = np.asarray(
         prior.quantile(np.linspace(0.0, 1.0 - 0.5 / points if math.isinf(prior.support[1]) else 1.0, points))
     )
     losses, payments = np.empty((repetitions, points)), np.empty((repetitions, points))
     for k in range(repetitions):
-        # person 0 asks; her own draw is replaced by every z
+        # one person asks; her own draw is replaced by every z
         reports = population.sample(rng)
-        losses[k], payments[k] = _curve(population, reports, population.virtual_costs(reports), 0, z)
+        losses[k], payments[k] = _curve(population, reports, population.virtual_costs(reports), row, z)
     root = math.sqrt(repetitions)
     return Menu(
         reports=z,

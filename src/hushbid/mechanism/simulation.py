@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.arrays import FloatArray, as_count
-from hushbid.errors import InputError, MarketError, Unreachable
+from hushbid.errors import InputError, MarketError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism.decision import decide
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
@@ -220,7 +220,9 @@ _COLUMNS = tuple(name for name in _Campaign.__slots__ if name != "unreachable")
 def _campaign(population: Population, reports: FloatArray) -> _Campaign:
     try:
         decided = decide(population, reports)
-    except Unreachable as problem:
+    except (Unreachable, NobodyToBuyFrom) as problem:
+        if isinstance(problem, NobodyToBuyFrom) and population.strata is None:
+            raise
         never = math.inf
         return _Campaign(
             mse=never,
@@ -230,7 +232,7 @@ def _campaign(population: Population, reports: FloatArray) -> _Campaign:
             buyer_cost=0.0,
             share_bought=0.0,
             largest_loss=0.0,
-            unreachable=problem,
+            unreachable=problem if isinstance(problem, Unreachable) else None,  # a stratum without sellers
         )
     weight, paid = population.buyer_weight, decided.total_payment
     return _Campaign(

@@ -355,7 +355,7 @@ class Terms:
         """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
         people = as_count(n, "n", least=1)
         if self.each:
-            told = "each=True makes a market of its own for each stratum: ask those of Market.by_stratum()."
+            told = "each=True makes a market of its own for each stratum: ask those of by_stratum()."
             raise InputError(told, field="each")
         if self._strata is not None and self._strata.codes.size != people:
             told = f"strata must have one label per person ({people} people), got {self._strata.codes.size}."

@@ -58,9 +58,7 @@ def virtual_figures(population: Population, reports: FloatArray) -> VirtualFigur
         population.refuse_impossible(costs)
         bought = population.allocation(costs)
         loss, weights = bought.privacy_loss, bought.weights
-        worst = population.worst_error(bought.mse)
-        mse = (worst if population.bias == 0.0 else population.unrelated_error(loss, weights)) * population.unit
-        worst *= population.unit
+        mse, worst = population.errors_of(bought)
         used = (loss > 0.0) & (costs > 0.0)  # an infinite loss that costs nothing is free
         paid = float(costs[used].dot(loss[used]))
         if population.cares:

@@ -18,17 +18,23 @@ Under caps all of them hold, ``H`` being that of the capped purchase, with one e
 have another bound, ``⅔H`` over the smallest virtual cost. And nobody is paid more than the top of her support times
 her cap, whatever the goal.
 
+With ``G`` strata the first bound is ``G`` times as large, the second is not used, and in the third a stratum's sellers
+are compared with its only seller. Locally, for a price, strata are markets of their own, and their bounds add up.
+
 Limits that people state lower losses, but may raise ``H`` without end. Then the third bound is left, which needs only
 that losses cannot be improved by scaling all of them down, a budget's bounds, and under an accuracy the one of
 `_within_any_limits`.
 """
 
 import math
+from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Budget, HardBudget, replies
-from hushbid.arrays import FloatArray
+from hushbid.allocation import Accuracy, Budget, HardBudget, Price, replies
+from hushbid.arrays import FloatArray, IndexArray
+from hushbid.estimation import Strata
 from hushbid.mechanism.population import Group, Population, rent_diverges
 from hushbid.payments import rents
 
@@ -52,6 +58,8 @@ def worst_payment(population: Population, *, above_support: bool = False, limits
         return min(most * _largest_expense(population, anybody_missing=above_support), _with_all_caps(population))
     if limits:
         return _with_all_losses(population)
+    if population.strata is not None and population.setting.sends_messages:
+        return sum(worst_payment(one, above_support=above_support) for one in population.separate())
     highest = _largest_objective(population, _costs(population, 1.0), one_is_enough=above_support)
     # three bounds, each best somewhere
     for_data = min(
@@ -64,6 +72,8 @@ def worst_payment(population: Population, *, above_support: bool = False, limits
 
 def _with_a_tail(population: Population) -> float:
     """The second bound."""
+    if population.strata is not None:  # somebody's low report says nothing about the other strata
+        return math.inf
     sole = [
         group.rows.size * _sole_payments(population, group, np.asarray(group.prior.quantile(_LEVELS)))
         for group in population.groups
@@ -79,20 +89,40 @@ def _with_a_tail(population: Population) -> float:
 
 
 def _with_all_losses(population: Population, highest: float = math.inf) -> float:
-    """The third bound; each group may have all of the losses."""
+    """The third bound; each group may have all of the losses, or all of its stratum's."""
     total, caps, paid = _all_losses(population, highest), population.caps(), 0.0
-    for group in population.groups:
+    for square, rows, group in _sellers(population):
         # even shares: as payments are concave in the loss, nothing pays more
-        each = min(total, float(caps[group.rows].sum())) / group.rows.size
+        each = min(_part_of(population, square) * total, float(caps[rows].sum())) / rows.size
         if each == math.inf and isinstance(population.goal, Budget):
             return math.inf  # at a virtual cost of 0 all of the budget buys a loss without limit
         top = group.prior.support[1]
-        report = float(group.prior.virtual_cost_inverse(_sole_cost(population, each)))
-        share = float(_sole_payments(population, group, np.array([report]))[0])
+        report = float(group.prior.virtual_cost_inverse(_sole_cost(population, each, square)))
+        share = float(_sole_payments(population, group, np.array([report]), square)[0])
         if report >= top or population.has_caps:
             share = min(share, each * top)
-        paid += group.rows.size * share
+        paid += rows.size * share
     return paid
+
+
+def _sellers(population: Population) -> Iterator[tuple[float, IndexArray, Group]]:
+    """People who share a prior and a stratum, with ``ℓ_g²``: what the price of the error is multiplied by for them.
+
+    A budget is the same for all strata, which then make no difference.
+    """
+    kinds = [(1.0, None)] if isinstance(population.goal, Budget) else population.kinds()
+    for (square, members), group in product(kinds, population.groups):
+        rows = group.rows if members is None else np.intersect1d(group.rows, members, assume_unique=True)
+        if rows.size:
+            yield square, rows, group
+
+
+def _part_of(population: Population, square: float) -> float:
+    """Which part of all losses is a stratum's at most: ``|ℓ_g|·Λ^{−1/3}``, where ``Λ = Σ|ℓ_g|``; see `_all_losses`."""
+    if population.strata is None or isinstance(population.goal, Budget):
+        return 1.0
+    # η ≤ (4A/(ψ_min Λ))^{1/3}, and a stratum's losses are |ℓ_g| η
+    return float(math.sqrt(square) / np.cbrt(np.abs(population.strata.weights).sum()))
 
 
 def _with_all_caps(population: Population) -> float:
@@ -128,13 +158,13 @@ def _all_losses(population: Population, highest: float) -> float:
     return population.setting.most_loss(population.error_weight, cheapest, population.variance)
 
 
-def _sole_cost(population: Population, loss: float) -> float:
-    """The virtual cost at which the only seller has this loss."""
+def _sole_cost(population: Population, loss: float, square: float) -> float:
+    """The virtual cost at which the only seller, of a stratum with this ``ℓ_g²``, has at most this loss."""
     if loss == math.inf:
         return 0.0
     if isinstance(population.goal, Budget):
         return population.goal.amount / loss
-    return 4.0 * population.error_weight / loss**3
+    return 4.0 * population.error_weight * square / loss**3
 
 
 def _dearest_unit(population: Population) -> float:
@@ -157,7 +187,7 @@ def _largest_expense(population: Population, *, anybody_missing: bool) -> float:
     if not anybody_missing:
         return population.allocation(costs).objective
     spread, caps = np.unique(population.variance), np.unique(population.caps())
-    if spread.size > 1 or caps.size > 1:
+    if spread.size > 1 or caps.size > 1 or population.strata is not None:
         return math.inf
     target, variance = population.aim.number**2, float(spread[0])
     fewest = _fewest(target, variance, float(caps[0]))
@@ -176,7 +206,8 @@ def _fewest(target: float, variance: float, cap: float) -> int:
 
 def _factor(population: Population) -> float:
     """What is paid for data, at most, over the largest objective; less if ψ rises at a constant slope."""
-    return population.setting.payment_factor(population.slope or 1.0)
+    strata = 1 if population.strata is None else population.strata.count
+    return population.setting.payment_factor((population.slope or 1.0) / strata)
 
 
 def _for_the_error(population: Population, highest: float) -> float:
@@ -193,6 +224,8 @@ def _largest_objective(population: Population, costs: FloatArray, *, one_is_enou
         return math.inf
     if not one_is_enough:
         return population.allocation(costs).objective
+    if population.strata is not None:
+        return _with_one_in_each(population, population.strata, costs)
     # each kind of person alone, once
     _, kinds = np.unique(np.stack([costs, population.own_errors(), population.caps()]), axis=1, return_index=True)
     alone = np.full((kinds.size, costs.size), math.inf)
@@ -200,15 +233,33 @@ def _largest_objective(population: Population, costs: FloatArray, *, one_is_enou
     return max(population.allocation(one).objective for one in alone)
 
 
-def _sole_payments(population: Population, group: Group, reports: FloatArray) -> FloatArray:
-    """At most what the only seller is paid at each of these reports; nothing where her virtual cost is infinite."""
+def _with_one_in_each(population: Population, strata: Strata, costs: FloatArray) -> float:
+    """The most that one seller in each stratum can come to: the dearest, with the largest variance and the least cap.
+
+    With ``M = Σ|ℓ_g|ψ_g`` the best ``2A/η² + η·M`` is at ``η³ = 4A/M``, or at the most that caps allow.
+    """
+    dearest, largest, cap = np.zeros(strata.count), np.zeros(strata.count), np.full(strata.count, math.inf)
+    np.maximum.at(dearest, strata.codes, costs)
+    np.maximum.at(largest, strata.codes, np.broadcast_to(population.variance, costs.shape))
+    np.minimum.at(cap, strata.codes, population.caps())
+    weight, sizes = population.error_weight, np.abs(strata.weights)
+    slope = float(sizes @ dearest)
+    strength = min(math.inf if slope == 0.0 else (4.0 * weight / slope) ** (1.0 / 3.0), float((cap / sizes).min()))
+    noise = 0.0 if strength == math.inf else 2.0 * weight / strength**2 + strength * slope
+    return noise + weight * float(np.square(sizes) @ largest)
+
+
+def _sole_payments(population: Population, group: Group, reports: FloatArray, square: float = 1.0) -> FloatArray:
+    """At most what the only seller, of a stratum with this ``ℓ_g²``, is paid at each of these reports; nothing where
+    her virtual cost is infinite."""
     prior, cap = group.prior, population.largest_cap
     if rent_diverges(prior, power=population.loss_power):
         return np.full(reports.size, math.inf)
     costs = np.asarray(prior.virtual_cost(reports))
     paid, sold = np.zeros(reports.size), np.flatnonzero(costs < math.inf)
     # her variance does not matter while she is alone
-    rule = replies(np.ones(1), setting=population.setting.name, goal=population.aim)
+    aim = population.aim if square == 1.0 else Price(population.error_weight * square)
+    rule = replies(np.ones(1), setting=population.setting.name, goal=aim)
     own, rows = reports[sold], np.zeros(sold.size, dtype=np.intp)
     loss = np.minimum(rule.at(rows, costs[sold]).loss, cap)
     price = np.where(own > 0.0, own, 0.0) * np.where(own > 0.0, loss, 0.0)
