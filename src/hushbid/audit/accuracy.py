@@ -13,9 +13,10 @@ import numpy as np
 from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure import ErrorModel, Relation, ReleasePlan, simulate_privatized
 from hushbid.disclosure.central import weigh
-from hushbid.disclosure.local import error_of
+from hushbid.disclosure.contrast import level_of, rows_of, weights_of
+from hushbid.disclosure.local import error_of, signed_weights
 from hushbid.errors import InputError
-from hushbid.estimation import best_weights, is_central
+from hushbid.estimation import is_central
 
 _TOLERANCE = 5.0
 
@@ -139,12 +140,13 @@ def check_accuracy(
     mean = low + (high - low) / 2.0
     needed = plan.delivered > 0
     present = needed & (rng.random(plan.people) >= drop_out)
-    # somebody must deliver: the one with the largest loss
-    if not present.any():
-        present = needed & (np.arange(plan.people) == int(np.argmax(plan.delivered)))
+    # somebody of each stratum must deliver: the one with the largest loss
+    for rows in rows_of(plan.strata):
+        if not present[rows].any():
+            present[np.arange(plan.people)[rows][int(np.argmax(plan.delivered[rows]))]] = True
     signs = rng.choice([-1.0, 1.0], size=(repetitions, plan.people))
     estimator = _Estimator.of(plan, present)
-    misses = estimator.of_rows(mean + signs * deviation) - mean
+    misses = estimator.of_rows(mean + signs * deviation) - level_of(plan.strata) * mean
     squared, half = np.square(misses), estimator.error.half_width(level)
     return AccuracyCheck(
         repetitions=repetitions,
@@ -162,7 +164,7 @@ class _Estimator:
     """The release's own weights and noise, for data of those who are present."""
 
     weights: FloatArray
-    """Everybody's, 0 for those who are not."""
+    """Everybody's without their signs, 0 for those who are not."""
 
     error: ErrorModel
     of_rows: Callable[[FloatArray], FloatArray]
@@ -178,16 +180,15 @@ class _Estimator:
                 of_rows=lambda rows: np.array(summed.estimates([summed.total(row) for row in rows])),
             )
         people = np.flatnonzero(present)
-        losses = plan.delivered[people]
-        weights = best_weights(losses, setting="local", variance=plan.unit_variance[people]).weights
+        losses, signed = plan.delivered[people], signed_weights(plan, people)
 
         def of_rows(rows: FloatArray) -> FloatArray:
             noisy = simulate_privatized(rows[:, people].ravel(), np.tile(losses, len(rows)), plan.bounds)
-            return np.asarray(noisy.reshape(len(rows), people.size) @ weights)
+            return np.asarray(noisy.reshape(len(rows), people.size) @ signed)
 
         everybody = np.zeros(plan.people)
-        everybody[people] = weights
-        return cls(weights=everybody, error=error_of(plan, people, weights), of_rows=of_rows)
+        everybody[people] = np.abs(signed)
+        return cls(weights=everybody, error=error_of(plan, people, np.abs(signed)), of_rows=of_rows)
 
 
 def _worst(
@@ -200,10 +201,16 @@ def _worst(
 ) -> WorstCase:
     """Simulate data whose expected values are as far from the mean as weights are from equal ones."""
     low, high = plan.bounds
-    mean, equal = low + (high - low) / 2.0, 1.0 / relation.roster
-    # b ∝ w − 1/N over the whole roster, as large as the relation allows and the range has room for
-    shape = estimator.weights - equal
-    length = math.sqrt(float(shape @ shape) + (relation.roster - plan.people) * equal**2)
+    mean = low + (high - low) / 2.0
+    # b ∝ w − 1/N over the whole roster or in each stratum, as large as the relation allows and the range has room for
+    shape, squares = np.zeros(plan.people), 0.0
+    for rows, count, weight in zip(
+        rows_of(plan.strata), relation.strata or (relation.roster,), weights_of(plan.strata).tolist(), strict=True
+    ):
+        equal = abs(weight) / count
+        shape[rows] = math.copysign(1.0, weight) * (estimator.weights[rows] - equal)
+        squares += (count - shape[rows].size) * equal**2  # whoever is not in the plan
+    length = math.sqrt(float(shape @ shape) + squares)
     wanted = math.sqrt(relation.roster * relation.spread) / length if length > 0.0 else 0.0
     room = plan.width / 2.0 / float(np.abs(shape).max()) if length > 0.0 else 0.0
     expected = mean + min(wanted, room) * shape
@@ -214,7 +221,7 @@ def _worst(
     down, up = _two_points(spread, below, above)
     chance = np.divide(down, down + up, where=down + up > 0.0, out=np.zeros_like(down))
     rises = rng.random((repetitions, plan.people)) < chance
-    misses = estimator.of_rows(expected + np.where(rises, up, -down)) - mean
+    misses = estimator.of_rows(expected + np.where(rises, up, -down)) - level_of(plan.strata) * mean
     squared = np.square(misses)
     return WorstCase(
         formula_mse=estimator.error.worst_mse,

@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, IntArray, as_bounds, as_losses
 from hushbid.disclosure import ReleasePlan, simulate_plan
+from hushbid.disclosure.central import planned_weights
+from hushbid.disclosure.contrast import level_of
 from hushbid.disclosure.local import draw_messages
 from hushbid.errors import InputError
 from hushbid.estimation import is_central
@@ -115,7 +117,25 @@ def check_privacy(
         return _check_plan(mechanism, user=user, samples=samples, confidence=confidence)
     if privacy_loss is None or bounds is None:
         raise InputError("privacy_loss and bounds must be given for a mechanism that is not a plan.")
-    losses, (low, high) = as_losses(privacy_loss), as_bounds(bounds)
+    losses, bounds = as_losses(privacy_loss), as_bounds(bounds)
+    return _attacked(
+        mechanism, user, losses, bounds, bounds[0], noise_scale=noise_scale, samples=samples, confidence=confidence
+    )
+
+
+def _attacked(
+    mechanism: Mechanism,
+    user: int,
+    losses: FloatArray,
+    bounds: tuple[float, float],
+    lowest: float,
+    *,
+    noise_scale: float | None,
+    samples: int,
+    confidence: float,
+) -> PrivacyAudit:
+    """The attack, where the output without noise is ``lowest`` if all data are at the low end."""
+    low, high = bounds
     if not 0 <= user < losses.size:
         raise InputError(f"user must be a row from 0 to {losses.size - 1}, got {user}.", field="user")
     if samples < 100 or not 0.5 <= confidence < 1.0:
@@ -137,7 +157,7 @@ def check_privacy(
         promised=promised,
         lower_bound=bound,
         event=event,
-        fit_p_value=None if noise_scale is None else _fit(outputs["low"] - low, noise_scale),
+        fit_p_value=None if noise_scale is None else _fit(outputs["low"] - lowest, noise_scale),
         confidence=confidence,
         samples=samples,
         power=_power(promised, samples, doubt),
@@ -157,12 +177,13 @@ def _check_plan(plan: ReleasePlan, *, user: int, samples: int, confidence: float
         return np.array([one.decode(plan.bounds) for one in drawn])
 
     is_sum = is_central(plan.setting)
-    return check_privacy(
+    return _attacked(
         central if is_sum else message,
-        user=user,
-        privacy_loss=plan.promised,  # attacked is what was promised, not what is used of it
-        bounds=plan.bounds,
-        noise_scale=plan.width / float(losses.sum() if is_sum else losses[user]),
+        user,
+        plan.promised,  # attacked is what was promised, not what is used of it
+        plan.bounds,
+        plan.bounds[0] * (level_of(plan.strata) if is_sum else 1.0),
+        noise_scale=plan.width * (planned_weights(plan)[1] if is_sum else 1.0 / float(losses[user])),
         samples=samples,
         confidence=confidence,
     )

@@ -89,6 +89,8 @@ def _survey_accuracy(outcome: Outcome, plan: ReleasePlan, rng: np.random.Generat
     bought = np.flatnonzero(outcome.privacy_loss > 0.0)
     rows = np.zeros(outcome.reports.size, dtype=np.bool_)
     rows[rng.choice(bought, min(bought.size, _SENDERS), replace=False)] = True
+    if plan.strata is not None:  # one of each stratum at least
+        rows[bought[np.unique(plan.strata.codes, return_index=True)[1]]] = True
     some = plan_of(outcome, key="audit", rows=rows)
     return some, max(100, min(1000, _SENT // (some.people * cells)))
 

@@ -25,6 +25,7 @@ from hushbid.arrays import FloatArray
 from hushbid.audit.accuracy import AccuracyCheck
 from hushbid.audit.privacy import TOO_LITTLE_NOISE, PrivacyAudit, certain_loss, kolmogorov_p_value
 from hushbid.disclosure import ReleasePlan, simulate_plan
+from hushbid.disclosure.contrast import level_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.survey import SurveySum, bounds_of, in_order, layout_of_plan, weigh
 from hushbid.disclosure.survey_local import draw_messages, grid_bits, planned_errors
@@ -101,8 +102,10 @@ def _sums(plan: ReleasePlan, user: int, samples: int) -> tuple[list[_Case], dict
     cases = []
     for one in summed.groups:
         first = _first(one.group)
-        hers = float(one.weights[user])
-        lowest = one.total_weight * first
+        hers = float(one.weights[user]) * float(
+            one.blend.factors[0 if plan.strata is None else plan.strata.codes[user]]
+        )
+        lowest = one.blend.level * float(one.blend.total) * first
         highest = lowest + hers * (_second(one.group) - first)
         cases.append(_Case(group=one.group, lowest=lowest, highest=highest, scale=summed.summed.noise_scale))
     raw = {
@@ -164,7 +167,7 @@ def _by_group(summed: SurveySum, outputs: FloatArray) -> Iterator[FloatArray]:
         ]
         ranges = [bounds_of(summed.plan.questions[row]) for row in one.group.rows]
         low, high = (np.array(ends) for ends in zip(*ranges, strict=True))
-        yield (outputs[:, columns] - low) / (high - low) * one.total_weight
+        yield (outputs[:, columns] - one.blend.level * low) / (high - low) * float(one.blend.total)
 
 
 def _ratio(cases: Sequence[_Case], outputs: Outputs) -> FloatArray:
@@ -219,7 +222,7 @@ def check_survey_accuracy(
         found.append(draw(low + (0.5 + signs * spread) * (high - low)))
     for row, question in enumerate(questions):
         # a first answer's share is the lower sign's
-        error, truth = errors[row], low[row] + (high[row] - low[row]) / 2.0
+        error, truth = errors[row], level_of(plan.strata) * (low[row] + (high[row] - low[row]) / 2.0)
         misses = np.array([one[row] for one in found]) - truth
         squared = np.square(misses)
         yield AccuracyCheck(

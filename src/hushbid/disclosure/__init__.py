@@ -11,9 +11,9 @@ estimate from people whose prices tell of their data, ``contrast`` makes one sum
 ``message`` is what a device sends in the local setting; ``release`` is what comes out, ``central`` and ``local`` are
 the two settings. A survey's ``answers`` become numbers, ``survey`` and ``survey_local`` are the settings for it,
 ``survey_message`` is what a device sends. ``preparing`` checks everything and leaves only the drawing,
-``preparing_from_sums`` and ``survey_from_sums`` do so where an engine added up. That it is drawn once: ``once_files``
-are the files of one drawing, ``once_question`` says what is asked of whom, ``once_store`` is where an account keeps
-what was ever drawn for it, and ``once`` answers.
+``preparing_from_sums``, ``survey_from_sums`` and ``contrast_from_sums`` do so where an engine added up. That it is
+drawn once: ``once_files`` are the files of one drawing, ``once_question`` says what is asked of whom, ``once_store`` is
+where an account keeps what was ever drawn for it, and ``once`` answers.
 """
 
 from hushbid.disclosure.error import ErrorModel

@@ -121,7 +121,7 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> Sum:
     unlimited = losses == math.inf
     if unlimited.any():
         return _noiseless(plan, unlimited)
-    on_engine = plan.from_engine and (plan.delivered < math.inf).all()
+    on_engine = plan.from_engine and (plan.delivered < math.inf).all() and (losses <= plan.delivered).all()
     fixed = exponent_of(math.fsum(plan.delivered)) if on_engine else None
     weights, exponent = integer_weights(losses, fixed)
     return Sum(

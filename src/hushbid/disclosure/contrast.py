@@ -78,10 +78,15 @@ class Blend:
         found = [self.floor(one) for one in others]
         return [*found, self.floor([sum(one) for one in cells]) - sum(found)]
 
-    def moved(self, weights: IntArray, stratum: int) -> list[int]:
-        """By how much each person of a stratum can move the sum at most: ``f·W`` rounded up, in integers."""
-        above, below = abs(self.factors[stratum]).as_integer_ratio()
-        return [-(-weight * above // below) for weight in weights.tolist()]
+    def charged(self, weights: IntArray, strata: Strata | None) -> IntArray:
+        """By how much each person can move the sum at most: ``f·W``, rounded up to an integer that is a double."""
+        charged = weights.copy()
+        for rows, factor in zip(rows_of(strata), self.factors, strict=True):
+            above, below = abs(factor).as_integer_ratio()
+            if above < below:
+                moved = np.array([-(-weight * above // below) for weight in weights[rows].tolist()], dtype=np.float64)
+                charged[rows] = np.minimum(np.where(moved < 2.0**53, moved, np.nextafter(moved, np.inf)), weights[rows])
+        return charged
 
 
 def rows_of(strata: Strata | None) -> Sequence[IndexArray | slice]:
@@ -148,7 +153,11 @@ def planned_losses(losses: FloatArray, variance: FloatArray, strata: Strata, set
     strength = [float(losses[rows].sum()) / abs(w) for rows, w in zip(rows_of(strata), strata.weights, strict=True)]
     if min(strength) >= max(strength) * (1.0 - PROPORTION):
         return losses
-    return best_contrast(losses, strata=strata, variance=variance).delivered
+    # in an order of its own, so that the last bits do not depend on how people are listed
+    order = np.lexsort((variance, losses, strata.codes))
+    found = np.empty(losses.size)
+    found[order] = best_contrast(losses[order], strata=strata.of(order), variance=variance[order]).delivered
+    return found
 
 
 def losses_left(

@@ -13,6 +13,7 @@ import numpy as np
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
 from hushbid.disclosure import central, local, survey, survey_local
 from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.contrast import blend_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
@@ -249,6 +250,8 @@ def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Releas
                 "The estimate was drawn by an engine, which kept no figures of single people, and decided about them"
                 " with other last digits: ask again on an engine."
             )
+        # where some are missing, the strata of the others were brought into proportion by their sums
+        weights = blend_of(weights, plan.strata).charged(weights, plan.strata)
         check = check_promises(weights, exponent, plan.promised)
         losses = np.ldexp(weights.astype(np.float64), -exponent)
     gone = _dropped_out(plan, present)

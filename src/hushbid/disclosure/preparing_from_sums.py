@@ -192,11 +192,14 @@ class Above:
     def of(cls, losses: FloatArray, values: FloatArray, plan: SummedPlan, total: int) -> "Above":
         """Of some people, where the weights of those who delivered add up to ``total``."""
         assert plan.relation is not None
-        weights = np.floor(np.ldexp(losses, plan.exponent)).astype(np.int64)
-        return cls(
-            delivered=Heavy.of(weights[~np.isnan(values)], total // plan.relation.roster),
-            planned=Heavy.of(weights, math.floor(plan.total_weight / plan.relation.roster)),
-        )
+        roster = plan.relation.roster
+        return cls.over(losses, values, plan.exponent, total // roster, math.floor(plan.total_weight / roster))
+
+    @classmethod
+    def over(cls, losses: FloatArray, values: FloatArray, exponent: int, share: int, planned: int) -> "Above":
+        """Of some people, where the equal share is so much, and was planned to be so much."""
+        weights = np.floor(np.ldexp(losses, exponent)).astype(np.int64)
+        return cls(delivered=Heavy.of(weights[~np.isnan(values)], share), planned=Heavy.of(weights, planned))
 
 
 def exact_total(integers: IntArray) -> int:
@@ -224,20 +227,25 @@ def prepare_summed(plan: SummedPlan, sums: Sums, above: Above | None = None) -> 
         # shortened before the noise: one datum still moves the floor by at most W_i
         noisy = noise.draw_many([sums.weighted >> DATA_BITS], scale=scale)[0]
         estimate = to_data_units(Fraction(noisy, sums.weight), plan.bounds)
-        return Release(estimate=estimate, key=key, **facts_of(plan, sums, above))
+        return Release(estimate=estimate, key=key, **facts_of(plan, sums, *errors_of_sums(plan, sums, above)))
 
     return draw
 
 
-def facts_of(plan: SummedPlan, sums: Sums, above: Above | None) -> dict[str, Any]:
+def errors_of_sums(plan: SummedPlan, sums: Sums, above: Above | None) -> tuple[ErrorModel, ErrorModel]:
+    """How far the estimate may lie from the mean, and how far it might have lain had everybody delivered."""
+    return _error(plan, sums, math.ldexp(1.0, plan.exponent), above), plan.planned_error(above)
+
+
+def facts_of(plan: SummedPlan, sums: Sums, error: ErrorModel, planned: ErrorModel) -> dict[str, Any]:
     """All of a release from sums but what is drawn and under which key."""
     scale = math.ldexp(1.0, plan.exponent)
     return {
         "setting": "central",
         "bounds": plan.bounds,
         "privacy_loss": np.empty(0),
-        "error": _error(plan, sums, scale, above),
-        "planned_error": plan.planned_error(above),
+        "error": error,
+        "planned_error": planned,
         "grid": Grid(data_bits=DATA_BITS, weight_exponent=plan.exponent, total_weight=sums.weight, noise_scale=scale),
         "check": PromiseCheck(people=sums.delivered, people_in_fractions=0, people_mapped=1, largest_share=sums.share),
         "clamped": sums.clamped,

@@ -23,6 +23,7 @@ from hushbid.disclosure.preparing_from_sums import (
     Above,
     SummedPlan,
     Sums,
+    errors_of_sums,
     exact_total,
     facts_of,
     refuse_unreleasable_sums,
@@ -136,10 +137,7 @@ def prepare_summed_survey(plan: SummedSurvey, sums: SurveySums, above: Above | N
     """Check everything; what is returned only has to draw, under a key. Under a relation ``above`` is needed."""
     people, exponent = sums.people, plan.people.exponent
     refuse_unreleasable_sums(plan.people, people)
-    if exponent < LEAST_EXPONENT:
-        raise too_large_to_share()
-    if 0 in sums.weights:
-        raise too_small_to_share()
+    refuse_unsharable(plan, sums)
     groups, uneven = plan.layout.groups, None
     squares = people.squares * squared_unit(plan.people, people)
     if above is not None:
@@ -155,6 +153,7 @@ def prepare_summed_survey(plan: SummedSurvey, sums: SurveySums, above: Above | N
         for group, total in zip(groups, sums.weights, strict=True)
     ]
     errors = errors_of(plan.questions, plan.layout, plan.people.relation, weighings)
+    whole = errors_of_sums(plan.people, people, above)
 
     def draw(key: str) -> Release:
         values = []
@@ -164,9 +163,17 @@ def prepare_summed_survey(plan: SummedSurvey, sums: SurveySums, above: Above | N
             [noisy] = drawn(group, [totals], exponent)
             values.append(values_of(group, noisy, Blend.of([total], [1.0]), plan.questions))
         answers = answers_of(plan.questions, plan.layout, values, errors, plan.planned_errors(above))
-        return Release(answers=answers, key=key, **facts_of(plan.people, people, above))
+        return Release(answers=answers, key=key, **facts_of(plan.people, people, *whole))
 
     return draw
+
+
+def refuse_unsharable(plan: SummedSurvey, sums: SurveySums) -> None:
+    """Losses must leave noise that the integers can hold, and something for every group of questions."""
+    if plan.people.exponent < LEAST_EXPONENT:
+        raise too_large_to_share()
+    if 0 in sums.weights:
+        raise too_small_to_share()
 
 
 def _clamped(rows: FloatArray, questions: tuple[Question, ...]) -> int:

@@ -186,12 +186,12 @@ def shown_release(release: Release) -> dict[str, Any]:
 
     ``half_width`` is for everybody and ``delivered_half_width`` for staff, each with the level at which it holds; its
     value is None where the interval would be as wide as the range or wider. Where fewer than `FEWEST_PEOPLE` were
-    bought from, none is for everybody: it would tell what one of them reported.
+    bought from, of a stratum or of all, none is for everybody: it would tell what one of them reported.
     """
-    low, high = release.bounds
+    low, high = release.range
     public = published_half_width(planned=release.planned_error, delivered=release.error, width=high - low, level=LEVEL)
     # of few, the width would tell a report
-    if release.bought_from < FEWEST_PEOPLE:
+    if release.fewest < FEWEST_PEOPLE:
         public = math.inf
     return {
         **release.public(),
