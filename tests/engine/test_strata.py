@@ -9,9 +9,24 @@ import pyarrow as pa
 import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, Price
-from hushbid.engine import Priced, price
-from hushbid.errors import InputError, NobodyToBuyFrom, ReportError, Unreachable
+from hushbid.disclosure import privatize
+from hushbid.disclosure import release_made_up as drawn_in_memory
+from hushbid.disclosure.central import weigh
+from hushbid.engine import Priced, price, release
+from hushbid.engine.delivered import data_columns
+from hushbid.engine.releasing import summed_contrast, summed_plan
+from hushbid.engine.sums_kernels import StrataSumsKernel
+from hushbid.errors import (
+    AlreadyReleased,
+    InputError,
+    NobodyToBuyFrom,
+    NothingDelivered,
+    ReportError,
+    Unreachable,
+)
 from hushbid.mechanism import Market, Outcome
+from hushbid.mechanism import release as release_in_memory
+from hushbid.mechanism.market import plan_of
 from hushbid.priors import Empirical, Exponential, Grouped, Prior, Uniform
 from hushbid.questions import Number, YesNo
 from tests.engine.conftest import Kind, make_kind
@@ -199,3 +214,96 @@ def test_labels_that_are_missing_or_not_named_are_refused_by_row_or_left_out() -
     priced = price(people, market(Price(30)), stratum="region", on_bad_rows="drop")
     kept = replace(market(Price(30)), strata=["east", "south", "west", "east"]).acquire([1.1, 1.3, 1.5, 1.6])
     np.testing.assert_allclose(priced.frame["payment"].to_numpy(), kept.payments, rtol=1e-12)
+
+
+# -- the release -------------------------------------------------------------------------------------------------------
+
+REPORTS, WHERE = Uniform(1, 2).sample(900, rng=np.random.default_rng(81)), np.repeat(list(SHARES), 300)
+DATA = np.random.default_rng(82).uniform(0, 1, 900) * np.repeat([1.0, 0.7, 0.4], 300)
+LARGE = market(Price(3e6), weights=CONTRAST)
+
+
+def people(data: Any = DATA, **columns: Any) -> pa.Table:
+    return table(REPORTS, region=WHERE, datum=data, **columns)
+
+
+@pytest.mark.parametrize("kind_name", ["polars", "duckdb"])
+@pytest.mark.parametrize("options", [{}, SUMMED], ids=["one by one", "summed"])
+def test_an_engine_draws_from_the_integers_that_memory_draws_from(
+    kind_name: str, options: Any, request: pytest.FixtureRequest, tmp_path: Any
+) -> None:
+    kind = make_kind(kind_name, request, tmp_path)
+    priced = price(kind.make(people()), LARGE, stratum="region", **options)
+    plan = summed_contrast(priced, summed_plan(priced))
+    sums = priced._engine.reduce(StrataSumsKernel(priced._kernel, data_columns(priced, "datum"), plan), plan.no_sums())
+    outcome = replace(LARGE, strata=WHERE).acquire(REPORTS)
+    memory = weigh(plan_of(outcome), outcome.privacy_loss > 0.0)
+    codes = np.repeat(np.arange(3), 300)
+    for code, one in enumerate(sums.parts):
+        weights = memory.weights[codes == code]
+        assert one.weight == pytest.approx(int(weights.sum()), rel=1e-12)
+        assert one.delivered == int(np.count_nonzero(weights))
+        mean = np.average(DATA[codes == code], weights=weights)
+        assert one.weighted / one.weight / 2**40 == pytest.approx(mean, rel=1e-9)
+    assert plan.losses == pytest.approx(np.bincount(codes, outcome.privacy_loss).tolist(), rel=1e-12)
+
+
+@pytest.mark.parametrize("relation", [0.0, 0.02])
+def test_a_release_is_near_the_combination_and_says_how_near_as_memory_does(relation: float, tmp_path: Any) -> None:
+    stated = replace(LARGE, max_relation=relation)
+    found = release(price(people(), stated, stratum="region", **SUMMED), "datum", claims=tmp_path / "engine")
+    outcome = replace(stated, strata=WHERE).acquire(REPORTS)
+    memory = drawn_in_memory(plan_of(outcome), DATA).release
+    truth = sum(weight * DATA[name == WHERE].mean() for name, weight in CONTRAST.items())
+    for one in (found, memory):
+        assert abs(one.one_estimate - truth) < 6.0 * one.planned_error.worst_mse**0.5
+    for name in ("mse", "worst_mse", "largest_bias"):
+        for which in ("error", "planned_error"):
+            ours, theirs = (getattr(getattr(one, which), name) for one in (found, memory))
+            assert ours == pytest.approx(theirs, rel=1e-6)
+    assert found.strata == memory.strata
+
+
+def test_memory_and_engine_know_each_others_claims_and_other_strata_are_another_question(tmp_path: Any) -> None:
+    outcome = replace(LARGE, strata=WHERE).acquire(REPORTS)
+    ids = np.arange(900) * 7 + 3
+    first = release_in_memory(outcome, DATA, claims=tmp_path, ids=[str(one) for one in ids])
+    again = release(price(people(), LARGE, stratum="region"), "datum", claims=tmp_path)
+    assert again.one_estimate == first.one_estimate
+    whole, moved = people(), np.random.default_rng(83).permutation(WHERE)
+    other = whole.set_column(whole.column_names.index("region"), "region", pa.array(moved))
+    with pytest.raises(AlreadyReleased):
+        release(price(other, LARGE, stratum="region"), "datum", claims=tmp_path)
+
+
+def test_a_stratum_of_which_nobody_delivers_is_named(tmp_path: Any) -> None:
+    data = np.where(WHERE == "west", np.nan, DATA)
+    with pytest.raises(NothingDelivered, match="stratum 'west'"):
+        release(price(people(data), LARGE, stratum="region"), "datum", claims=tmp_path)
+
+
+def test_local_messages_are_combined_by_stratum_as_in_memory(tmp_path: Any) -> None:
+    stated = replace(LARGE, setting="local", goal=Price(3000))
+    outcome = replace(stated, strata=WHERE).acquire(REPORTS)
+    sent = [
+        None if loss == 0.0 else privatize(float(datum), float(loss), (0, 1)).to_json()
+        for datum, loss in zip(DATA, outcome.privacy_loss, strict=True)
+    ]
+    found = release(price(people(sent), stated, stratum="region"), "datum", claims=tmp_path / "engine")
+    memory = drawn_in_memory(plan_of(outcome), sent).release
+    assert found.one_estimate == pytest.approx(memory.one_estimate, rel=1e-9)
+    assert found.error.mse == pytest.approx(memory.error.mse, rel=1e-9)
+    assert found.strata == memory.strata
+
+
+def test_a_survey_of_strata_is_released_from_sums(tmp_path: Any) -> None:
+    asked = (Number(name="age", bounds=(0, 10)), YesNo(name="tea"))
+    stated = market(Price(3e6), weights=CONTRAST, questions=asked, max_relation=0.01)
+    tea = np.random.default_rng(84).integers(0, 2, 900)
+    whole = table(REPORTS, region=WHERE, age=10 * DATA, tea=tea)
+    found = release(price(whole, stated, stratum="region", **SUMMED), claims=tmp_path)
+    outcome = replace(stated, strata=WHERE).acquire(REPORTS)
+    for answer, error, data in zip(found.answers, outcome.question_errors(), (10 * DATA, tea), strict=True):
+        truth = sum(weight * data[name == WHERE].mean() for name, weight in CONTRAST.items())
+        assert abs(answer.values[0] - truth) < 6.0 * error.worst_standard_error
+        assert answer.planned_error.worst_mse == pytest.approx(error.worst_standard_error**2, rel=1e-3)

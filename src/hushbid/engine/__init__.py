@@ -16,7 +16,8 @@ In reading order:
 - `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
 - `everybody`: all people of a priced table on the driver, for a record of them
 - `delivered`: which columns hold what people delivered: a datum, a message, or answers to a survey
-- `releasing`: exact sums of data for one estimate, or a survey's, and of whom it is asked
+- `releasing`: exact sums of data for one estimate, or a survey's, and of whom it is asked; `sums_kernels`: the kernels
+  that add up
 - `ids`: how many different ids there are, and how many of them took part in a pilot
 """
 

@@ -60,11 +60,21 @@ class LookupKernel:
     loss: FloatArray
     weight: FloatArray
     payment: FloatArray
+    strata: IntArray | None = None
+    """Everybody's, where there are any."""
 
     @property
     def people(self) -> People:
         """Which columns say what."""
         return self.gather.people
+
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
+        if self.strata is None:
+            return ()
+        parts = (self.loss[self.strata == code] for code in range(len(self.people.strata)))
+        return tuple((int(np.count_nonzero(part)), float(part.sum())) for part in parts)
 
     @property
     def columns(self) -> list[str]:
@@ -173,6 +183,11 @@ class FormulaKernel:
         """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
         return np.inf, self.loss_per_weight
 
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
+        return ()
+
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
         payment = self.idle.payments(rows)
@@ -206,6 +221,12 @@ class StratumFormula:
 
     sign: float
     """Of the stratum's weight."""
+
+    size: float
+    """``λ``: what the shares add up to."""
+
+    active: int
+    """How many people of it are bought from."""
 
     rents: tuple[Curve | None, ...]
     """One for each group."""
@@ -248,6 +269,11 @@ class ContrastKernel:
     def used(self) -> tuple[float, float]:
         """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
         return np.inf, self.loss_per_share
+
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
+        return tuple((one.active, one.size * self.loss_per_share) for one in self.strata)
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
@@ -293,6 +319,11 @@ class Decider(Protocol):
     @property
     def used(self) -> tuple[float, float]:
         """What the best estimate uses of anybody's loss at most, and of all together."""
+        ...
+
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
         ...
 
     def __call__(self, batch: Batch) -> list[Any]: ...

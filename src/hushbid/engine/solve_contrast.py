@@ -238,6 +238,8 @@ def _priced(run: Run, population: Population, census: Census, summed: SummedCont
                 shares=summed.shares(stratum),
                 level=one.level * (1.0 + 1e-12),  # rounding must not leave out who is at the margin
                 sign=float(np.sign(strata.weights[stratum])),
+                size=float(summed.scaled.sizes[stratum]),
+                active=int(summed.moments[stratum][0]),
                 rents=tuple(curves),
             )
         )

@@ -75,6 +75,7 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: Cut, *
             loss=made.privacy_loss[order],
             weight=made.weights[order],
             payment=made.payments[order],
+            strata=people.strata[order] if run.people.stratum is not None else None,
         ),
     )
 

@@ -155,7 +155,9 @@ class Population:
     @property
     def relation(self) -> Relation | None:
         """How closely price and datum may be related, in data units; None if they are not."""
-        return Relation(spread=self.bias * self.unit, roster=self.roster) if self.bias > 0.0 else None
+        if self.bias == 0.0:
+            return None
+        return Relation(spread=self.bias * self.unit, roster=self.roster, strata=self.rosters)
 
     # -- who they are --------------------------------------------------------------------------------------------------
 
