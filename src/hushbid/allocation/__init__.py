@@ -115,7 +115,7 @@ def allocate(
         break truthfulness. `tie_keys` makes keys of ids.
     strata
         Everybody's stratum, and the combination of stratum means that is wanted instead of one mean: ``weights`` then
-        have its signs and add up to each stratum's weight. A `hushbid.Market` does not take strata.
+        have its signs and add up to each stratum's weight.
     response
         Whether people answer a yes/no question by randomised response instead of adding noise: local, variance 1/4.
         A `hushbid.Market` does not take it.

@@ -50,7 +50,7 @@ def audits_of(
     rng = np.random.default_rng(seed)
     market = outcome.market
     quick = isinstance(market.prior, Empirical) or market.prior.is_linear
-    quick = quick and not outcome.population.has_caps
+    quick = quick and not outcome.population.has_caps and market.strata is None
     tested, among = tested or (16 if quick else 1), among or (16 if quick else 10)
     if "incentives" in checks:
         n = outcome.reports.size

@@ -100,9 +100,7 @@ class Market(Terms):
 
     def _acquire_each(self, reports: FloatArray, limits: FloatArray | None, tie_key: TieKey) -> "Outcome":
         """The strata's outcomes as one."""
-        if reports.size != len(self.strata or ()):
-            told = f"strata must have one label per person ({reports.size} people), got {len(self.strata or ())}."
-            raise InputError(told, field="strata")
+        self._groups(reports.size)
         parts: dict[str, tuple[IndexArray, Decision]] = {}
         for (name, market), rows in zip(self.by_stratum().items(), rows_by_stratum(self._strata).values(), strict=True):
             try:
@@ -115,8 +113,9 @@ class Market(Terms):
 
     def by_stratum(self) -> dict[str, "Market"]:
         """The market of every stratum, by its name, where ``each`` of their means is wanted."""
-        found = {}
-        for place, (name, rows) in enumerate(rows_by_stratum(self._strata if self.each else None).items()):
+        found, parts = {}, rows_by_stratum(self._strata if self.each else None)
+        self._groups(len(self.strata or ()))
+        for place, (name, rows) in enumerate(parts.items()):
             found[name] = replace(
                 self,
                 strata=None,

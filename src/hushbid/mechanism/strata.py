@@ -107,8 +107,8 @@ def _labels(column: Any, *, counted: bool) -> list[str]:
     """Everybody's label; none if people are ``counted``, but not listed."""
     if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
         raise InputError(f"strata must be one label per person, got {type(column).__name__}.", field="strata")
-    if np.ndim(column) > 1:  # type: ignore[arg-type]
-        raise InputError(f"strata must be one label per person, got {np.ndim(column)} dimensions.", field="strata")  # type: ignore[arg-type]
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise InputError(f"strata must be one label per person, got {column.ndim} dimensions.", field="strata")
     labels = column.tolist() if isinstance(column, np.ndarray) else list(column)
     bad = np.array([not isinstance(label, str) or not label.strip() for label in labels], dtype=bool)
     if bad.any():
@@ -199,7 +199,7 @@ def as_rosters(population: Any, strata: Strata | None) -> int | dict[str, int] |
             told = "population must be a whole number without strata, got one for each stratum."
             raise InputError(told, field="population")
         return as_count(population, "population", least=1)
-    if not isinstance(population, Mapping) or sorted(map(str, population)) != sorted(strata.names):
+    if not isinstance(population, Mapping) or set(population) != set(strata.names):
         raise InputError(
             f"population must be how many people there are in each stratum, {_listed(strata.names)}, by its name.",
             field="population",

@@ -357,6 +357,10 @@ class Terms:
         if self.each:
             told = "each=True makes a market of its own for each stratum: ask those of by_stratum()."
             raise InputError(told, field="each")
+        return self._population(people, self._groups(people))
+
+    def _groups(self, people: int) -> tuple[Group, ...]:
+        """So many people by their priors; refused if something is stated for each of another number."""
         if self._strata is not None and self._strata.codes.size != people:
             told = f"strata must have one label per person ({people} people), got {self._strata.codes.size}."
             raise InputError(told, field="strata")
@@ -366,7 +370,7 @@ class Terms:
                 raise InputError(
                     f"{name} must have one entry per person ({people} people), got {value.size}.", field=name
                 )
-        return self._population(people, groups_of(self.prior, people))
+        return groups_of(self.prior, people)
 
     def for_count(self, n: int, in_strata: Sequence[int] | None = None) -> Population:
         """The market for ``n`` people who are counted, but not listed: groups have priors, and no rows.
@@ -417,7 +421,7 @@ class Terms:
             asked = {"questions": [one.to_dict() for one in self.survey]}
         if self.strata is not None:
             stated = {"shares": self.shares, "contrast": self.contrast, "each": self.each}
-            asked |= {"strata": list(self.strata)} | {name: value for name, value in stated.items() if value}
+            asked |= {"strata": list(self.strata)} | {name: _plain(value) for name, value in stated.items() if value}
         return {
             "prior": self.prior.to_dict(),
             "setting": self.setting,
