@@ -124,6 +124,11 @@ def weigh(plan: ReleasePlan, present: BoolArray) -> Sum:
     on_engine = plan.from_engine and (plan.delivered < math.inf).all() and (losses <= plan.delivered).all()
     fixed = exponent_of(math.fsum(plan.delivered)) if on_engine else None
     weights, exponent = integer_weights(losses, fixed)
+    if not weights.any():
+        raise ReleaseError(
+            f"Somebody who delivered must have a privacy loss of at least 2**-54 to release anything,"
+            f" got at most {float(losses.max())}."
+        )
     return Sum(
         plan=plan,
         weights=weights,
@@ -138,7 +143,8 @@ def planned_weights(plan: ReleasePlan) -> tuple[FloatArray, float]:
     """Everybody's weight if all deliver, without its sign, and the scale of the noise on a range of width 1."""
     losses, scale = plan.delivered, 0.0
     if (losses == math.inf).any():
-        return _unlimited_shares(plan, losses == math.inf, plan.weighing_variance), 0.0
+        shares = _unlimited_shares(plan, losses == math.inf, plan.weighing_variance)
+        return shares * _sizes(plan), 0.0
     weights = np.zeros(losses.size)
     for rows, size in zip(rows_of(plan.strata), np.abs(weights_of(plan.strata)).tolist(), strict=True):
         # relative to the largest, so that tiny losses do not vanish in the sum
@@ -164,11 +170,16 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
 
 
 def _unlimited_shares(plan: ReleasePlan, unlimited: BoolArray, variance: FloatArray) -> FloatArray:
-    """Everybody's weight, without its sign, if data are used without noise: only theirs who ask for no privacy."""
-    losses, weights = np.where(unlimited, math.inf, 0.0), np.zeros(unlimited.size)
-    for rows, size in zip(rows_of(plan.strata), np.abs(weights_of(plan.strata)).tolist(), strict=True):
-        weights[rows] = size * best_weights(losses[rows], setting="central", variance=variance[rows]).weights
-    return weights
+    """Everybody's part of her stratum if data are used without noise: only theirs who ask for no privacy."""
+    losses, shares = np.where(unlimited, math.inf, 0.0), np.zeros(unlimited.size)
+    for rows in rows_of(plan.strata):
+        shares[rows] = best_weights(losses[rows], setting="central", variance=variance[rows]).weights
+    return shares
+
+
+def _sizes(plan: ReleasePlan) -> FloatArray | float:
+    """The ``|ℓ|`` of everybody's stratum."""
+    return 1.0 if plan.strata is None else np.abs(plan.strata.weights)[plan.strata.codes]
 
 
 def _noiseless(plan: ReleasePlan, unlimited: BoolArray) -> Sum:
@@ -176,7 +187,7 @@ def _noiseless(plan: ReleasePlan, unlimited: BoolArray) -> Sum:
         raise ReleaseError("An infinite privacy loss was planned for somebody who was promised a finite one.")
     losses = np.where(unlimited, math.inf, 0.0)
     # no noise to be exact about: shares rounded down to a fine grid
-    shares = _unlimited_shares(plan, unlimited, plan.unit_variance) / np.abs(weights_of(plan.strata)).max()
+    shares = _unlimited_shares(plan, unlimited, plan.unit_variance)
     weights = np.floor(np.ldexp(shares, _NOISELESS_BITS)).astype(np.int64)
     check = PromiseCheck(people=plan.people, people_in_fractions=0, people_mapped=0, largest_share=1.0)
     return Sum(

@@ -25,6 +25,7 @@ from fractions import Fraction
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from hushbid.disclosure.grid import LARGEST_EXPONENT
 from hushbid.errors import InputError, NothingDelivered, ReleaseError
 from hushbid.estimation import Setting, Strata, best_contrast, best_weights, is_central
 
@@ -115,11 +116,7 @@ def signs_of(strata: Strata | None, rows: IndexArray | slice = slice(None)) -> F
 def blend_of(weights: IntArray, strata: Strata | None) -> Blend:
     """How the sums of strata become one if people have these integer weights."""
     totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
-    if 0 in totals:
-        of_whom = "" if strata is None else f" of stratum {strata.label(totals.index(0))}"
-        raise ReleaseError(
-            f"Somebody{of_whom} who delivered must have a privacy loss of at least 2**-54 to release anything."
-        )
+    _refuse_nothing(strata, [total > 0 for total in totals])
     return Blend.of(totals, weights_of(strata).tolist())
 
 
@@ -151,9 +148,10 @@ def planned_losses(losses: FloatArray, variance: FloatArray, strata: Strata, set
     if not (variance > 0.0).all():
         raise InputError("variance must be positive where strata are combined, got 0.", field="variance")
     strength = [float(losses[rows].sum()) / abs(w) for rows, w in zip(rows_of(strata), strata.weights, strict=True)]
-    if min(strength) >= max(strength) * (1.0 - PROPORTION):
+    if max(strength) * (1.0 - PROPORTION) <= min(strength) < math.inf:
         return losses
     # in an order of its own, so that the last bits do not depend on how people are listed
+    losses = _large_enough(losses, strata)
     order = np.lexsort((variance, losses, strata.codes))
     found = np.empty(losses.size)
     found[order] = best_contrast(losses[order], strata=strata.of(order), variance=variance[order]).delivered
@@ -170,11 +168,26 @@ def losses_left(
     refuse_empty(strata, present)
     if present[planned > 0.0].all():
         return planned
-    found = best_contrast(promised[present], strata=strata.of(present), variance=variance[present]).delivered
+    left_of, some = strata.of(present), variance[present]
+    found = best_contrast(_large_enough(promised[present], left_of), strata=left_of, variance=some).delivered
     as_planned = np.isclose(found, planned[present], rtol=_SAME, atol=0.0)
     left = np.zeros(planned.size)
     left[present] = np.where(as_planned, planned[present], found)
     return left
+
+
+def _large_enough(losses: FloatArray, strata: Strata) -> FloatArray:
+    """Losses without those that no integer weight can hold."""
+    found = np.where(losses >= 2.0**-LARGEST_EXPONENT, losses, 0.0)
+    _refuse_nothing(strata, [bool(found[rows].any()) for rows in rows_of(strata)])
+    return found
+
+
+def _refuse_nothing(strata: Strata | None, something: Sequence[bool]) -> None:
+    """Losses that round down to nothing are noise without end."""
+    if not all(something):
+        who = "those" if strata is None else f"those of stratum {strata.label(something.index(False))}"
+        raise ReleaseError(f"The privacy losses of {who} who delivered are too small to release anything.")
 
 
 def refuse_empty(strata: Strata, there: BoolArray) -> None:

@@ -108,8 +108,8 @@ def prepare(
 
     ``simulated`` data are numbers in the local setting too, to which the noise of a device is added when drawing.
     """
-    # without any noise only if somebody says so
-    unlimited = plan.delivered == math.inf
+    # without any noise only if somebody says so; with strata all that is promised may be used where some drop out
+    unlimited = (plan.delivered if plan.strata is None else plan.promised) == math.inf
     if unlimited.any() and not accept_infinite_loss:
         raise InfiniteLoss(
             f"The privacy loss is infinite for {rows_text(unlimited)}: pass accept_infinite_loss=True to use such"
