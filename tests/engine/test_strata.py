@@ -14,6 +14,7 @@ from hushbid.disclosure import release_made_up as drawn_in_memory
 from hushbid.disclosure.central import weigh
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
+from hushbid.engine.everybody import everybody
 from hushbid.engine.releasing import summed_contrast, summed_plan
 from hushbid.engine.sums_kernels import StrataSumsKernel
 from hushbid.errors import (
@@ -175,7 +176,9 @@ def test_a_population_by_stratum_is_kept_in_mind(relation: float) -> None:
 def test_a_survey_of_strata_is_priced_by_sums_as_in_memory(goal: str) -> None:
     asked = {"price": Price(3000), "accuracy": Accuracy((0.4, 0.05)), "budget": Budget(50)}[goal]
     stated = market(asked, questions=(Number(name="age", bounds=(0, 10)), YesNo(name="tea")))
-    same(stated, Uniform(1, 2).sample(N, rng=RNG), labels(), **SUMMED)
+    priced, outcome = same(stated, Uniform(1, 2).sample(N, rng=RNG), labels(), **SUMMED)
+    for ours, theirs in zip(priced.question_errors(), outcome.question_errors(), strict=True):
+        assert ours.worst_mse == pytest.approx(theirs.worst_mse, rel=1e-9)
 
 
 def refused(
@@ -279,6 +282,13 @@ def test_a_stratum_of_which_nobody_delivers_is_named(tmp_path: Any) -> None:
     data = np.where(WHERE == "west", np.nan, DATA)
     with pytest.raises(NothingDelivered, match="stratum 'west'"):
         release(price(people(data), LARGE, stratum="region"), "datum", claims=tmp_path)
+
+
+def test_everybody_is_taken_to_the_driver_with_her_stratum() -> None:
+    found = everybody(price(people(), LARGE, stratum="region", **SUMMED))
+    assert found.strata is not None
+    named = dict(zip(found.ids.to_pylist(), found.strata, strict=True))
+    assert [named[one] for one in (np.arange(900) * 7 + 3).tolist()] == WHERE.tolist()
 
 
 def test_local_messages_are_combined_by_stratum_as_in_memory(tmp_path: Any) -> None:

@@ -38,6 +38,7 @@ from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
 from hushbid.mechanism.setting import LOCAL
 from hushbid.mechanism.strata import refuse_empty
+from hushbid.mechanism.survey import QuestionError
 from hushbid.priors import Prior
 from hushbid.priors.pilot import Pilot
 
@@ -86,6 +87,10 @@ class Priced:
         step = 2.0 ** (math.frexp(max(self._kernel.largest_payment, 1e-290))[1] - 50)
         total = self._engine.reduce(TallyKernel(self._kernel, step), Tally(0))
         return total.steps * step
+
+    def question_errors(self) -> tuple[QuestionError, ...]:
+        """How far the estimate of each question of a survey may be off; empty without questions."""
+        return self.market.errors_of(self.summary, self._population)
 
     def write_parquet(self, path: str | Path, *, force: bool = False) -> None:
         """Price and write everybody; what is written takes its name only when it is complete."""
