@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule
+from hushbid.allocation import Accuracy, Allocation, HardBudget, ReplyRule
 from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
@@ -36,6 +36,7 @@ from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
+from hushbid.mechanism.summary import error_words, summary_of
 from hushbid.mechanism.survey import (
     QuestionError,
     goal_for_questions,
@@ -53,7 +54,6 @@ from hushbid.mechanism.version_1 import (
 )
 from hushbid.mechanism.virtual_figures import FEWEST, drawn
 from hushbid.priors import Grouped, Prior
-from hushbid.wording import at_most, people
 
 _FORMAT, _VERSION = "hushbid outcome", 2
 
@@ -362,77 +362,16 @@ class Outcome(Decision):
 
     def summary(self) -> str:
         """What was decided, in words; no individual's numbers."""
-        n = self.reports.size
-        if self.active == 0:
-            where = "low enough" if isinstance(self.market.goal, HardBudget) else "within the prior's support"
-            return f"Nothing was bought: none of {n} people reported {where}. Nobody is paid."
-        lines = [
-            f"{self.market.setting.capitalize()} setting, {self._asked()}: bought from {self.active} of {n} people, at"
-            f" most {at_most(float(self.privacy_loss.max()), 3):g} of privacy loss each.",
-            f"Expected error of the estimate: {self._errors()} (root mean square). Total payment:"
-            f" {self.total_payment:.6g}.",
-        ]
-        if self.market.survey is not None or self.market.each:
-            lines[1] = f"Expected errors of the estimates (root mean square): {self._errors_of_each()}."
-            lines.append(f"Total payment: {self.total_payment:.6g}.")
-        if not isinstance(self.market.goal, Price):
-            lines.append(f"The goal is {self.market.stated_goal.words}.")
-        paying = int((self.payments < 0.0).sum())
-        if paying:
-            who = "1 person pays: she values" if paying == 1 else f"{paying} people pay: they value"
-            lines.append(
-                f"{who} the estimate more than giving data costs. If that is not wanted, use user_weight=0, under which"
-                " no payment is negative."
-            )
-        elif not np.any(np.asarray(self.market.user_weight) > 0):
-            lines.append("No payment is negative.")
-        if self.cap_cost > 0.0:
-            lines.append(self._cap_in_words())
-        if np.isinf(self.privacy_loss).any():
-            exposed = int(np.isinf(self.privacy_loss).sum())
-            lines.append(f"{people(exposed)} reported no cost and would lose all privacy: set max_privacy_loss.")
-        lines.append(f"No misreport can gain more than {at_most(self.incentive_error):g}.")
-        return "\n".join(lines)
+        return summary_of(self, self.market, several=self._several_errors(), cap_cost=self.cap_cost)
 
-    def _asked(self) -> str:
-        """What the data are."""
-        low, high = self.market.bounds
-        asked = f"data between {low:g} and {high:g}"
-        if self.market.survey is not None:
-            count = len(self.market.survey)
-            asked = "1 question" if count == 1 else f"{count} questions"
-        if self.market.strata is None:
-            return asked
-        names = self.market.strata_names
-        strata = "1 stratum" if len(names) == 1 else f"{len(names)} strata"
-        if self.market.each:
-            return f"{asked}, {strata} with a mean for each"
-        what = "a post-stratified mean over" if self.market.shares is not None else "a contrast of"
-        return f"{asked}, {what} {strata}"
-
-    def _errors_of_each(self) -> str:
-        """The error of each question, of each stratum's mean, or of each question in each stratum."""
+    def _several_errors(self) -> str:
+        """The error of each question, of each stratum's mean, or of each question in each stratum, in words."""
         if not self.market.each:
             return "; ".join(one.words for one in self.question_errors())
         parts = self.by_stratum().items()
         if self.market.survey is None:
-            return "; ".join(f"{name}: {part._errors()}" for name, part in parts)
+            return "; ".join(f"{name}: {error_words(part, part.market)}" for name, part in parts)
         return "; ".join(f"{name}: {', '.join(one.words for one in part.question_errors())}" for name, part in parts)
-
-    def _errors(self) -> str:
-        """The error, or both where price and datum may be related."""
-        unrelated = f"{math.sqrt(self.mse):.3g}"
-        if self.market.max_relation == 0.0:
-            return unrelated
-        return f"{unrelated} if price and datum are unrelated, {math.sqrt(self.worst_mse):.3g} at worst"
-
-    def _cap_in_words(self) -> str:
-        cap = self.market.max_privacy_loss
-        what = f"The cap of {cap:g}" if isinstance(cap, float) and self.limits is None else "Limits on privacy loss"
-        verb = "costs" if what.startswith("The") else "cost"
-        if isinstance(self.market.goal, (Price, Accuracy)):
-            return f"{what} {verb} {self.cap_cost:.3g} against the optimum without."
-        return f"{what} {verb} accuracy: the squared error is {self.cap_cost:.3g} larger than without."
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; `from_dict` reads it back."""
