@@ -20,6 +20,7 @@ from hushbid.engine.sums_kernels import StrataSumsKernel
 from hushbid.errors import (
     AlreadyReleased,
     InputError,
+    MarketError,
     NobodyToBuyFrom,
     NothingDelivered,
     ReportError,
@@ -316,3 +317,15 @@ def test_a_survey_of_strata_is_released_from_sums(tmp_path: Any) -> None:
         truth = sum(weight * data[name == WHERE].mean() for name, weight in CONTRAST.items())
         assert abs(answer.values[0] - truth) < 6.0 * error.worst_standard_error
         assert answer.planned_error.worst_mse == pytest.approx(error.worst_standard_error**2, rel=1e-3)
+
+
+def test_more_people_than_the_driver_takes_are_refused_where_sums_cannot_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushbid.engine.pricing.MOST", 100)
+    where = np.where(np.arange(300) < 1, "south", "east")  # one person for a whole stratum
+    stated, people = (
+        market(Budget(100), weights={"east": 1.0, "south": -1.0}),
+        table(RNG.uniform(1, 2, 300), region=where),
+    )
+    refused(people, stated, "300 people could matter, more than the 100 that can be priced one by one", MarketError)
+    spread = table(RNG.uniform(1, 2, 300), region=labels(300), spread=np.full(300, 0.1))
+    refused(spread, market(Price(9)), "as variances of their own make everybody count", MarketError, variance="spread")

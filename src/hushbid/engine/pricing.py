@@ -313,7 +313,11 @@ def _by_strata(run: Run, population: Population, census: Census, gather: int) ->
             refuse_unreleasable(solved.largest_loss)
             return solved.kernel, _summary(run, population, census, solved)
     if first.found.below > MOST:
-        raise _too_many(int(first.found.below))
+        raise MarketError(
+            f"{int(first.found.below)} people could matter, more than the {MOST} that can be priced one by one, and sums"
+            " cannot tell the purchase: somebody asks for nothing, or a stratum has too few people beside the others, of"
+            " whom fewer must then be invited."
+        )
     return _gathered(run, population, census, first.cuts, MOST)
 
 
@@ -401,15 +405,11 @@ def _one_by_one(run: Run, population: Population, census: Census, cut: float) ->
     histogram = census.histogram
     below = int(histogram.count[histogram._edges(0) <= cut].sum())  # whole buckets, so at least as many as there are
     if below > MOST:
-        raise _too_many(below)
+        raise MarketError(
+            f"{below} people could matter, more than the {MOST} that can be priced one by one, and sums cannot tell the"
+            " optimum apart: state one variance for all, or a smaller error weight."
+        )
     return _gathered(run, population, census, cut, MOST)
-
-
-def _too_many(people: int) -> MarketError:
-    return MarketError(
-        f"{people} people could matter, more than the {MOST} that can be priced one by one, and sums cannot tell the"
-        " optimum apart: state one variance for all, or a smaller error weight."
-    )
 
 
 def _gathered(run: Run, population: Population, census: Census, cut: Cut, most: int) -> tuple[LookupKernel, Summary]:
