@@ -314,9 +314,9 @@ def _by_strata(run: Run, population: Population, census: Census, gather: int) ->
             return solved.kernel, _summary(run, population, census, solved)
     if first.found.below > MOST:
         raise MarketError(
-            f"{int(first.found.below)} people could matter, more than the {MOST} that can be priced one by one, and sums"
-            " cannot tell the purchase: somebody asks for nothing, or a stratum has too few people beside the others, of"
-            " whom fewer must then be invited."
+            f"{int(first.found.below)} people could matter, more than the {MOST} that can be priced one by one, and"
+            " sums cannot tell the purchase: somebody asks for nothing, or a stratum has too few people beside the"
+            " others, of whom fewer must then be invited."
         )
     return _gathered(run, population, census, first.cuts, MOST)
 
