@@ -98,14 +98,18 @@ class Invitation:
     reads_only: bool = False
     """Whether it may change nothing, because it was made after a delivery."""
 
+    stratum: str | None = None
+    """Her stratum, if there are strata."""
+
     @classmethod
     def from_dict(cls, values: Any, url: str) -> "Invitation":
         """Read an answer."""
         found = an_object(values)
-        group = found.get("group")
+        group, stratum = found.get("group"), found.get("stratum")
         return cls(
             **{name: _text(found, name) for name in ("id", "label", "token")},
             group=None if group is None else str(group),
+            stratum=None if stratum is None else str(stratum),
             url=url,
             reads_only=found.get("reads_only") is True,
         )

@@ -99,6 +99,9 @@ class Body:
     questions: Annotated[str | None, Perhaps(HASH)] = None
     """The hash of the questions that she was asked (`questions_hash`), all for one loss; None if it was one number."""
 
+    stratum: str | None = None
+    """The public stratum in which she was invited; None if the campaign had no strata."""
+
     renewed: tuple[Annotated[str, TIME], ...] = ()
     """When the analyst made a new link for her, while the campaign was not over."""
 
@@ -128,7 +131,7 @@ class Body:
                 raise RecordError(f"{name} must list times in order.", field=name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The body as plain values; a limit, questions and lists of times only where there are any."""
+        """The body as plain values; a limit, questions, a stratum and lists of times only where there are any."""
         return _BODY.write(self)
 
     @classmethod

@@ -118,12 +118,13 @@ async def play_campaign(
     ``network`` stands in for the real one, as for `hushbid.client.AsyncTransport`.
     """
     rng = np.random.default_rng(seed)
-    groups = _groups(settings, n)
+    groups, strata = _groups(settings, n), _strata(settings)
     run = asyncio.to_thread
     campaign = (await run(analyst.draft, settings)).id
-    if identities or groups[0][0] is not None:  # with ids or groups people are named, else only counted
+    if identities or strata or groups[0][0] is not None:  # with ids, groups or strata people are named, else counted
         named = [
-            {"id": f"bot-{k}", **({} if group is None else {"group": group})} for k, (group, _) in enumerate(groups)
+            {"id": f"bot-{k}", "group": group, "stratum": strata[k % len(strata)] if strata else None}
+            for k, (group, _) in enumerate(groups)
         ]
         invitations = await run(lambda: analyst.invite(campaign, people=named))
     else:
@@ -288,6 +289,12 @@ def _groups(settings: Mapping[str, Any], n: int) -> list[tuple[str | None, Prior
         named = [(str(name), _prior(one)) for name, one in form["groups"].items()]
         return [named[k % len(named)] for k in range(n)]
     return [(None, _prior(form))] * n
+
+
+def _strata(settings: Mapping[str, Any]) -> list[str]:
+    """The strata, which bots are in by turns; none if there are none."""
+    stated = settings.get("strata") or {}
+    return sorted(next(iter(stated.values()))) if stated else []
 
 
 def _asked(settings: Mapping[str, Any]) -> tuple[float, float] | tuple[Question, ...]:

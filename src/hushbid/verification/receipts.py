@@ -173,6 +173,9 @@ def _in_record(body: Body, record: Record | None) -> Check:
     problems = []
     if body.questions != questions_hash(record.outcome.market.survey or ()):
         problems.append("The record is about other questions")
+    strata = record.outcome.market.strata
+    if body.stratum != (None if strata is None else strata[row]):
+        problems.append("The record has her in another stratum")
     if body.report != record.outcome.reports[row]:
         problems.append("The record has another report")
     limits = record.outcome.limits

@@ -81,6 +81,9 @@ class Invitee(Form):
     group: str | None = Field(default=None, max_length=100)
     """Her group, if the prior has groups."""
 
+    stratum: str | None = Field(default=None, max_length=100)
+    """Her public stratum, if the campaign has strata."""
+
 
 class Invite(Form):
     """Whom to invite: so many people without a name, or these."""

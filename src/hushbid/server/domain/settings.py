@@ -1,16 +1,16 @@
 """Everything that is fixed about a campaign before anybody reports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, GetPydanticSchema, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Field, GetPydanticSchema, WithJsonSchema
 
 from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
 from hushbid.disclosure.error import FEWEST_PEOPLE
-from hushbid.documents import time_of, time_text
-from hushbid.errors import InputError, RecordError
+from hushbid.documents import time_text
+from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import check_currency
 from hushbid.priors import Grouped, Prior
@@ -18,6 +18,8 @@ from hushbid.questions import Layout, Question
 from hushbid.server.domain.asked import QUESTIONS_SCHEMA, questions_of
 from hushbid.server.domain.belief import checked_prior, prior_of
 from hushbid.server.domain.goal import BUDGETS, GOALS, goal_after_fees, the_stated
+from hushbid.server.domain.numerals import as_double, as_time, moment_sent, require_whole
+from hushbid.server.domain.strata import STRATA_SCHEMA, Combination, combination_of
 from hushbid.server.domain.text import LONGEST, checked_text
 
 MOST_PEOPLE = 100_000
@@ -29,7 +31,6 @@ LEAST_PEOPLE = FEWEST_PEOPLE
 _MOST_MONEY = 10**15
 _MOST_DAYS = 3650
 LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
-_SHOWN = 10**18  # in a refusal; what is larger may be too large to be written
 
 
 def _length(name: str, *, needed: bool = False) -> Any:
@@ -51,7 +52,10 @@ _QUESTIONS = GetPydanticSchema(
 _ERRORS = GetPydanticSchema(
     lambda _, schema: schema(Annotated[Any, AfterValidator(_errors_of), WithJsonSchema(_ERRORS_SCHEMA)])
 )
-_MOMENT = GetPydanticSchema(lambda _, schema: schema(Annotated[_MomentText, AfterValidator(_moment_sent)]))
+_STRATA = GetPydanticSchema(
+    lambda _, schema: schema(Annotated[Any, AfterValidator(combination_of), WithJsonSchema(STRATA_SCHEMA)])
+)
+_MOMENT = GetPydanticSchema(lambda _, schema: schema(Annotated[_MomentText, AfterValidator(moment_sent)]))
 _MomentText = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 
 
@@ -89,6 +93,13 @@ class CampaignSettings:
 
     In a request: objects with kind (number, yes_no or choice), name, importance, and bounds, variance and unit of a
     number or answers of a choice. Everybody answers all of them, and loses one privacy loss.
+    """
+
+    strata: Annotated[Combination | None, _STRATA] = None
+    """Which combination of the means of public strata is wanted; left out, it is one mean. Everybody is invited with
+    her stratum.
+
+    In a request: {"shares": {"NAME": SHARE, ...}}, which add up to 1, or {"contrast": {"NAME": NUMBER, ...}}.
     """
 
     budget: Whole | None = None
@@ -163,9 +174,10 @@ class CampaignSettings:
                 self, name, checked_text(getattr(self, name), name, needed=name in ("title", "question"))
             )
         object.__setattr__(self, "prior", checked_prior(self.prior))
+        object.__setattr__(self, "strata", combination_of(self.strata))
         self._check_asked()
         if self.variance is not None:
-            object.__setattr__(self, "variance", _double(self.variance, "variance"))
+            object.__setattr__(self, "variance", as_double(self.variance, "variance"))
         check_currency(self.currency, self.decimals)
         if self.limits is None:
             object.__setattr__(self, "limits", self.setting == "central")
@@ -218,11 +230,18 @@ class CampaignSettings:
         """The name of the one field that says what the buyer has."""
         return the_stated({name: getattr(self, name) for name in GOALS})
 
-    def market_for(self, groups: list[str | None], *, invited: int | None = None, fees: int | None = None) -> Market:
-        """The market for those of these groups, who reported.
+    def market_for(
+        self,
+        groups: list[str | None],
+        *,
+        strata: Sequence[str | None] = (),
+        invited: int | Mapping[str, int] | None = None,
+        fees: int | None = None,
+    ) -> Market:
+        """The market for those of these groups and strata, who reported.
 
-        ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about; ``fees``
-        are due in all, in minor units. Left out, everybody who was invited reported.
+        ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about, with strata
+        by stratum; ``fees`` are due in all, in minor units. Left out, everybody who was invited reported.
         """
         prior: Prior | Grouped
         if isinstance(self.prior, Mapping):
@@ -230,13 +249,14 @@ class CampaignSettings:
         else:
             prior = self.prior
         due = self.participation_fee * len(groups) if fees is None else fees
-        return self._market(prior, people=len(groups), fees=due).with_roster(invited or len(groups))
+        market = self._market(prior, people=len(groups), fees=due, column=strata)
+        return market.with_roster(invited or len(groups))
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits
         and no questions: campaigns from before there were any look as they did."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in (*GOALS, "max_relation", "limits", "questions", "bounds"):
+        for name in (*GOALS, "max_relation", "limits", "questions", "bounds", "strata"):
             if not values[name]:
                 del values[name]
         if isinstance(self.prior, Mapping):
@@ -245,6 +265,8 @@ class CampaignSettings:
             values["prior"] = self.prior.to_dict()
         if self.questions:
             values["questions"] = [one.to_dict() for one in self.questions]
+        if self.strata is not None:
+            values["strata"] = self.strata.to_dict()
         for name in ("bounds", "standard_error"):
             if isinstance(values.get(name), tuple):
                 values[name] = list(values[name])
@@ -275,16 +297,19 @@ class CampaignSettings:
         found["prior"] = prior_of(found["prior"])
         found["questions"] = questions_of(found.get("questions"))
         found["standard_error"] = _errors_of(found.get("standard_error"))
+        found["strata"] = combination_of(found.get("strata"))
         for name in ("report_by", "deliver_by"):
             if isinstance(found.get(name), str):
-                found[name] = _time_of(found[name], name)
+                found[name] = as_time(found[name], name)
         return cls(**found)
 
     def require_people(self, least: int) -> None:
         """Refuse a campaign that would buy from fewer people than a server allows."""
-        _whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
+        require_whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
 
-    def _market(self, prior: Prior | Grouped, *, people: int = 0, fees: int = 0) -> Market:
+    def _market(
+        self, prior: Prior | Grouped, *, people: int = 0, fees: int = 0, column: Sequence[str | None] = ()
+    ) -> Market:
         name = self.stated
         goal = goal_after_fees(name, getattr(self, name), decimals=self.decimals, fees=fees, people=people)
         try:
@@ -293,12 +318,14 @@ class CampaignSettings:
                 setting=self.setting,
                 goal=goal,
                 **({"questions": self.questions} if self.questions else {"bounds": self.bounds}),
+                **({} if self.strata is None else self.strata.of_people(column or self.strata.names)),
                 variance=self.variance,
                 max_privacy_loss=self.max_privacy_loss,
                 max_relation=self.max_relation,
             )
         except InputError as problem:
-            problem.field = name if problem.field == "goal" else problem.field
+            here = {"goal": name, **dict.fromkeys(("shares", "contrast", "weights"), "strata")}
+            problem.field = here.get(problem.field or "", problem.field)
             raise
 
     def _check_asked(self) -> None:
@@ -314,10 +341,10 @@ class CampaignSettings:
         object.__setattr__(self, "standard_error", _errors_of(self.standard_error))
         for name in ("buyer_weight", "max_privacy_loss", "max_relation"):
             if getattr(self, name) is not None or name.startswith("max"):
-                object.__setattr__(self, name, _double(getattr(self, name), name))
+                object.__setattr__(self, name, as_double(getattr(self, name), name))
         for name in BUDGETS:
             if getattr(self, name) is not None:
-                _whole(getattr(self, name), name, 1, _MOST_MONEY)
+                require_whole(getattr(self, name), name, 1, _MOST_MONEY)
         market = self._market(self.priors[0])
         if not self.questions:
             object.__setattr__(self, "bounds", market.bounds)
@@ -333,34 +360,14 @@ class CampaignSettings:
             )
 
     def _check_numbers(self) -> None:
-        _whole(self.participation_fee, "participation_fee", 0, _MOST_MONEY)
+        require_whole(self.participation_fee, "participation_fee", 0, _MOST_MONEY)
         if self.spending_ceiling is not None:
-            _whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
-        _whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
-        _whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
+            require_whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
+        require_whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
+        require_whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
         for name in ("fee_after_withdrawal", "automatic", "public_estimate", "limits"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)
-
-
-def _time_of(text: str, name: str) -> datetime:
-    try:
-        return time_of(text, name)
-    except RecordError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"{name} must be a time such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name
-        ) from None
-    if moment.tzinfo is None:
-        raise InputError(f"{name} must have a time zone, such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name)
-    return moment
-
-
-def _moment_sent(text: str, sent: ValidationInfo) -> datetime:
-    return _time_of(text, str(sent.field_name))
 
 
 def _errors_of(stated: object) -> float | tuple[float, ...] | None:
@@ -368,20 +375,5 @@ def _errors_of(stated: object) -> float | tuple[float, ...] | None:
     if stated is None:
         return None
     if isinstance(stated, (list, tuple)):
-        return tuple(_double(one, "standard_error") for one in stated)
-    return _double(stated, "standard_error")
-
-
-def _double(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name} must be one number, got {type(value).__name__}.", field=name)
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(f"{name} must be a number that a double can hold.", field=name) from None
-
-
-def _whole(value: object, name: str, low: int, high: int) -> None:
-    if type(value) is not int or not low <= value <= high:
-        shown = value if isinstance(value, (int, float)) and -_SHOWN < value < _SHOWN else type(value).__name__
-        raise InputError(f"{name} must be a whole number from {low} to {high}, got {shown}.", field=name)
+        return tuple(as_double(one, "standard_error") for one in stated)
+    return as_double(stated, "standard_error")

@@ -192,6 +192,9 @@ class ParticipantView(View):
     """How the analyst calls her; None for auditors."""
 
     group: str | None
+    stratum: str | None
+    """In which stratum she was invited; None without strata."""
+
     state: ParticipantState
     due: int
     """What she is owed and has not been paid."""
@@ -210,6 +213,9 @@ class Invitation(View):
     token: str
     reads_only: bool = False
     """Whether it may change nothing, because it was renewed after a delivery."""
+
+    stratum: str | None = None
+    """Her stratum, if the campaign has strata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +337,12 @@ class ParticipationView(View):
     campaign_state: CampaignState
     state: ParticipantState
     group: str | None
+    stratum: str | None
+    """In which stratum the analyst put her; None without strata."""
+
+    strata: dict[str, Any] | None
+    """Which combination of the strata's means is estimated: ``shares`` or a ``contrast``, by their names."""
+
     report: float | None
     """Her last report."""
 
@@ -377,6 +389,9 @@ class PublicView(View):
 
     questions: tuple[dict[str, Any], ...]
     """What is asked, where it is more than one number."""
+
+    strata: dict[str, Any] | None
+    """Which combination of the strata's means is estimated; None if it is one mean."""
 
     state: CampaignState
     people: int

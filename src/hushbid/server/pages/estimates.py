@@ -36,21 +36,20 @@ def shown_estimates(
     if release is None:
         return ()
     if bounds is not None:
-        return (_shown(t, w, release, bounds, unit),)
+        return (_shown(t, w, release, release.get("range", bounds), unit),)
     return tuple(_answered(t, w, one, place) for place, one in enumerate(release["answers"]))
 
 
 def _answered(t: Texts, w: Writing, answer: Mapping[str, Any], place: int) -> ShownEstimate:
     """What was found for one question: a mean, the share of yes, or the share of every answer."""
     question = answer["question"]
-    name = question["name"]
+    name, between = question["name"], answer.get("range", question.get("bounds", (0.0, 1.0)))
     if question["kind"] == "number":
-        return _shown(t, w, answer, question["bounds"], question["unit"], name=name, place=place)
+        return _shown(t, w, answer, between, question["unit"], name=name, place=place)
     if question["kind"] == "yes_no":
-        told = t("estimate.yes", name=name)
-        return _shown(t, w, answer, (0.0, 1.0), "", name=told, place=place)
+        return _shown(t, w, answer, between, "", name=t("estimate.yes", name=name), place=place)
     first, *others = (
-        (word, _shown(t, w, {**answer, "estimate": share}, (0.0, 1.0), "")) for word, share in answer["shares"].items()
+        (word, _shown(t, w, {**answer, "estimate": share}, between, "")) for word, share in answer["shares"].items()
     )
     value = "; ".join(f"{word} {shown.value}" for word, shown in (first, *others))
     return ShownEstimate(

@@ -131,7 +131,7 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
     settings, job = view.settings, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
     steps = _OFFERED.get(view.state, ())
-    if settings.questions:  # the form knows one number only
+    if settings.questions or settings.strata:  # the form knows neither
         steps = tuple(step for step in steps if step != "edit")
     if job is not None and job.state == "failed" and view.state is _C.ALLOCATING:
         steps = ("close-reporting", "cancel")

@@ -171,6 +171,7 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         decimals=campaign.settings.decimals,
         salt=participant.salt,  # keeps others from guessing her entry in the tree
         questions=questions_hash(campaign.settings.questions),
+        stratum=participant.stratum,
         renewed=participant.renewed,
         own_links=participant.own_links,
         own_links_used=participant.own_links_used,

@@ -18,8 +18,10 @@ from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.schedule import expected_menu, own_schedule
 from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
+from hushbid.priors import Prior
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import MenuView, Preview, QuestionPreview, Spending
+from hushbid.server.service.views_of import menu_name
 from hushbid.server.store.schema import plain_text
 
 _LEAST, _MOST = 20, 200
@@ -40,11 +42,13 @@ class Effort:
     seconds: float = _SECONDS
 
 
-def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> Preview:
+def preview(
+    settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
+) -> Preview:
     """What a campaign with these people may cost, and how good its estimate would be."""
-    market = settings.market_for(list(groups))
+    market = settings.market_for(list(groups), strata=strata)
     population = market.for_people(len(groups))
-    rng = _generator(settings, groups)
+    rng = _generator(settings, groups, strata)
     paid: list[float] = []
     errors: list[tuple[float, float, float]] = []
     bought: list[float] = []
@@ -95,18 +99,25 @@ def _by_question(market: Market, population: Population, mse: float, squares: fl
     )
 
 
-def menus(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> dict[str, MenuView]:
-    """What a person of each group can expect as a function of her report; one menu, named "", without groups."""
-    present = sorted({group or "" for group in groups})
-    population = settings.market_for(list(groups)).for_people(len(groups))
-    share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(present))
-    rng = _generator(settings, groups)
-    return {name: _menu(population, settings, groups, name, share, rng) for name in present}
+def menus(
+    settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
+) -> dict[str, MenuView]:
+    """What a person of each group and stratum can expect as a function of her report, by `menu_name`."""
+    kinds = list(zip(groups, strata or [None] * len(groups), strict=True))
+    # the first of each kind stands for it
+    rows = {menu_name(*kind): row for row, kind in reversed(list(enumerate(kinds)))}
+    population = settings.market_for(list(groups), strata=strata).for_people(len(groups))
+    share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(rows))
+    rng = _generator(settings, groups, strata)
+    found = {}
+    for name, row in sorted(rows.items()):
+        found[name] = _menu(population, settings.prior_of(groups[row]), row, share, rng)
+    return found
 
 
 def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
-    """Roughly what people of a single group can expect, for a picture; none for groups or crowds."""
-    if settings.groups or people > _SKETCHED_PEOPLE:
+    """Roughly what people of a single group can expect, for a picture; none for groups, strata or crowds."""
+    if settings.groups or settings.strata is not None or people > _SKETCHED_PEOPLE:
         return None
     rng = np.random.default_rng(people)
     population = settings.market_for([None] * people).for_people(people)
@@ -120,25 +131,16 @@ def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
     )
 
 
-def _menu(
-    population: Population,
-    settings: CampaignSettings,
-    groups: Sequence[str | None],
-    group: str,
-    effort: Effort,
-    rng: np.random.Generator,
-) -> MenuView:
-    """Average what one person faces over simulated reports of the others."""
-    row = next(row for row, name in enumerate(groups) if (name or "") == group)
-    prior = settings.prior_of(group or None)
+def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: np.random.Generator) -> MenuView:
+    """Average what the person in a row faces over simulated reports of the others."""
     top = 1.0 if math.isfinite(prior.support[1]) else 1.0 - 0.5 / _POINTS
     reports = np.asarray(prior.quantile(np.linspace(0.0, top, _POINTS)))
     done = 0
     found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     end = time.monotonic() + effort.seconds
     while done < effort.most and (done < effort.least or time.monotonic() < end):
-        # one person's curve in each campaign; without groups a menu does several at once
-        if population.grouped:
+        # one person's curve in each campaign; where all are alike a menu does several at once
+        if population.grouped or population.strata is not None:
             decided = decide(population, population.sample(rng))
             loss, payment = own_schedule(population, decided, row).at(reports)
             found.append((loss, payment, (loss > 0.0).astype(float)))
@@ -176,9 +178,12 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
     )
 
 
-def _generator(settings: CampaignSettings, groups: Sequence[str | None]) -> np.random.Generator:
-    """Made from settings and groups alone: whoever looks again sees the same simulated people, perhaps more of them."""
-    content = plain_text({"settings": settings.to_dict(), "groups": list(groups)})
+def _generator(
+    settings: CampaignSettings, groups: Sequence[str | None], strata: Sequence[str | None]
+) -> np.random.Generator:
+    """Made from settings and people alone: whoever looks again sees the same simulated people, perhaps more of them."""
+    known = {"strata": list(strata)} if settings.strata is not None else {}
+    content = plain_text({"settings": settings.to_dict(), "groups": list(groups), **known})
     return np.random.default_rng(list(hashlib.sha256(content.encode()).digest()))
 
 

@@ -248,7 +248,8 @@ def read_own(connection: Connection, secret: str) -> ParticipationView:
 def read_menu(connection: Connection, secret: str) -> MenuView:
     """What a participant can expect as a function of her report."""
     participant = participants.by_secret(connection, secret)
-    return menu_view(campaigns.get(connection, participant.campaign_id), participant.group_name)
+    campaign = campaigns.get(connection, participant.campaign_id)
+    return menu_view(campaign, participant.group_name, participant.stratum)
 
 
 def receipt(connection: Connection, secret: str, *, tree_of: "TreeOf", key: SigningKey) -> Receipt:
@@ -338,6 +339,7 @@ def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
         "id": participant.id,
         "label": participant.label,
         "group": participant.group_name,
+        "stratum": participant.stratum,
         "number": participant.number,
         "state": participant.state.value,
         "report": participant.report,

@@ -37,6 +37,7 @@ from hushbid.server.store.database import Transaction
 LEVEL = 0.95
 _STEPS = ("reading data", "drawing the estimate", "storing what everybody lost", "making receipts")
 _NOBODY = "Everybody from whom data were bought dropped out, so there is no estimate."
+_NOBODY_IN_STRATUM = "Everybody from whom data were bought in one of the strata dropped out, so there is no estimate."
 
 
 def release(tx: Transaction, who: Principal, campaign_id: str, *, accept_nobody: bool = False) -> JobView:
@@ -138,7 +139,9 @@ def _store(desk: Desk, job: JobView, record: Record, people: list[Participant], 
     """
     promised = record.outcome.privacy_loss.tolist()
     losses = [None] * len(people) if release is None else release.privacy_loss.tolist()
-    dropped = set(range(len(people))) if release is None else set(release.dropped_out)
+    # without an estimate, since all or all in a stratum dropped out: whoever delivered did
+    absent = (row for row, one in enumerate(people) if one.state is not ParticipantState.DELIVERED)
+    dropped = set(absent if release is None else release.dropped_out)
     rows = []
     for row, one in enumerate(people):
         state = one.state
@@ -180,7 +183,9 @@ def _finish_nothing(tx: Transaction, job: JobView, campaign: Campaign, tree: Tre
     """Nobody delivered: the campaign is over without an estimate."""
     over = replace(campaign, state=CampaignState.UNDELIVERED)
     named = ending.sealed(tx, over, "undelivered", {}, tree=tree)
-    campaigns.step(tx.connection, campaign, CampaignState.UNDELIVERED, reason=_NOBODY, **named)
+    delivered = participants.count(tx.connection, campaign.id, ParticipantState.DELIVERED)
+    reason = _NOBODY_IN_STRATUM if delivered else _NOBODY
+    campaigns.step(tx.connection, campaign, CampaignState.UNDELIVERED, reason=reason, **named)
     ledger.free(tx.connection, campaign.id, kind="promised")
     ending.finish_job(tx, job.id)
 
@@ -197,19 +202,23 @@ def shown_release(release: Release) -> dict[str, Any]:
 
     ``half_width`` is for everybody and ``delivered_half_width`` for staff, each with the level at which it holds; its
     value is None where the interval would be as wide as the range or wider. Of a survey each of the ``answers`` has
-    its own, sure by itself and not together with the others.
+    its own, sure by itself and not together with the others. Of strata ``range`` says between which values the truth
+    lies.
     """
     public = release.public()
     if not release.answers:
         low, high = release.range
         for_all, for_staff = _margins(release, release.planned_error, release.error, high - low)
-        return {**public, **for_all, "staff": for_staff}
-    widths = [high - low for low, high in (one.range for one in release.answers)]
-    margins = [
-        _margins(release, one.planned_error, one.error, width)
-        for one, width in zip(release.answers, widths, strict=True)
+        between = {"range": [low, high]} if release.strata is not None else {}
+        return {**public, **between, **for_all, "staff": for_staff}
+    margins = [_margins(release, one.planned_error, one.error, one.range[1] - one.range[0]) for one in release.answers]
+    ranges: list[dict[str, Any]] = [
+        {} if release.strata is None else {"range": list(answer.range)} for answer in release.answers
     ]
-    shown = [{**one, **for_all} for one, (for_all, _) in zip(public["answers"], margins, strict=True)]
+    shown = [
+        {**one, **between, **for_all}
+        for one, between, (for_all, _) in zip(public["answers"], ranges, margins, strict=True)
+    ]
     staff = [{**one, **for_staff} for one, (_, for_staff) in zip(shown, margins, strict=True)]
     return {**public, "answers": shown, "staff": {"answers": staff}}
 
