@@ -28,8 +28,8 @@ PASSES = 10
 """Steps of the progress bar, at most: six to decide, one each for ids, pilot, writing and counting."""
 
 NO_ENGINE = (
-    "engine must be 'memory' with each = true: an engine makes one purchase, and each stratum is one; for more people than"
-    " memory holds, make a table and a campaign of each stratum."
+    "engine must be 'memory' with each = true: an engine makes one purchase, and each stratum is one; for more people"
+    " than memory holds, make a table and a campaign of each stratum."
 )
 
 
