@@ -15,6 +15,7 @@ from hushbid.report.suppression import (
     coarse,
     enough_for_chart,
     few_missing,
+    fewest,
     histogram,
     quantiles,
     too_few,
@@ -106,9 +107,9 @@ def _cap(outcome: Outcome) -> float | None:
 def _largest(outcome: Outcome) -> float:
     """What nobody loses more than; where few people are behind it, the cap, or a coarse bound if there is none."""
     cap = _cap(outcome)
-    if too_few(outcome.active) and cap is not None:
+    if too_few(fewest(outcome)) and cap is not None:
         return at_most(cap)
-    return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), outcome.active)
+    return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), fewest(outcome))
 
 
 def _checked(release: Release | None) -> tuple[int, int, int] | None:
