@@ -16,7 +16,7 @@ import numpy as np
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.mechanism import Group, Menu, Outcome, Population
 from hushbid.money import Currency, currency_words
-from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, round_step
+from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, fewest, round_step, too_few
 from hushbid.report.svg import (
     NARROW,
     Chart,
@@ -72,8 +72,9 @@ class Curve:
 
 def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
     """The schedule of an outcome; from ``menu``, which is nobody's, where too few people are behind it."""
-    curves = []
-    for group in sorted(_kinds(outcome.population), key=lambda group: -group.rows.size):
+    curves: list[Curve] = []
+    kinds = [] if too_few(fewest(outcome)) else _kinds(outcome.population)
+    for group in sorted(kinds, key=lambda group: -group.rows.size):
         if _enough(outcome, group.rows):
             alike = outcome.population.take(group.rows).alike_in_groups
             curves.append(_exact(outcome, group) if alike else _averages(outcome, group))

@@ -109,7 +109,12 @@ def _misses(material: Material, imbalance: float) -> tuple[Miss, ...]:
 def strata_table(facts: StrataFacts) -> Table:
     """One row per stratum."""
     return Table(
-        head=("Stratum", "Share of those who reported", _weight_name(facts), "Bought from"),
+        head=(
+            "Stratum",
+            "Share of those who reported",
+            "Share of the population" if facts.are_shares else "Weight of its mean",
+            "Bought from",
+        ),
         rows=tuple(
             (
                 row.name,
@@ -120,10 +125,6 @@ def strata_table(facts: StrataFacts) -> Table:
             for row in facts.rows
         ),
     )
-
-
-def _weight_name(facts: StrataFacts) -> str:
-    return "Share of the population" if facts.are_shares else "Its mean counts"
 
 
 def misses_table(facts: StrataFacts) -> Table:

@@ -9,7 +9,8 @@ A privacy loss or a payment tells what somebody reported, so a report that leave
    pool would be too small. Amounts of a group in which fewer than `SMALLEST_CELL` people were bought from are
    withheld, and those of a second group if the first could be had by subtraction. The same holds for all people
    together: then no amount is told, and errors and the largest loss are rounded up to a coarse step. Where strata are
-   combined, it holds as soon as one of them has so few: the errors depend on each of them.
+   combined, it holds as soon as one of them has so few: what all of a stratum lose follows from any other's, as their
+   weights are to each other, and from the errors.
 4. Where some of those bought from did not deliver, but fewer than `SMALLEST_CHART`, they are not counted, and nothing
    is told that changes with their number.
 """
@@ -201,7 +202,8 @@ def group_rows(outcome: Outcome, labels: Labels) -> tuple[GroupRow, ...]:
     shown = np.flatnonzero(np.bincount(place, minlength=len(names))).tolist()
     size = np.abs(outcome.weights) / (np.abs(outcome.weights).sum() or 1.0)
     rows = [_row(outcome, size, names[index], place == index, total) for index in shown]
-    return tuple(sorted(_withheld(rows), key=lambda row: (-row.people, row.name)))
+    told = [_without_amounts(row) for row in rows] if too_few(fewest(outcome)) else _withheld(rows)
+    return tuple(sorted(told, key=lambda row: (-row.people, row.name)))
 
 
 def _pool_name(names: list[str]) -> str:
