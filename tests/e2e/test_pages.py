@@ -64,6 +64,7 @@ def play(page: Path, folder: Path) -> list[str]:
         "how-to/ask-several-questions.md",
         "how-to/choose-a-setting.md",
         "how-to/set-weights-and-cap.md",
+        "how-to/weigh-a-panel.md",
         "how-to/without-trusting-the-platform.md",
     ],
 )

@@ -20,7 +20,7 @@ from hushbid.purchase.spending import forecast, refuse_above_ceiling
 from hushbid.questions import Choice
 from hushbid.record import Record
 from hushbid.tables import Column
-from hushbid.wording import at_most, combination, shares_text
+from hushbid.wording import at_most
 
 Step = Callable[[str], object]
 """Told what is done next."""
@@ -249,7 +249,6 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
         f"{_paid(facts['total_payment_minor'], currency)} in all, rounded in their favour; no misreport gains more than"
         f" {at_most(facts['incentive_error']):g}.",
         *_expected(facts),
-        *_combined(market),
     ]
     if facts["people_who_pay"]:
         lines.append(
@@ -278,18 +277,6 @@ def _expected(facts: Mapping[str, Any]) -> list[str]:
         f" {one['standard_error']:.4g}{_at_worst(one)}."
         for one in facts["questions"]
     ]
-
-
-def _combined(market: Market) -> list[str]:
-    """What is estimated, where strata are combined."""
-    strata = market.stratified
-    if strata is None:
-        return []
-    if market.shares is not None:
-        return [
-            f"The estimate is for a population with these shares: {shares_text(strata.names, strata.weights.tolist())}."
-        ]
-    return [f"What is estimated is a combination of strata: {combination(strata.names, strata.weights.tolist())}."]
 
 
 def _cap_in_words(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:
