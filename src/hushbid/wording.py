@@ -74,11 +74,12 @@ def shares_text(names: Sequence[str], weights: Sequence[float]) -> str:
     """The shares of strata in a population, as they stand in a sentence; only counted where there are many.
 
     >>> shares_text(("north", "south"), (0.4, 0.6))
-    'north 40\\xa0%, south 60\\xa0%'
+    'north 40 %, south 60 %'
     """
     if not 0 < len(names) <= _MOST_STRATA:
         return f"those stated for {len(weights)} strata"
-    return ", ".join(f"{name} {percent(one, 3)}" for name, one in zip(names, weights, strict=True))
+    told = ", ".join(f"{name} {percent(one, 3)}" for name, one in zip(names, weights, strict=True))
+    return told.replace(NBSP, " ")
 
 
 def at_most(value: float, digits: int = 2) -> float:

@@ -130,7 +130,7 @@ def strata_table(facts: StrataFacts) -> Table:
 def misses_table(facts: StrataFacts) -> Table:
     """By how much the panel's own means may be off, question by question."""
     return Table(
-        head=("Question", "Its mean over those who reported is off by at most"),
+        head=("Question", "Its mean or share, over all who reported, is off by at most"),
         rows=tuple((one.name, with_unit(bound(one), one.unit)) for one in facts.misses),
     )
 
