@@ -3,11 +3,13 @@
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
 NBSP = "\u00a0"
 _MINUS = "\u2212"
 _LARGEST_POWER = 700.0
+_MOST_STRATA = 6
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -49,6 +51,35 @@ def percent(share: float, digits: int = 2) -> str:
     if 0.995 <= share < 1:
         return f"over 99{NBSP}%"
     return f"{number(100 * share, digits if abs(share) < 1 else 3)}{NBSP}%"
+
+
+def combination(names: Sequence[str], weights: Sequence[float]) -> str:
+    """A combination of strata with any signs, as it stands in a sentence; only counted where there are many.
+
+    >>> combination(("old", "young"), (1.0, -1.0)), combination(("north", "south"), (-0.5, 2.0))
+    ('old − young', '−0.5 × north + 2 × south')
+    """
+    if not 0 < len(names) <= _MOST_STRATA:
+        return f"a combination of {len(weights)} strata"
+    terms = [
+        (f"{number(abs(one), 6)} × " if abs(one) != 1.0 else "") + name
+        for name, one in zip(names, weights, strict=True)
+    ]
+    signs = [f" {_MINUS} " if one < 0.0 else " + " for one in weights]
+    first = _MINUS if weights[0] < 0.0 else ""
+    return first + terms[0] + "".join(sign + term for sign, term in zip(signs[1:], terms[1:], strict=True))
+
+
+def shares_text(names: Sequence[str], weights: Sequence[float]) -> str:
+    """The shares of strata in a population, as they stand in a sentence; only counted where there are many.
+
+    >>> shares_text(("north", "south"), (0.4, 0.6))
+    'north 40 %, south 60 %'
+    """
+    if not 0 < len(names) <= _MOST_STRATA:
+        return f"those stated for {len(weights)} strata"
+    told = ", ".join(f"{name} {percent(one, 3)}" for name, one in zip(names, weights, strict=True))
+    return told.replace(NBSP, " ")
 
 
 def at_most(value: float, digits: int = 2) -> float:

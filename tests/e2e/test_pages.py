@@ -65,6 +65,7 @@ def play(page: Path, folder: Path) -> list[str]:
         "how-to/buy-from-a-spreadsheet.md",
         "how-to/choose-a-setting.md",
         "how-to/set-weights-and-cap.md",
+        "how-to/weigh-a-panel.md",
         "how-to/without-trusting-the-platform.md",
     ],
 )

@@ -24,6 +24,7 @@ _CELLS = 10_000_000
 _SENDERS, _SENT = 40, 20_000
 """In the local setting, as many people, and answers in all: everybody's noise is drawn anew each time."""
 
+_MOST_STRATA = 4
 _SEED = 20260
 _POINTS = 9
 _CONFIDENCE = 1.0 - 1e-6
@@ -45,20 +46,25 @@ def audits_of(
     Misreports are tried for ``tested`` people in a market of ``among`` of those who reported: trying one means to run
     the whole market again, and what holds for all report vectors must hold for these; budgets and accuracies are in
     proportion. By default as many as take some seconds, which depends on whether payments are finite sums or have to be
-    integrated. The accuracy of a survey in the local setting is simulated for at most 40 of those bought from.
+    integrated; with strata one of each, of at most four, since each has rules of its own. The accuracy
+    of a survey in the local setting is simulated for at most 40 of those bought from.
     """
     rng = np.random.default_rng(seed)
     market = outcome.market
     quick = isinstance(market.prior, Empirical) or market.prior.is_linear
     quick = quick and not outcome.population.has_caps and market.strata is None
-    tested, among = tested or (16 if quick else 1), among or (16 if quick else 10)
+    one_of_each = min(len(market.strata_names), _MOST_STRATA)
+    tested, among = tested or (16 if quick else one_of_each or 1), among or (16 if quick else 10)
     if "incentives" in checks:
         n = outcome.reports.size
         population = outcome.market.for_people(n)
         some = _some(population, min(n, among), rng)
         part, reports = _smaller(population, some), outcome.reports[some]
         limits = None if outcome.limits is None else outcome.limits[some]
-        yield check_incentives(part, reports, limits=limits, people=tested, points=_POINTS, rng=rng, progress=progress)
+        rows = _one_of_each(part, tested, rng)
+        yield check_incentives(
+            part, reports, limits=limits, people=tested, rows=rows, points=_POINTS, rng=rng, progress=progress
+        )
     plan = _promises(outcome)
     if plan is None:
         return
@@ -120,6 +126,16 @@ def _some(population: Population, among: int, rng: np.random.Generator) -> Index
         part = max(2, math.ceil(among * rows.size / population.people))
         chosen.append(rng.choice(rows, min(rows.size, part), replace=False))
     return np.sort(np.concatenate(chosen))
+
+
+def _one_of_each(population: Population, tested: int, rng: np.random.Generator) -> list[int] | None:
+    """So many people drawn by lot, of as many strata as can be; None without strata."""
+    if population.strata is None:
+        return None
+    drawn = rng.permutation(population.people)
+    codes = population.strata.codes[drawn]
+    again = np.array([np.count_nonzero(codes[:place] == code) for place, code in enumerate(codes.tolist())])
+    return sorted(drawn[np.argsort(again, kind="stable")][:tested].tolist())
 
 
 def _promises(outcome: Outcome) -> ReleasePlan | None:

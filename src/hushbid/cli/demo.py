@@ -134,7 +134,7 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
         step("making people up")
         truth = _make_up(out, people, seed, force)
         purchase = run_campaign(out / "campaign.toml", force=force, estimate_needed=False, step=step)
-    known = {"true_mean_of_sleep": truth.of_staff, "mean_of_sleep_of_those_asked": truth.of_asked}
+    known = {"true_share_on_days": truth.of_staff, "share_on_days_of_those_asked": truth.of_asked}
     tell({**purchase.facts(), **known}, _text(purchase, truth, out), as_json=as_json)
     if purchase.failed:
         click.get_current_context().exit(1)
@@ -157,8 +157,8 @@ def _holds_a_demo(out: Path) -> bool:
     return campaign.get("made_up") is True and campaign.get("name") == ours["name"] and invented
 
 
-class _Sleep(NamedTuple):
-    """What is known of people who are made up: the mean of their sleep."""
+class _Days(NamedTuple):
+    """What is known of people who are made up: the share of those who work days only."""
 
     of_staff: float
     """With each profession's share of the staff."""
@@ -167,8 +167,8 @@ class _Sleep(NamedTuple):
     """With its share of those who were asked."""
 
 
-def _make_up(out: Path, people: int, seed: int, force: bool) -> _Sleep:
-    """Write the pilot, the fitted prior, the reports, the data and the campaign file; the means of sleep."""
+def _make_up(out: Path, people: int, seed: int, force: bool) -> _Days:
+    """Write the pilot, the fitted prior, the reports, the data and the campaign file; who works days only."""
     import numpy as np
 
     from hushbid.durable import Staging
@@ -194,9 +194,9 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> _Sleep:
             files.add(out / name, table_writer(out / name, columns))
         files.add(out / "prior.json", lambda file: file.write(prior.encode()))
         files.add(out / "campaign.toml", lambda file: file.write(_CAMPAIGN.encode()))
-    sleep = answers["sleep"]
-    of_staff = sum(share * float(sleep[work == one].mean()) for one, share in enumerate(_SHARES))
-    return _Sleep(of_staff=of_staff, of_asked=float(sleep.mean()))
+    days = np.array(answers["shift"]) == "days"
+    of_staff = sum(share * float(days[work == one].mean()) for one, share in enumerate(_SHARES))
+    return _Days(of_staff=of_staff, of_asked=float(days.mean()))
 
 
 def _answers(work: "IndexArray", rng: "np.random.Generator") -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
     return prices
 
 
-def _text(purchase: "Purchase", truth: _Sleep, out: Path) -> str:
+def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
     from hushbid.purchase.releasing import estimate_text
     from hushbid.wording import at_most
 
@@ -247,12 +247,12 @@ def _text(purchase: "Purchase", truth: _Sleep, out: Path) -> str:
     ]
     if purchase.release is not None:
         told = estimate_text(purchase.release, campaign.level, campaign.quantity, campaign.unit).splitlines()
+        told.append(
+            f"(Made up, so we know: of the staff {truth.of_staff:.3f} work days only, of those who were asked"
+            f" {truth.of_asked:.3f}.)"
+        )
         lines.append(f"  How accurate      {told[0]}")
-        lines += [
-            f"                    (made up, so we know: the staff sleeps {truth.of_staff:.3f} hours, and those who were"
-            f" asked {truth.of_asked:.3f})",
-            *(f"                    {line}" for line in told[1:]),
-        ]
+        lines += [f"                    {line}" for line in told[1:]]
     else:
         lines.append(f"  How accurate      no estimate was drawn. {purchase.missing}")
     if purchase.audits:

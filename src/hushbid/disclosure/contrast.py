@@ -28,6 +28,7 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from hushbid.disclosure.grid import LARGEST_EXPONENT
 from hushbid.errors import InputError, NothingDelivered, ReleaseError
 from hushbid.estimation import Setting, Strata, best_contrast, best_weights, is_central
+from hushbid.wording import combination, shares_text
 
 PROPORTION = 1e-9
 """Losses whose sums over strata are in proportion up to this are used as they are."""
@@ -227,6 +228,18 @@ class Combined:
     def are_shares(self) -> bool:
         """Whether the weights are all positive and add up to 1, up to rounding: then it is a mean."""
         return min(self.weights) > 0.0 and math.isclose(math.fsum(self.weights), 1.0, rel_tol=1e-9)
+
+    @property
+    def words(self) -> str:
+        """The combination as it stands in a sentence; "the mean" where it is one."""
+        return "the mean" if self.are_shares else combination(self.names, self.weights)
+
+    @property
+    def about(self) -> str:
+        """The sentence that says which population a mean is for; empty where it is no mean."""
+        if not self.are_shares:
+            return ""
+        return f"For a population with these shares: {shares_text(self.names, self.weights)}."
 
     def range_of(self, bounds: tuple[float, float]) -> tuple[float, float]:
         """Between which values the combination lies if data lie between these."""

@@ -369,33 +369,38 @@ def _public_answers(release: Release) -> dict[str, Any]:
 def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
     """The estimate and its interval in a sentence, and who is missing in another; of a survey, a line a question."""
     gone = f"{wording.people(release.absent)} did not deliver; the interval allows for it."
+    shares = "" if release.strata is None else release.strata.about
     if release.answers:
         lines = [_answer_text(one, level) for one in release.answers]
         if len(lines) > 1:
             lines.append("Each interval is sure by itself, not all of them together.")
+        lines += [shares] * bool(shares)
         return "\n".join(
             [*lines, *([gone.replace("the interval allows", "intervals allow")] if release.absent else [])]
         )
+    if release.strata is not None and quantity == _UNSAID:
+        quantity = release.strata.words
     low, high = release.interval(level)
     value, lower, upper = interval(release.one_estimate, (high - low) / 2.0)
     sentence = (
         f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
     )
-    return sentence + f" {gone}" * (release.absent > 0)
+    return sentence + f" {gone}" * (release.absent > 0) + f"\n{shares}" * bool(shares)
 
 
 def _answer_text(answer: QuestionAnswer, level: float) -> str:
     """One question in a line: what was found, and its intervals."""
     question, half = answer.question, answer.error.half_width(level)
+    of_what = "" if answer.strata is None or answer.strata.are_shares else f", {answer.strata.words}"
     told = [interval(value, half) for value in answer.values]
     if isinstance(question, Choice):
         named = zip(question.answers, told, strict=True)
         each = "; ".join(f"{name} {value} ({lower} to {upper})" for name, (value, lower, upper) in named)
-        return f"Shares of {question.name}, with {100 * level:g} % intervals: {each}."
+        return f"Shares of {question.name}{of_what}, with {100 * level:g} % intervals: {each}."
     [(value, lower, upper)] = told
     unit = f" {question.unit}" if isinstance(question, Number) and question.unit else ""
     what = question.name if isinstance(question, Number) else f"the share of yes to {question.name}"
-    return f"Estimate of {what}: {value}{unit}, {100 * level:g} % interval {lower} to {upper}."
+    return f"Estimate of {what}{of_what}: {value}{unit}, {100 * level:g} % interval {lower} to {upper}."
 
 
 def moved_text(release: Release) -> list[str]:

@@ -35,6 +35,7 @@ In reading order:
 - `svg`: scales, axes and marks for all pictures.
 - `schedule_chart`: privacy loss and payment against what a person reports; the privacy section shows it.
 - `answers_chart`: what a survey found for each of its questions; the section of the estimate shows it.
+- `strata_table`: what is estimated of strata, and why a panel's own mean would not do; it shows that too.
 - `protection_chart`: what protection against a relation costs and saves; the section on misleading prices shows it.
 - `prior_chart`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
 """

@@ -40,7 +40,7 @@ class AnswerFacts:
     """How it was asked, in words."""
 
     bounds: tuple[float, float]
-    """The public range of an answer."""
+    """The public range of an answer, and where strata are combined of their combination."""
 
     values: tuple[float, ...]
     """The estimate, or the share of each answer; empty before a release."""
@@ -49,7 +49,7 @@ class AnswerFacts:
     """What the values are of, for a choice; empty otherwise."""
 
     projected: tuple[float, ...]
-    """Of a choice, the nearest shares that can be; empty otherwise."""
+    """Of a choice, the nearest shares that can be; empty otherwise, and where values are no shares."""
 
     level: float
     """How sure an interval is."""
@@ -90,8 +90,10 @@ def _facts(
     answer: QuestionAnswer | None,
     error: ErrorModel | None,
 ) -> AnswerFacts:
-    people = material.outcome.active
-    choice = isinstance(question, Choice)
+    people, combined = material.fewest, material.combined
+    bounds = question.bounds if isinstance(question, Number) else (0.0, 1.0)
+    of_what = "" if combined is None or combined.are_shares else f", {plain(combined.words)}"
+    shares = answer.projected if answer is not None and isinstance(question, Choice) and answer.is_share else ()
 
     def rounded(value: float) -> float:
         return coarse(value, people)
@@ -99,13 +101,13 @@ def _facts(
     return AnswerFacts(
         place=place,
         name=plain(question.name),
-        what=f"the share of yes to {plain(question.name)}" if isinstance(question, YesNo) else plain(question.name),
+        what=("the share of yes to " if isinstance(question, YesNo) else "") + plain(question.name) + of_what,
         unit=plain(question.unit) if isinstance(question, Number) else "",
         asked=_asked(question, layout, place - 1, material.outcome.market.strategy.response),
-        bounds=question.bounds if isinstance(question, Number) else (0.0, 1.0),
+        bounds=bounds if combined is None else combined.range_of(bounds),
         values=() if answer is None else answer.values,
         answers=tuple(plain(one) for one in question.answers) if isinstance(question, Choice) else (),
-        projected=answer.projected if answer is not None and choice else (),
+        projected=shares,
         level=material.level,
         half_width=math.inf if error is None else rounded(error.half_width(material.level)),
         standard_error=math.inf if error is None else rounded(math.sqrt(error.mse)),
@@ -131,16 +133,21 @@ def _asked(question: Question, layout: Layout, row: int, by_coin: bool) -> str:
 
 def shares_chart(facts: AnswerFacts) -> Chart:
     """The shares of a choice, each with its interval."""
-    rows = []
-    for name, value, likely in zip(facts.answers, facts.values, facts.projected, strict=True):
-        text, low, high = interval(value, facts.half_width)
-        rows.append((name, text, low, high, fixed(likely, max(len(text.partition(".")[2]), 1))))
+    named = zip(facts.answers, facts.values, strict=True)
+    rows = [(name, *interval(value, facts.half_width)) for name, value in named]
+    told = [f"{name} {text}, {low} to {high}" for name, text, low, high in rows]
+    head: tuple[str, ...] = ("Answer", "Share", "From", "To")
+    cells: list[tuple[str, ...]] = list(rows)
+    if facts.projected:
+        head = (*head, "Nearest shares that can be")
+        likely = zip(rows, facts.projected, strict=True)
+        cells = [(*row, fixed(share, max(len(row[1].partition(".")[2]), 1))) for row, share in likely]
     return Chart(
         name=f"question-{facts.place}",
-        title=f"{facts.name}: the share of each answer",
-        description="Bars: " + "; ".join(f"{name} {text}, {low} to {high}" for name, text, low, high, _ in rows) + ".",
+        title=f"{facts.what}: the share of each answer",
+        description=f"Bars: {'; '.join(told)}.",
         draw=lambda width: _bars(facts, width),
-        table=Table(head=("Answer", "Share", "From", "To", "Nearest shares that can be"), rows=tuple(rows)),
+        table=Table(head=head, rows=tuple(cells)),
     )
 
 
@@ -148,7 +155,7 @@ def _bars(facts: AnswerFacts, width: float) -> Drawing:
     """One row for each answer: its name, a bar up to its share, and its interval as a line."""
     narrow = width == NARROW
     left, edge, room = (0.0 if narrow else 190.0), 10.0, (44.0 if narrow else 34.0)
-    ends = [0.0, 1.0, *(value + sign * facts.half_width for value in facts.values for sign in (-1, 1))]
+    ends = [*facts.bounds, *(value + sign * facts.half_width for value in facts.values for sign in (-1, 1))]
     scale = Scale(min(ends), max(ends), left + edge, width - edge)
     marks: list[Markup] = []
     for place, (name, value) in enumerate(zip(facts.answers, facts.values, strict=True)):

@@ -13,7 +13,7 @@ from hushbid.money import Currency, Money
 from hushbid.report import sections
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
-from hushbid.report.suppression import GroupRow, too_few
+from hushbid.report.suppression import FEW, FEW_IN_A_STRATUM, GroupRow, too_few
 
 
 class Section(Protocol):
@@ -63,6 +63,9 @@ class Report:
     bought_from: int
     """How many of them give up privacy."""
 
+    too_few: bool
+    """Whether they are too few, altogether or in one of the strata, for any amount to be shown."""
+
     estimate: sections.estimate.EstimateFacts = field(metadata={"section": sections.estimate})
     """What was learnt, and how far off it may be."""
 
@@ -107,9 +110,9 @@ class Report:
         return any(audit.bar is not None and audit.bar[0] > audit.bar[1] for audit in self.audits)
 
     @property
-    def too_few(self) -> bool:
-        """Whether too few people were bought from for any amount to be shown."""
-        return too_few(self.bought_from)
+    def few(self) -> str:
+        """Why amounts are withheld, where they are."""
+        return FEW if self.estimate.strata is None else FEW_IN_A_STRATUM
 
     @property
     def everybody_delivered(self) -> bool:
@@ -158,7 +161,11 @@ def build_report(
     ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. ``money`` is
     what is really paid; with a ``currency`` alone, payments are rounded up to its smallest coin. ``settlement`` is the
     account of whoever keeps one: who delivered, what is owed and paid. ``notices`` are shown above all else.
+    Where strata have a mean each, each has a report of its own: that of an outcome of ``by_stratum()``.
     """
+    if outcome.market.each:
+        told = "outcome must be that of one stratum where each=True: make a report for each of outcome.by_stratum()."
+        raise InputError(told, field="outcome")
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
     named = Currency.of(currency) if isinstance(currency, str) else currency
@@ -185,7 +192,7 @@ def build_report(
     )
     return Report(
         campaign_name=plain(campaign_name) or "A campaign",
-        quantity=plain(quantity) or "the mean",
+        quantity=_quantity(plain(quantity), material),
         unit=_unit(outcome) or plain(unit),
         currency=material.currency,
         date=plain(date),
@@ -193,8 +200,16 @@ def build_report(
         setting=outcome.market.setting,
         people=outcome.reports.size,
         bought_from=outcome.active,
+        too_few=too_few(material.fewest),
         **{name: section.facts_of(material) for name, section in SECTIONS.items()},
     )
+
+
+def _quantity(stated: str, material: Material) -> str:
+    """What was estimated: as stated, or else the mean, or the combination of means."""
+    if stated not in ("", "the mean"):
+        return stated
+    return "the mean" if material.combined is None else plain(material.combined.words)
 
 
 def _unit(outcome: Outcome) -> str:

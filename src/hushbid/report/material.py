@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.disclosure import ErrorModel, Release
+from hushbid.disclosure.contrast import Combined
 from hushbid.disclosure.preparing import planned_error as error_of_plan
 from hushbid.mechanism import Menu, Outcome
 from hushbid.mechanism.market import plan_of
 from hushbid.money import Currency, Money
-from hushbid.report.suppression import coarse
+from hushbid.report.suppression import coarse, fewest
 
 Groups = Sequence[object] | NDArray[np.generic]
 """One label per person, in the order of the reports."""
@@ -91,7 +92,17 @@ class Material:
     @property
     def half_width(self) -> float:
         """Half the interval at ``level``; infinite if nothing was bought."""
-        return math.inf if self.error is None else coarse(self.error.half_width(self.level), self.outcome.active)
+        return math.inf if self.error is None else coarse(self.error.half_width(self.level), self.fewest)
+
+    @property
+    def fewest(self) -> int:
+        """How many people were bought from, in the smallest stratum where strata are combined."""
+        return fewest(self.outcome)
+
+    @property
+    def combined(self) -> Combined | None:
+        """Which combination of stratum means is estimated; None where it is one mean."""
+        return Combined.of(self.outcome.market.stratified, self.outcome.privacy_loss > 0.0)
 
 
 def planned_error(outcome: Outcome) -> ErrorModel | None:

@@ -10,7 +10,7 @@ from hushbid import wording
 from hushbid.money import money, money_at_most
 from hushbid.report.build import SECTIONS, Report
 from hushbid.report.rendering import environment, stylesheet
-from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -39,8 +39,6 @@ def _page() -> "Template":
     templates = environment("hushbid.report")
     templates.filters.update({write.__name__: write for write in _FILTERS})
     templates.tests["finite"] = math.isfinite
-    templates.globals.update(
-        few_people=FEW, smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=wording.interval
-    )
+    templates.globals.update(smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=wording.interval)
     sections = [(name, section.__name__.rpartition(".")[2], section) for name, section in SECTIONS.items()]
     return templates.get_template("page.html", globals={"sections": sections})

@@ -1,13 +1,13 @@
 """What the campaign was protected against, and what other degrees of protection would have cost and saved."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.protection import RELATIONS, Protection, protections
 from hushbid.money import Currency, money
-from hushbid.report.suppression import too_few
+from hushbid.report.suppression import fewest_in, too_few
 from hushbid.report.svg import Chart, Drawing, Part, Table, axis_y, dot, label, line, margin_for, round_scale, rule
 from hushbid.wording import at_most, count, number, with_unit
 
@@ -59,8 +59,17 @@ def protection_facts(outcome: Outcome) -> ProtectionFacts:
         worst=outcome.worst_mse**0.5,
         if_weak=_error(here, 0.1),
         if_moderate=_error(here, 0.3),
-        others=() if any(too_few(int(one.bought_from)) for one in others) else others,
+        others=() if any(too_few(int(one.bought_from)) for one in others) or _few_unprotected(outcome) else others,
     )
+
+
+def _few_unprotected(outcome: Outcome) -> bool:
+    """Whether too few people of a stratum are bought from without any protection, which spreads purchases out."""
+    population = outcome.population
+    if population.strata is None:
+        return False
+    unprotected = replace(population, bias=0.0).allocation(outcome.virtual_costs, outcome.tie_order)
+    return too_few(fewest_in(population.strata, unprotected.privacy_loss))
 
 
 def _error(one: Protection, true: float) -> float:

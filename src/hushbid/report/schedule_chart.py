@@ -1,21 +1,22 @@
 """The schedule: privacy loss and payment against what a person reports.
 
 Where people differ by nothing but their reports one curve prices everybody; under a prior for each group there is one
-curve per group. It is evaluated on an even grid, so that it shows no report. Where variances or user weights differ
-from person to person, averages over neighbouring reports take its place.
+curve per group, and where strata are combined one per stratum. It is evaluated on an even grid, so that it shows no
+report. Where variances, limits or user weights differ from person to person, averages over neighbouring reports take
+its place.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
-from hushbid.mechanism import Group, Menu, Outcome
+from hushbid.mechanism import Group, Menu, Outcome, Population
 from hushbid.money import Currency, currency_words
-from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, round_step
+from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, fewest, round_step, too_few
 from hushbid.report.svg import (
     NARROW,
     Chart,
@@ -48,7 +49,7 @@ class Curve:
     """Privacy loss and payment against what a person reports."""
 
     name: str
-    """The group the curve is for; empty if it is everybody's."""
+    """The group, the stratum or both that the curve is for; empty if it is everybody's."""
 
     reports: tuple[float, ...]
     """Reported sensitivities, ascending, on a grid that is nobody's."""
@@ -71,15 +72,29 @@ class Curve:
 
 def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
     """The schedule of an outcome; from ``menu``, which is nobody's, where too few people are behind it."""
-    population = outcome.population
-    curves = []
-    for group in sorted(population.groups, key=lambda group: -group.rows.size):
+    curves: list[Curve] = []
+    kinds = [] if too_few(fewest(outcome)) else _kinds(outcome.population)
+    for group in sorted(kinds, key=lambda group: -group.rows.size):
         if _enough(outcome, group.rows):
-            curves.append(_exact(outcome, group) if population.alike_in_groups else _averages(outcome, group))
+            alike = outcome.population.take(group.rows).alike_in_groups
+            curves.append(_exact(outcome, group) if alike else _averages(outcome, group))
     curves = [curve for curve in curves if len(curve.reports) > 1]  # all reports equal: one point is no curve
     if not curves and menu is not None and _finite(menu.privacy_loss, menu.payment):
         return (_expected(menu),)
     return tuple(curves[:_MOST_CURVES])
+
+
+def _kinds(population: Population) -> list[Group]:
+    """Who has one schedule: the people of a prior, and where strata are combined those of them in one stratum."""
+    strata = population.strata
+    if strata is None:
+        return list(population.groups)
+    found = []
+    for group in population.groups:
+        for code, stratum in enumerate(strata.names):
+            name = f"{group.name}, {stratum}" if group.name else stratum
+            found.append(replace(group, name=name, rows=group.rows[strata.codes[group.rows] == code]))
+    return found
 
 
 def _enough(outcome: Outcome, rows: IndexArray) -> bool:
@@ -108,31 +123,41 @@ def _exact(outcome: Outcome, group: Group) -> Curve:
     )
     loss, rent = (np.interp(grid, reports, column[rows]) for column in (outcome.privacy_loss, outcome.information_rent))
     rest = outcome.payments[rows] - reports * outcome.privacy_loss[rows] - outcome.information_rent[rows]
-    return _curve(group.name, grid, loss, rent, np.interp(grid, reports, rest), "exact")
+    return _curve(group.name, grid, loss, grid * loss, rent, np.interp(grid, reports, rest), "exact")
 
 
 def _averages(outcome: Outcome, group: Group) -> Curve:
     order = group.rows[np.argsort(outcome.reports[group.rows], kind="stable")]
     parts = np.array_split(order, max(2, min(_AVERAGES, order.size // max(SMALLEST_CELL, 1))))
-    columns = (outcome.reports, outcome.privacy_loss, outcome.information_rent, outcome.payments)
-    reports, loss, rent, payment = (np.array([column[part].mean() for part in parts]) for column in columns)
-    return _curve(group.name, reports, loss, rent, payment - reports * loss - rent, "average")
+    # not the mean report times the mean loss: what they differ by would look like a payment for something else
+    compensation = outcome.reports * outcome.privacy_loss
+    columns = (outcome.reports, outcome.privacy_loss, compensation, outcome.information_rent, outcome.payments)
+    reports, loss, paid, rent, payment = (np.array([column[part].mean() for part in parts]) for column in columns)
+    return _curve(group.name, reports, loss, paid, rent, payment - paid - rent, "average")
 
 
 def _expected(menu: Menu) -> Curve:
     compensation = menu.reports * menu.privacy_loss
     gain = menu.payment - compensation
-    return _curve("", menu.reports, menu.privacy_loss, gain, np.zeros_like(gain), "expected")
+    return _curve("", menu.reports, menu.privacy_loss, compensation, gain, np.zeros_like(gain), "expected")
 
 
-def _curve(name: str, reports: FloatArray, loss: FloatArray, rent: FloatArray, other: FloatArray, kind: str) -> Curve:
-    scale = float(np.max(np.abs(reports * loss + rent), initial=0.0))
+def _curve(
+    name: str,
+    reports: FloatArray,
+    loss: FloatArray,
+    compensation: FloatArray,
+    rent: FloatArray,
+    other: FloatArray,
+    kind: str,
+) -> Curve:
+    scale = float(np.max(np.abs(compensation + rent), initial=0.0))
     other = np.where(np.abs(other) <= 1e-9 * scale, 0.0, other)
     return Curve(
         name=name,
         reports=_rounded(reports),
         privacy_loss=_rounded(loss),
-        compensation=_rounded(reports * loss),
+        compensation=_rounded(compensation),
         rent=_rounded(rent),
         other=_rounded(other),
         kind=kind,  # type: ignore[arg-type]

@@ -8,7 +8,9 @@ A privacy loss or a payment tells what somebody reported, so a report that leave
 3. A group has at least `SMALLEST_CHART` people; smaller ones are pooled, together with the smallest large one if the
    pool would be too small. Amounts of a group in which fewer than `SMALLEST_CELL` people were bought from are
    withheld, and those of a second group if the first could be had by subtraction. The same holds for all people
-   together: then no amount is told, and errors and the largest loss are rounded up to a coarse step.
+   together: then no amount is told, and errors and the largest loss are rounded up to a coarse step. Where strata are
+   combined, it holds as soon as one of them has so few: what all of a stratum lose follows from any other's, as their
+   weights are to each other, and from the errors.
 4. Where some of those bought from did not deliver, but fewer than `SMALLEST_CHART`, they are not counted, and nothing
    is told that changes with their number.
 """
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import InputError
+from hushbid.estimation import Strata
 from hushbid.mechanism import Outcome
 from hushbid.report.rendering import plain
 
@@ -33,6 +36,7 @@ SMALLEST_CELL = FEWEST_PEOPLE
 """No bar and no group's amount is shown that fewer people are behind."""
 
 FEW = f"Fewer than {SMALLEST_CELL} people were bought from, so this could show what one of them reported."
+FEW_IN_A_STRATUM = FEW.replace("from,", "from in one of the strata,")
 
 NOT_STATED = "Not stated"
 _LONGEST_POOL = 40
@@ -99,6 +103,17 @@ class Labels:
 def too_few(bought_from: int) -> bool:
     """Whether sums over those bought from would tell what one of them reported."""
     return 0 < bought_from < SMALLEST_CELL
+
+
+def fewest(outcome: Outcome) -> int:
+    """How many people were bought from in the smallest stratum; of all where there are none. Of 0, all are 0."""
+    strata = outcome.market.stratified
+    return outcome.active if strata is None else fewest_in(strata, outcome.privacy_loss)
+
+
+def fewest_in(strata: Strata, losses: FloatArray) -> int:
+    """How many people of the smallest stratum lose something."""
+    return int(np.bincount(strata.codes[losses > 0.0], minlength=strata.count).min())
 
 
 def enough_for_chart(people: int) -> bool:
@@ -176,7 +191,7 @@ def as_labels(groups: Sequence[object] | NDArray[np.generic], people: int) -> La
 def group_rows(outcome: Outcome, labels: Labels) -> tuple[GroupRow, ...]:
     """Everybody's numbers added up by group, largest group first; empty if all would be one pool."""
     names, place = list(labels.names), labels.codes
-    pooled = _pool(np.bincount(place, minlength=len(names)))
+    pooled = pool(np.bincount(place, minlength=len(names)))
     if pooled.all():
         return ()
     if pooled.any():
@@ -185,8 +200,10 @@ def group_rows(outcome: Outcome, labels: Labels) -> tuple[GroupRow, ...]:
     # shares of a sum make sense only if all have one sign
     total = outcome.total_payment if (outcome.payments >= 0.0).all() else 0.0
     shown = np.flatnonzero(np.bincount(place, minlength=len(names))).tolist()
-    rows = [_row(outcome, names[index], place == index, total) for index in shown]
-    return tuple(sorted(_withheld(rows), key=lambda row: (-row.people, row.name)))
+    size = np.abs(outcome.weights) / (np.abs(outcome.weights).sum() or 1.0)
+    rows = [_row(outcome, size, names[index], place == index, total) for index in shown]
+    told = [_without_amounts(row) for row in rows] if too_few(fewest(outcome)) else _withheld(rows)
+    return tuple(sorted(told, key=lambda row: (-row.people, row.name)))
 
 
 def _pool_name(names: list[str]) -> str:
@@ -198,7 +215,7 @@ def _missing(value: object) -> bool:
     return value is None or value != value or type(value).__name__ == "NAType"  # NaN is the value that is not itself
 
 
-def _pool(people: IndexArray) -> BoolArray:
+def pool(people: IndexArray) -> BoolArray:
     """Which groups are pooled: all small ones, and large ones, the smallest first, until the pool is large enough."""
     pooled = people < SMALLEST_CHART
     if pooled.any():
@@ -209,14 +226,14 @@ def _pool(people: IndexArray) -> BoolArray:
     return np.asarray(pooled)
 
 
-def _row(outcome: Outcome, name: str, inside: BoolArray, total: float) -> GroupRow:
+def _row(outcome: Outcome, size: FloatArray, name: str, inside: BoolArray, total: float) -> GroupRow:
     people, loss = int(inside.sum()), outcome.privacy_loss[inside]
     return GroupRow(
         name=name,
         people=people,
         bought_from=int(np.count_nonzero(loss)),
         share_of_people=people / outcome.reports.size,
-        share_of_weight=float(outcome.weights[inside].sum()),
+        share_of_weight=float(size[inside].sum()),
         share_of_payment=float(outcome.payments[inside].sum()) / total if total > 0.0 else None,
         mean_loss=float(loss.mean()),
     )

@@ -66,6 +66,7 @@ def assumptions_of(
     )
     return (
         _trust(market),
+        *_strata(market),
         _range(market),
         _variance(market),
         Assumption(
@@ -226,11 +227,31 @@ def _prior(market: Market, from_participants: bool) -> Assumption:
     )
 
 
+def _strata(market: Market) -> tuple[Assumption, ...]:
+    """What is taken to be known of strata."""
+    strata = market.stratified
+    if strata is None:
+        return ()
+    known = "the shares of the population that were stated are true" if market.shares is not None else ""
+    known = known or "the weights of the combination were chosen beforehand"
+    wrong = " Wrong shares bias the estimate, and nothing here would notice." if market.shares is not None else ""
+    return (
+        Assumption(
+            title="Strata known beforehand",
+            text=f"Who is in which of the {strata.count} strata was known of people and not told by them, it is no"
+            f" secret, and {known}. Those who reported in a stratum stand for all of it.",
+            if_wrong="Who could choose her stratum would choose the one that pays best, and the truth need not pay."
+            + wrong,
+        ),
+    )
+
+
 def _relation(market: Market) -> Assumption:
+    inside = "" if market.stratified is None else " of the same stratum"
     if market.max_relation == 0.0:
         return Assumption(
             title="Prices unrelated to data",
-            text="What people ask for privacy is not related to what their data say.",
+            text=f"What people{inside} ask for privacy is not related to what their data say.",
             if_wrong=(
                 "The estimate leans towards those who ask little; another section says how strong the relation would"
                 " have to be. And who was bought from tells something about data, which ε does not cover."
@@ -238,7 +259,7 @@ def _relation(market: Market) -> Assumption:
         )
     return Assumption(
         title="Prices hardly related to data",
-        text=f"What people ask, their groups, declared variances and limits explain at most"
+        text=f"What people{inside} ask, their groups, declared variances and limits explain at most"
         f" {number(100.0 * market.max_relation**2, 3)} % of the variance of their data (a relation of"
         f" {number(market.max_relation)}). Stated worst errors and intervals hold up to there.",
         if_wrong=(

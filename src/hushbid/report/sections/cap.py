@@ -15,7 +15,7 @@ from hushbid.mechanism import Outcome
 from hushbid.money import Currency, currency_words, money
 from hushbid.report.material import Material
 from hushbid.report.sections import settings
-from hushbid.report.suppression import enough_for_chart, too_few
+from hushbid.report.suppression import enough_for_chart, fewest_in, too_few
 from hushbid.report.svg import (
     NARROW,
     Chart,
@@ -60,6 +60,9 @@ class CapFacts:
     costs_money: bool
     """Whether a cap costs money; if not, for a budget, it costs accuracy."""
 
+    solved: bool = True
+    """Whether the best purchase under a cap is known for such a campaign."""
+
     shared: bool = False
     """Whether people share in a menu, under a hard budget; then the purchase is not the best one under the cap."""
 
@@ -69,8 +72,9 @@ def facts_of(material: Material) -> CapFacts:
     outcome = material.outcome
     curve, population = cap_curve(outcome), outcome.population
     costs_money = isinstance(population.goal, (Price, Accuracy))
-    if not population.has_caps or too_few(outcome.active):
-        return CapFacts(capped=None, uncapped=None, reached=0, curve=curve, costs_money=costs_money)
+    if not population.has_caps or too_few(material.fewest):
+        solved = population.strata is None or isinstance(population.goal, Price)
+        return CapFacts(capped=None, uncapped=None, reached=0, curve=curve, costs_money=costs_money, solved=solved)
     free = replace(outcome.market, max_privacy_loss=None).acquire(outcome.reports, tie_key=outcome.tie_order)
     return CapFacts(
         capped=settings.setting_facts(
@@ -91,6 +95,8 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
         return ()
     free = population.allocation(outcome.virtual_costs, outcome.tie_order)
     losses = free.privacy_loss[free.privacy_loss > 0.0]
+    if population.strata is not None and too_few(fewest_in(population.strata, free.privacy_loss)):
+        return ()
     if not enough_for_chart(losses.size) or not np.isfinite(losses).all():
         return ()
     if population.setting.response or (population.setting.sends_messages and isinstance(population.goal, Accuracy)):

@@ -125,7 +125,7 @@ class CostFacts:
 
 def facts_of(material: Material) -> CostFacts:
     """What is paid, as far as enough people are behind it."""
-    outcome, paid, few = material.outcome, material.money, too_few(material.outcome.active)
+    outcome, paid, few = material.outcome, material.money, too_few(material.fewest)
     total, settlement = outcome.total_payment, material.settlement
     rounding, incentive_error = None, outcome.incentive_error
     if paid is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from hushbid.report import answers_chart
+from hushbid.report import answers_chart, strata_table
 from hushbid.report.material import Material, noise_share
 from hushbid.report.suppression import coarse, few_missing, too_few
 from hushbid.report.svg import (
@@ -39,7 +39,7 @@ class EstimateFacts:
     """The released estimate; None before a release."""
 
     bounds: tuple[float, float]
-    """The public range of the data."""
+    """The public range: of the data, and where strata are combined of their combination."""
 
     level: float
     """How sure the interval is."""
@@ -69,6 +69,9 @@ class EstimateFacts:
     answers: tuple[answers_chart.AnswerFacts, ...] = ()
     """What a survey found, question by question; then ``value`` is None, and errors are those of all together."""
 
+    strata: strata_table.StrataFacts | None = None
+    """What is estimated of strata; None where there are none."""
+
     @property
     def released(self) -> bool:
         """Whether there is an estimate, or a survey's answers."""
@@ -77,14 +80,15 @@ class EstimateFacts:
 
 def facts_of(material: Material) -> EstimateFacts:
     """The estimate, rounded coarsely where few people are behind it."""
-    release, error, bought_from = material.release, material.error, material.outcome.active
+    release, error, bought_from = material.release, material.error, material.fewest
+    bounds, combined = material.outcome.market.bounds, material.combined
     bands: tuple[tuple[float, float], ...] = ()
     if error is not None and not too_few(bought_from):
         bands = tuple((band, error.half_width(band)) for band in _BANDS if band < material.level)
     missing = 0 if release is None else len(release.dropped_out)
     return EstimateFacts(
         value=None if release is None else release.estimate,
-        bounds=material.outcome.market.bounds,
+        bounds=bounds if combined is None else combined.range_of(bounds),
         level=material.level,
         half_width=material.half_width,
         bands=bands,
@@ -94,6 +98,7 @@ def facts_of(material: Material) -> EstimateFacts:
         by_coin=material.outcome.market.strategy.response,
         dropped_out=None if few_missing(missing) else missing,
         answers=answers_chart.answer_facts(material),
+        strata=strata_table.strata_facts(material),
     )
 
 

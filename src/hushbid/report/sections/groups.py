@@ -23,9 +23,10 @@ ANCHOR, TITLE = "people", "Who was bought from"
 
 
 def facts_of(material: Material) -> tuple[GroupRow, ...] | None:
-    """One row per group, by default of the prior's; None if there are no groups, () if they are all too small."""
+    """One row per group, by default of the prior's or stratum; None if there are none, () if they are all too small."""
     outcome, groups = material.outcome, material.groups
     groups = outcome.population.labels if groups is None else groups
+    groups = outcome.market.strata if groups is None else groups
     return None if groups is None else group_rows(outcome, as_labels(groups, outcome.reports.size))
 
 

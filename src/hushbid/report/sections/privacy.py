@@ -10,11 +10,13 @@ from hushbid.mechanism import Outcome
 from hushbid.report import schedule_chart
 from hushbid.report.material import Material
 from hushbid.report.suppression import (
+    FEW_IN_A_STRATUM,
     SMALLEST_CHART,
     Histogram,
     coarse,
     enough_for_chart,
     few_missing,
+    fewest,
     histogram,
     quantiles,
     too_few,
@@ -83,18 +85,26 @@ def facts_of(material: Material) -> PrivacyFacts:
     outcome = material.outcome
     losses = outcome.privacy_loss[outcome.privacy_loss > 0.0]
     finite = losses[losses < math.inf]
-    levels = quantiles(finite, _LEVELS)
+    few = too_few(material.fewest)
+    levels = () if few else quantiles(finite, _LEVELS)
     return PrivacyFacts(
         largest=_largest(outcome),
         unlimited=losses.size - finite.size,
         cap=_cap(outcome),
         quantiles=levels,
         median=dict(levels).get(0.5),
-        histogram=histogram(finite),
+        histogram=None if few else histogram(finite),
         curves=schedule_chart.curves_of(outcome, material.menu),
-        withheld="" if enough_for_chart(finite.size) else _FEW_FOR_A_CHART,
+        withheld=_withheld(outcome, finite.size),
         checked=_checked(material.release),
     )
+
+
+def _withheld(outcome: Outcome, people: int) -> str:
+    """Why charts are missing, if they are: few people in all, or in a stratum, whose loss follows from the others'."""
+    if not enough_for_chart(people):
+        return _FEW_FOR_A_CHART
+    return FEW_IN_A_STRATUM if too_few(fewest(outcome)) else ""
 
 
 def _cap(outcome: Outcome) -> float | None:
@@ -106,9 +116,9 @@ def _cap(outcome: Outcome) -> float | None:
 def _largest(outcome: Outcome) -> float:
     """What nobody loses more than; where few people are behind it, the cap, or a coarse bound if there is none."""
     cap = _cap(outcome)
-    if too_few(outcome.active) and cap is not None:
+    if too_few(fewest(outcome)) and cap is not None:
         return at_most(cap)
-    return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), outcome.active)
+    return coarse(at_most(float(outcome.privacy_loss.max(initial=0.0))), fewest(outcome))
 
 
 def _checked(release: Release | None) -> tuple[int, int, int] | None:

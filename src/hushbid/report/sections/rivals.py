@@ -87,6 +87,8 @@ def facts_of(material: Material) -> RivalsFacts:
 def _missing(outcome: Outcome) -> str:
     if not enough_for_chart(outcome.active):
         return f"With fewer than {SMALLEST_CHART} people, what others would pay could show what one of them reported."
+    if outcome.market.stratified is not None:
+        return "The other ways to buy estimate one mean of everybody, and no combination of strata."
     if outcome.reports.size > MOST_PEOPLE:
         return (
             f"For more than {MOST_PEOPLE:,} people this takes longer than the campaign; the command hushbid compare"

@@ -17,6 +17,11 @@ something that has nothing to do with the weights, then cov(w, x) = cov(w, c)·c
 
 and the correlation between *sensitivity* and datum that does it is larger by 1/|ρ(w, c)|. Correlations above 1 do not
 exist: then nothing of that kind can do it. sd(x) is the declared one; if the true one is smaller, it takes more.
+
+*Strata.* A combination ``Σ ℓ_g·mean_g`` has weights that add up to ``ℓ_g`` in each of them, and what differs between
+strata does it no harm. In place of 1/n stands ``ℓ_g/n_g``, so that ``n·(Σ w² − Σ ℓ_g²/n_g)`` takes the place of
+``n Σ w² − 1``, and weights, data and sensitivities are taken less their stratum's mean. Where ``ℓ_g`` have both signs,
+weights are taken without theirs: a relation in the worse direction in each stratum.
 """
 
 import math
@@ -27,6 +32,7 @@ from markupsafe import Markup
 
 from hushbid.allocation import Accuracy
 from hushbid.arrays import FloatArray
+from hushbid.estimation import Strata
 from hushbid.report import protection_chart
 from hushbid.report.answers_chart import answer_facts
 from hushbid.report.material import Material
@@ -88,13 +94,19 @@ class SelectionFacts:
 def facts_of(material: Material) -> SelectionFacts | None:
     """Which correlation would move the estimate by half an interval; None if too few people are behind it."""
     outcome = material.outcome
-    if too_few(outcome.active):
+    if too_few(material.fewest):
         return None
     variance, half_width = float(np.mean(outcome.market.stated_variance)), material.half_width
     about = ""
     if outcome.market.survey is not None:
         variance, half_width, about = _easiest(material)
-    found = selection_facts(outcome.weights, outcome.reports, variance=variance, half_width=half_width)
+    found = selection_facts(
+        outcome.weights,
+        outcome.reports,
+        variance=variance,
+        half_width=half_width,
+        strata=outcome.market.stratified,
+    )
     found = replace(found, about=about)
     return replace(found, protection=protection_chart.protection_facts(outcome) if outcome.active else None)
 
@@ -114,24 +126,42 @@ def _easiest(material: Material) -> tuple[float, float, str]:
     return variance, half, name
 
 
-def selection_facts(weights: FloatArray, reports: FloatArray, *, variance: float, half_width: float) -> SelectionFacts:
+def selection_facts(
+    weights: FloatArray, reports: FloatArray, *, variance: float, half_width: float, strata: Strata | None = None
+) -> SelectionFacts:
     """Which correlation would move the estimate by ``half_width``."""
-    n, squares = weights.size, float(np.dot(weights, weights))
+    sizes = np.abs(weights)
+    n, squares, total = weights.size, float(np.dot(weights, weights)), float(sizes.sum())
+    even = total**2 / n if strata is None else _even(strata)
     # √(n Σ w² − 1): zero for equal weights
-    unevenness = math.sqrt(max(n * squares - 1.0, 0.0)) if squares > 0.0 else 0.0
+    unevenness = math.sqrt(max(n * (squares - even), 0.0)) if squares > 0.0 else 0.0
     if unevenness < 1e-6:  # equal weights: nobody is preferred
         unevenness = 0.0
     shift = math.sqrt(variance) * unevenness
-    between = _correlation(weights, reports)
+    between = _correlation(_inside(sizes, strata), _inside(reports, strata))
     return SelectionFacts(
         spread=math.sqrt(variance),
         half_width=half_width,
         shift_per_correlation=shift,
-        effective_people=1.0 / squares if squares > 0.0 else 0.0,
+        effective_people=total**2 / squares if squares > 0.0 else 0.0,
         weight_cost_correlation=between,
         any_shape=_needed(half_width, shift),
         linear=None if between is None else _needed(half_width, shift * abs(between)),
     )
+
+
+def _even(strata: Strata) -> float:
+    """``Σ ℓ_g²/n_g``: the sum of squared weights if everybody in a stratum has the same."""
+    return float(np.sum(np.square(strata.weights) / np.bincount(strata.codes, minlength=strata.count)))
+
+
+def _inside(values: FloatArray, strata: Strata | None) -> FloatArray:
+    """Values less the mean of their stratum: what differs between strata does not move the estimate."""
+    if strata is None or not np.isfinite(values).all():
+        return values
+    sums = np.bincount(strata.codes, weights=values, minlength=strata.count)
+    found: FloatArray = values - (sums / np.bincount(strata.codes, minlength=strata.count))[strata.codes]
+    return found
 
 
 def _needed(half_width: float, shift: float) -> float | None:
@@ -209,7 +239,7 @@ def _lines(facts: SelectionFacts, unit: str, width: float) -> Drawing:
     return Drawing(width=width, height=286, marks=tuple(marks))
 
 
-def arithmetic(facts: SelectionFacts, people: int, unit: str) -> Table:
+def arithmetic(facts: SelectionFacts, people: int, unit: str, *, strata: bool = False) -> Table:
     """The formula of the module with its numbers."""
     uneven = number(facts.shift_per_correlation / facts.spread if facts.spread else 0.0)
     between = facts.weight_cost_correlation
@@ -218,9 +248,15 @@ def arithmetic(facts: SelectionFacts, people: int, unit: str) -> Table:
         rows=(
             ("Standard deviation of the data (declared)", with_unit(number(facts.spread), unit)),
             ("People reporting, n", count(people)),
-            ("People as if all counted the same, 1 / Σ w²", number(facts.effective_people)),
-            ("Unevenness of the weights, √(n Σ w² − 1)", uneven),
-            ("Correlation of weight and price", "—" if between is None else number(between)),
+            (
+                f"People as if all counted the same, {'(Σ |w|)²' if strata else '1'} / Σ w²",
+                number(facts.effective_people),
+            ),
+            (f"Unevenness of the weights, {'√(n Σ w² − n Σ ℓ² / n_g)' if strata else '√(n Σ w² − 1)'}", uneven),
+            (
+                f"Correlation of weight and price{', inside strata' * strata}",
+                "—" if between is None else number(between),
+            ),
             ("Half the interval", half_interval(facts, unit)),
         ),
     )

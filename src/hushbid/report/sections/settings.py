@@ -12,7 +12,7 @@ from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, Outcome
 from hushbid.money import Currency, money
 from hushbid.report.material import Material, planned_error
-from hushbid.report.suppression import SMALLEST_CELL, too_few
+from hushbid.report.suppression import SMALLEST_CELL, fewest, too_few
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, text_width
 from hushbid.wording import NBSP, at_most, count, level_text, number, people, with_unit
 
@@ -72,11 +72,13 @@ Measure = tuple[str, Callable[[SettingFacts], float], Callable[[float], str]]
 def facts_of(material: Material) -> ComparisonFacts:
     """This campaign against the other setting, or why they are not compared."""
     outcome, other, level = material.outcome, material.comparison, material.level
-    if too_few(outcome.active):
-        return ComparisonFacts(settings=(), missing=_FEW_EITHER_WAY)
+    if too_few(fewest(outcome)):
+        return ComparisonFacts(settings=(), missing=_few_either_way(outcome))
     here = setting_facts(outcome, outcome.market.setting, level)
     if other == "omit":
         return ComparisonFacts(settings=(here,), missing="The other setting was not computed.")
+    if other == "compute" and (missing := _not_solved(outcome)):
+        return ComparisonFacts(settings=(here,), missing=missing)
     if other == "compute":
         try:
             other = elsewhere(outcome)
@@ -85,14 +87,32 @@ def facts_of(material: Material) -> ComparisonFacts:
             return ComparisonFacts(settings=(here,), missing=missing)
     if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
         raise InputError("comparison must be the outcome of the other setting on the same reports.", field="comparison")
-    settings = [here, setting_facts(other, other.market.setting, level)]
+    settings, decided = [here, setting_facts(other, other.market.setting, level)], [other]
     if other.market.max_privacy_loss is not None and isinstance(other.market.goal, Price):
         free = again(other, max_privacy_loss=None)
+        decided.append(free)
         settings.append(setting_facts(free, f"{other.market.setting}, no cap", level))
-    if any(too_few(one.bought_from) for one in settings):
-        return ComparisonFacts(settings=(here,), missing=_FEW_EITHER_WAY)
+    if any(too_few(fewest(one)) for one in decided):
+        return ComparisonFacts(settings=(here,), missing=_few_either_way(outcome))
     unlimited = outcome.population.has_caps and not other.population.has_caps
     return ComparisonFacts(settings=tuple(settings), missing="", unlimited=unlimited)
+
+
+def _few_either_way(outcome: Outcome) -> str:
+    where = "" if outcome.market.stratified is None else " in one of the strata"
+    return _FEW_EITHER_WAY.replace("from:", f"from{where}:")
+
+
+def _not_solved(outcome: Outcome) -> str:
+    """Why the other setting has no purchase to compare with; empty if it has one."""
+    market, other = outcome.market, outcome.market.strategy.other
+    if isinstance(market.goal, Price):
+        return ""
+    if market.stratified is not None:
+        return f"For a combination of strata the best purchase in the {other} setting is known for a price only."
+    if market.survey is not None and not isinstance(market.stated_goal, Accuracy):
+        return f"For several questions and a budget there is no standard error to ask of the {other} setting."
+    return ""
 
 
 def elsewhere(outcome: Outcome) -> Outcome:
