@@ -12,6 +12,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.codec import Codec, Through
 from hushbid.disclosure import noise
+from hushbid.disclosure.cards import release_card
 from hushbid.disclosure.contrast import Combined
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
@@ -318,6 +319,9 @@ class Release:
         if self.answers:
             return f"Release(answers={len(self.answers)}, setting={self.setting!r})"
         return f"Release(estimate={self.estimate!r}, standard_error={self.standard_error!r}, setting={self.setting!r})"
+
+    def _repr_html_(self) -> str:
+        return release_card(self.public())
 
 
 def versions(setting: Setting) -> dict[str, str]:

@@ -9,11 +9,15 @@ from typing import Any
 
 from hushbid import wording
 from hushbid.disclosure import Answer, Release
+from hushbid.disclosure.cards import estimates_table
+from hushbid.disclosure.error import FEW
+from hushbid.notebook import WITHHELD, Table, card
 from hushbid.purchase.campaign_file import Campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided
 from hushbid.purchase.releasing import BEFORE, estimate_facts, estimate_text, late_text
 from hushbid.record import Record
 from hushbid.report import AuditLine
+from hushbid.report.suppression import too_few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -106,6 +110,27 @@ class Purchase:
         if campaign.data is None:
             lines.append(_next_step(campaign, self.on_engine))
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        campaign, figures = self.campaign, self.decided.figures
+        hidden = too_few(figures.active)
+        largest = wording.number(wording.at_most(figures.largest_privacy_loss))
+        facts = [
+            ("Setting", figures.setting),
+            ("Bought from", f"{wording.count(figures.active)} of {wording.people(figures.people)}"),
+            ("Privacy loss of each", WITHHELD if hidden else f"at most {largest}"),
+            ("Total payment", WITHHELD if hidden else self.decided.currency.text(self.decided.total_minor)),
+            ("A misreport gains", f"at most {wording.number(wording.at_most(self.decided.incentive_error))}"),
+            ("Written", ", ".join(path.name for path in self.files)),
+        ]
+        tables: list[Table] = []
+        if self.release is not None:
+            tables.append(estimates_table(self.release.public(), campaign.quantity, campaign.unit))
+        notes = [FEW] if hidden or any(WITHHELD in row for table in tables for row in table.rows) else []
+        notes += [f"No estimate: {self.missing}"] if self.missing else []
+        notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
+        notes += [f"Stamped: {stamp}." for stamp in self.stamps]
+        return card(f"Campaign {campaign.name}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
 
 
 def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ In reading order:
 - `answers_chart`: what a survey found for each of its questions; the section of the estimate shows it.
 - `protection_chart`: what protection against a relation costs and saves; the section on misleading prices shows it.
 - `prior_chart`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
+- `plots`: some of these pictures, and those of plans and simulations, on Matplotlib axes for notebooks.
 """
 
 from pathlib import Path

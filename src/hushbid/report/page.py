@@ -7,10 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hushbid import wording
+from hushbid.disclosure.error import FEW
 from hushbid.money import money, money_at_most
 from hushbid.report.build import SECTIONS, Report
 from hushbid.report.rendering import environment, stylesheet
-from hushbid.report.suppression import FEW, SMALLEST_CELL, SMALLEST_CHART
+from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART
 
 if TYPE_CHECKING:
     from jinja2 import Template
