@@ -26,7 +26,8 @@ div.hushbid-card p.title { font-weight: 650 }
 div.hushbid-card div.scroll { overflow-x: auto }
 div.hushbid-card table { border-collapse: collapse; margin: .3em 0 .6em; font-size: .95em; color: inherit;
   background: none }
-div.hushbid-card caption { caption-side: top; text-align: left; padding: .2em 0; color: inherit; opacity: .8 }
+div.hushbid-card caption { caption-side: top; text-align: left; padding: .2em 0; color: inherit; opacity: .8;
+  white-space: nowrap }
 div.hushbid-card tr, div.hushbid-card tr:hover { background: none }
 div.hushbid-card th, div.hushbid-card td { padding: .15em 1.3em .15em 0; border: 0; text-align: left;
   vertical-align: top; font-variant-numeric: tabular-nums; white-space: normal; max-width: none }

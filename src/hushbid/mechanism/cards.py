@@ -78,7 +78,7 @@ def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -
         ("Bought from", f"{count(outcome.active)} of {people(outcome.reports.size)}"),
         ("Privacy loss of each", WITHHELD if hidden else f"at most {largest}"),
         ("Total payment", WITHHELD if hidden else number(outcome.total_payment, 6)),
-        ("A misreport gains", f"at most {number(at_most(outcome.incentive_error))}"),
+        ("A misreport gains", WITHHELD if hidden else f"at most {number(at_most(outcome.incentive_error))}"),
     ]
     tables = []
     if len(errors) == 1 and not errors[0][0]:

@@ -114,13 +114,16 @@ class Purchase:
     def _repr_html_(self) -> str:
         campaign, figures = self.campaign, self.decided.figures
         hidden = too_few(figures.active)
-        largest = wording.number(wording.at_most(figures.largest_privacy_loss))
+        largest, gain = (
+            WITHHELD if hidden else f"at most {wording.number(wording.at_most(value))}"
+            for value in (figures.largest_privacy_loss, self.decided.incentive_error)
+        )
         facts = [
             ("Setting", figures.setting),
             ("Bought from", f"{wording.count(figures.active)} of {wording.people(figures.people)}"),
-            ("Privacy loss of each", WITHHELD if hidden else f"at most {largest}"),
+            ("Privacy loss of each", largest),
             ("Total payment", WITHHELD if hidden else self.decided.currency.text(self.decided.total_minor)),
-            ("A misreport gains", f"at most {wording.number(wording.at_most(self.decided.incentive_error))}"),
+            ("A misreport gains", gain),
             ("Written", ", ".join(path.name for path in self.files)),
         ]
         tables: list[Table] = []

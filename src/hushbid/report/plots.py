@@ -20,7 +20,7 @@ from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Menu, Outcome, Plan, Simulation
 from hushbid.report.rendering import plain
 from hushbid.report.schedule_chart import curves_of
-from hushbid.report.suppression import SMALLEST_CHART, histogram
+from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart, histogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,11 +74,11 @@ def schedule(
     if show not in ("privacy_loss", "payment"):
         raise InputError(f"show must be 'privacy_loss' or 'payment', got {show!r}.", field="show")
     axes = _axes(ax)
-    curves = () if outcome.market.each else curves_of(outcome, menu)
     if outcome.market.each:
         return _sentence(axes, "Each stratum has a schedule of its own:\ndraw those of outcome.by_stratum().")
+    curves = curves_of(outcome, menu)
     if not curves:
-        return _sentence(axes, _FEW)
+        return _sentence(axes, "These reports make no curve." if enough_for_chart(outcome.active) else _FEW)
     for place, curve in enumerate(curves):
         paid = [sum(parts) for parts in zip(curve.compensation, curve.rent, curve.other, strict=True)]
         heights = list(curve.privacy_loss) if show == "privacy_loss" else paid
@@ -104,8 +104,7 @@ def losses(outcome: Outcome, *, ax: "Axes | None" = None) -> "Axes":
         infinite = np.isinf(outcome.privacy_loss).any()
         return _sentence(axes, "Somebody would lose all privacy:\nthere is no scale for that." if infinite else _FEW)
     edges = np.asarray(found.edges)
-    bars = axes.bar(edges[:-1], found.heights, width=np.diff(edges), align="edge", color=_OURS)
-    bars.set_edgecolor("white")
+    axes.bar(edges[:-1], found.heights, width=np.diff(edges), align="edge", color=_OURS, edgecolor="white")
     per = f"people per {found.width:g} of ε"
     return _labelled(axes, x="privacy loss ε", y=per, title=f"Privacy losses of {outcome.active:,} people bought from")
 

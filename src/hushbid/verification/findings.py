@@ -8,6 +8,7 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.notebook import Table, card
+from hushbid.wording import NBSP
 
 Status = Literal["ok", "failed", "skipped"]
 Kind = Literal["record", "receipt", "log"]
@@ -72,8 +73,10 @@ class Verification:
         return "Everything that can be checked without the data holds."
 
     def _repr_html_(self) -> str:
-        marks = {"ok": "✓ ok", "failed": "✗ FAILED", "skipped": "– skipped"}
-        rows = tuple((marks[check.status], check.name, check.sentence) for check in self.checks)
+        marks = {"ok": "✓", "failed": "✗", "skipped": "–"}
+        rows = tuple(
+            (f"{marks[check.status]}{NBSP}{check.status}", check.name, check.sentence) for check in self.checks
+        )
         table = Table(caption="", head=("verdict", "check", "what was found"), rows=rows)
         notes = [*(f"Stamped: {stamp}." for stamp in self.stamps), f"{self.kind.capitalize()} {self.hash}."]
         return card(self._verdict(), tables=[table], notes=notes, failed=not self.ok)
