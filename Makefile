@@ -12,11 +12,11 @@ SETUP  := PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
 help:  ## list what can be made
 	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: $(VENV)/.demo  ## buy from 10,000 made-up people: decisions, an estimate, a record and a report, in out/demo
+demo: $(VENV)/.demo  ## a survey of 20,000 made-up people: decisions, estimates, a record and a report, in out/demo
 	@$(BIN)/hushbid demo --force
 
 test: setup test-deps lint types  ## everything CI checks: style, types, import contract, all tests
-	@$(BIN)/pytest -q -n 2 --dist worksteal
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n 2 --dist worksteal
 
 bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
 	@$(BIN)/python -m benchmarks.run $(ONLY)

@@ -92,9 +92,20 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Java: do not compile at length what runs for seconds."""
 
 
+FEW_ROWS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.log.level": "ERROR",
+}
+"""For Spark: no web page, and no compiling of what handles a few thousand rows."""
+
+
 @pytest.fixture(scope="session")
 def spark_session(require: Callable[[str], Path]) -> Iterator[Any]:
-    """A local session: two threads, no web page, bound to this machine."""
+    """A local session: two threads, bound to this machine."""
     require("java")
     from pyspark.sql import SparkSession
 
@@ -102,18 +113,20 @@ def spark_session(require: Callable[[str], Path]) -> Iterator[Any]:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     session = (
         SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.extraJavaOptions", SHORT_LIVED)
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.log.level", "ERROR")
+        .config(map=FEW_ROWS)
         .getOrCreate()
     )
     yield session
     session.stop()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark comes first: so the same one of several processes runs all of its tests, and only that one starts Java."""
+    items.sort(key=lambda one: "spark" not in one.nodeid and "spark_session" not in getattr(one, "fixturenames", ()))
 
 
 def _clear_after_the_killed(room: Path) -> None:

@@ -17,6 +17,7 @@ from hushbid.questions import (
     YesNo,
     as_questions,
     layout_of,
+    layout_with,
     question_from_dict,
 )
 
@@ -155,3 +156,25 @@ def test_what_is_no_question_is_refused_in_a_sentence(made: object, told: str) -
 )
 def test_a_question_is_read_back_as_it_was_written(question: Question) -> None:
     assert question_from_dict(question.to_dict()) == question
+
+
+def test_a_layout_is_found_again_from_rows_and_parts_and_others_are_refused() -> None:
+    asked = [YesNo(name="a", importance=100), YesNo(name="b"), Choice(name="c", answers=("x", "y", "z"))]
+    best = layout_of(asked)
+    groups = [(group.rows, group.parts) for group in best.groups]
+    assert layout_with(asked, groups) == best
+    whole = PARTS // 2
+    for wrong in (
+        [],
+        [((0, 1, 2), PARTS)],
+        [((0, 1), PARTS)],
+        [((0, 1), whole), ((2,), whole - 1)],
+        [((0, 1), PARTS), ((2,), 0)],
+        [((0, 0), whole), ((2,), whole)],
+        [((0, 3), whole), ((2,), whole)],
+        [((0, True), whole), ((2,), whole)],
+        [((0, 1), whole), ((2,), whole), ((), 0)],
+        [((0, 1), float(whole)), ((2,), float(whole))],
+    ):
+        with pytest.raises(InputError, match="layout must"):
+            layout_with(asked, wrong)  # type: ignore[arg-type]

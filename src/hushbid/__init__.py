@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from hushbid.priors import from_scipy as from_scipy
     from hushbid.priors import parse_prior as parse_prior
     from hushbid.priors import prior_from_dict as prior_from_dict
+    from hushbid.purchase import buy as buy
     from hushbid.questions import Choice as Choice
     from hushbid.questions import Number as Number
     from hushbid.questions import YesNo as YesNo
@@ -105,6 +106,7 @@ _NAMES = {
         "parse_prior",
         "prior_from_dict",
     ),
+    "hushbid.purchase": ("buy",),
     "hushbid.questions": ("Choice", "Number", "YesNo"),
     "hushbid.record": ("Record",),
     "hushbid.verification": ("verify",),

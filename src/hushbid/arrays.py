@@ -270,18 +270,37 @@ def first_row(bad: NDArray[Any]) -> int:
 
 def id_texts(ids: Iterable[object]) -> list[str]:
     """Ids in the one form in which they are compared and hashed: texts in Unicode's composed form (NFC) without spaces
-    around; empty where one is missing.
+    around; empty where one is missing. One with a character that nobody sees is refused.
 
     >>> id_texts([" ann ", "Zoe\\u0308", 7, None])
     ['ann', 'Zoë', '7', '']
     """
-    return [_id_text(one) for one in ids]
+    known: list[Any] = list(ids)
+    try:
+        if "".join(known).isascii():  # the usual case, all at once
+            return [one.strip() for one in known]
+    except TypeError:  # not all are texts
+        pass
+    return [_id_text(one) for one in known]
+
+
+def has_no_width(text: str) -> bool:
+    """Whether a text holds a character that nobody sees: of no width, or one that only directs others.
+
+    Two ids that differ in it alone look the same.
+
+    >>> has_no_width("ann"), has_no_width("an\u200bn"), has_no_width("Zoë")
+    (False, True, False)
+    """
+    return not text.isascii() and any(unicodedata.category(sign) == "Cf" for sign in text)
 
 
 def _id_text(one: object) -> str:
     if one is None:
         return ""
     if isinstance(one, str):
+        if has_no_width(one):
+            raise InputError("ids must not hold characters that nobody sees, but one does.", field="ids")
         return one.strip() if one.isascii() else unicodedata.normalize("NFC", one).strip()
     if isinstance(one, numbers.Integral) and not isinstance(one, bool):
         return str(int(one))

@@ -159,6 +159,15 @@ def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
     return minor
 
 
+def in_units(minor: IntArray, decimals: int) -> FloatArray:
+    """Amounts of minor units in units of their currency: the doubles nearest to them, which read as they are written.
+
+    >>> in_units(np.array([124, -5, 1500]), 2).tolist()
+    [1.24, -0.05, 15.0]
+    """
+    return minor / float(10**decimals)
+
+
 def amounts_due(payments: FloatArray, extra: float | FloatArray, unpaid: BoolArray, decimals: int) -> IntArray:
     """What everybody is due after drop-outs, in minor units: her payment and ``extra``; nothing if she is ``unpaid``.
 

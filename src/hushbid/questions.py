@@ -153,7 +153,7 @@ class Choice(Question):
 
     def __post_init__(self) -> None:
         super(Choice, self).__post_init__()
-        if isinstance(self.answers, str) or not isinstance(self.answers, Iterable):
+        if isinstance(self.answers, (str, Mapping)) or not isinstance(self.answers, Iterable):
             raise InputError("answers must be a list of texts.", field="answers")
         answers = tuple(_as_name(answer, "answers") for answer in self.answers)
         if not 2 <= len(answers) <= MOST_ANSWERS or len(set(answers)) < len(answers):
@@ -181,7 +181,7 @@ QUESTIONS: dict[str, type[Question]] = {one.kind: one for one in (Number, YesNo,
 
 def question_from_dict(values: object) -> Question:
     """The inverse of `Question.to_dict`; what has a default may be left out."""
-    if not isinstance(values, Mapping) or values.get("kind") not in QUESTIONS:
+    if not isinstance(values, Mapping) or values.get("kind") not in tuple(QUESTIONS):
         raise InputError(f"a question must have a kind, one of {', '.join(QUESTIONS)}.", field="kind")
     kind = QUESTIONS[values["kind"]]
     known = [one.name for one in fields(kind)]
@@ -296,13 +296,20 @@ def layout_of(questions: Sequence[Question], targets: Sequence[float] | None = N
     )
     ordered = tuple(sorted(groups, key=lambda group: group.rows[0]))
     # from the parts as they are, so that it is the very error of the noise that will be drawn
-    noise = [cost([weights[row] for row in group.rows], group.noise / 2.0) for group in ordered]
     if targets is None:
-        total = math.fsum(weights)
-        spread = math.fsum(p * one.relative_variance for p, one in zip(weights, questions, strict=True)) / total
-        return Layout(groups=ordered, width=math.sqrt(math.fsum(noise) / total), variance=spread, importance=total)
+        return _weighed(questions, ordered)
+    noise = [cost([weights[row] for row in group.rows], group.noise / 2.0) for group in ordered]
     spread = max(p * one.largest_variance for p, one in zip(weights, questions, strict=True))
     return Layout(groups=ordered, width=math.sqrt(max(noise)), variance=spread, importance=1.0)
+
+
+def _weighed(questions: Sequence[Question], groups: tuple[NoiseGroup, ...]) -> Layout:
+    """The layout of errors weighed by importance with these groups."""
+    weights = [one.importance for one in questions]
+    total = math.fsum(weights)
+    noise = [_summed_cost([weights[row] for row in group.rows], group.noise / 2.0) for group in groups]
+    spread = math.fsum(p * one.relative_variance for p, one in zip(weights, questions, strict=True)) / total
+    return Layout(groups=groups, width=math.sqrt(math.fsum(noise) / total), variance=spread, importance=total)
 
 
 def refuse_other_layout(questions: Sequence[Question], layout: Layout) -> None:
@@ -315,6 +322,22 @@ def refuse_other_layout(questions: Sequence[Question], layout: Layout) -> None:
         fits = fits and (group.cells, group.choice) == _shape(questions, group.rows)
     if not fits:
         raise InputError("layout must be what layout_of gives for these questions.", field="layout")
+
+
+def layout_with(questions: Sequence[Question], groups: Iterable[tuple[Sequence[int], int]]) -> Layout:
+    """The layout that somebody else chose: which rows share which parts; for errors weighed by importance."""
+    stated = [(tuple(rows), parts) for rows, parts in groups]
+    numbers = [number for rows, parts in stated for number in (*rows, parts)]
+    whole = all(type(number) is int for number in numbers) and all(rows for rows, _ in stated)
+    if not whole or sorted(row for rows, _ in stated for row in rows) != list(range(len(questions))):
+        raise InputError("layout must hold each of these questions once, in groups with whole parts.", field="layout")
+    found = []
+    for rows, parts in stated:
+        cells, choice = _shape(questions, rows)
+        found.append(NoiseGroup(rows=rows, parts=parts, cells=cells, choice=choice))
+    layout = Layout(groups=tuple(found), width=1.0, variance=1.0, importance=1.0)
+    refuse_other_layout(questions, layout)
+    return _weighed(questions, layout.groups)
 
 
 def _shape(questions: Sequence[Question], rows: Sequence[int]) -> tuple[int, bool]:

@@ -278,7 +278,7 @@ def test_late_data_are_named_not_used_and_paid_as_the_campaign_file_says(tmp_pat
         again = run(home)
         assert (again["estimate"]["estimate"], again["late"]) == (first["estimate"]["estimate"], 1)
         rows = [row.split(",") for row in (home / "out" / "payments.csv").read_text().splitlines()]
-        assert [row[0] for row in rows if row[3] == "late"] == [late]
+        assert [row[0] for row in rows if row[4] == "late"] == [late]
         paid[said] = next(int(row[1]) for row in rows if row[0] == late)
         verified(home / "out")
     decided = next(row.split(",") for row in (home / "out" / "decisions.csv").read_text().splitlines() if late in row)

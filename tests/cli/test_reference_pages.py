@@ -102,7 +102,8 @@ def example(name: str) -> str:
 def home(tmp_path: Path) -> Path:
     (tmp_path / "reports.csv").write_text("id,sensitivity,shift,limit\na,1.5,days,2\nb,2.5,nights,\n")
     (tmp_path / "data.csv").write_text("id,value\na,7\nb,6\n")
-    for name in ("short.toml", "long.toml", "survey.toml"):
+    (tmp_path / "panel.csv").write_text("id,sensitivity,region\na,1.5,north\nb,2.5,south\n")
+    for name in ("short.toml", "long.toml", "survey.toml", "panel.toml"):
         (tmp_path / name).write_text(example(name))
     return tmp_path
 
@@ -133,7 +134,7 @@ def test_the_long_example_uses_every_field_and_the_tables_describe_each(
     campaign, fields = asked(home / "long.toml", monkeypatch)
     assert campaign.ceiling == 1000
     unused = {f"market.{name}" for name in STATED if name != "buyer_weight"}  # exactly one is stated
-    unused.add("questions")  # they take the place of bounds
+    unused |= {"questions", "strata"}  # they take the place of bounds, and of people alike
     assert set(flat(tomllib.loads(example("long.toml")))) == fields - unused
     page = sections(REFERENCE / "campaign-file.md")
     for field in fields:
@@ -158,7 +159,7 @@ def test_the_example_of_a_survey_uses_every_field_of_a_question(home: Path, monk
 
 def test_the_tables_name_no_field_that_the_reader_would_refuse(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, fields = asked(home / "long.toml", monkeypatch)
-    fields |= asked(home / "survey.toml", monkeypatch)[1]
+    fields |= asked(home / "survey.toml", monkeypatch)[1] | asked(home / "panel.toml", monkeypatch)[1]
     for title, text in sections(REFERENCE / "campaign-file.md").items():
         table = "" if title == "At the top" else f"{title.strip('[]')}."
         assert {f"{table}{name}" for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)} <= fields

@@ -32,7 +32,7 @@ def test_a_campaign_runs_from_its_file_to_a_record_that_verifies(home: Path) -> 
     assert sorted(contents(folder)) == FINAL_FILES
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
     header, *rows = (folder / "decisions.csv").read_text().splitlines()
-    assert header == "id,privacy_loss,weight,payment_minor,currency"
+    assert header == "id,privacy_loss,weight,payment_minor,payment,currency"
     assert [row.split(",")[0] for row in rows] == [f"p{k}" for k in range(PEOPLE)]
     assert all(int(row.split(",")[3]) >= 0 for row in rows)
     facts = json.loads((folder / "estimate.json").read_text())
@@ -88,7 +88,7 @@ def test_decisions_come_first_and_data_may_come_later(home: Path) -> None:
 def test_who_does_not_deliver_is_not_paid(home: Path) -> None:
     succeeds("run", "sleep.toml", "--no-audit", cwd=home)
     rows = [line.split(",") for line in (home / "sleep" / "payments.csv").read_text().splitlines()[1:]]
-    buyers = [row[0] for row in rows if row[3] == "yes"]
+    buyers = [row[0] for row in rows if row[4] == "yes"]
     other = home / "other"
     other.mkdir()
     for name in ("reports.csv", "data.csv", "sleep.toml"):
@@ -102,7 +102,7 @@ def test_who_does_not_deliver_is_not_paid(home: Path) -> None:
         line.split(",")[0]: line.split(",")[1:]
         for line in (other / "sleep" / "payments.csv").read_text().splitlines()[1:]
     }
-    assert paid[buyers[0]] == ["0", "EUR", "no"]
+    assert paid[buyers[0]] == ["0", "0.0", "EUR", "no"]
     assert {row[0]: row[1:] for row in rows if row[0] != buyers[0]} == {
         name: row for name, row in paid.items() if name != buyers[0]
     }
@@ -249,7 +249,7 @@ def test_what_cannot_be_privatized_is_refused_without_echoing_it(
 def test_price_is_a_filter_and_its_summary_stays_out_of_the_way(home: Path) -> None:
     piped = hushbid("price", "-", *MARKET, cwd=home, text=(home / "reports.csv").read_text())
     assert piped.returncode == 0
-    assert piped.stdout.splitlines()[0] == "id,privacy_loss,weight,payment_minor,currency"
+    assert piped.stdout.splitlines()[0] == "id,privacy_loss,weight,payment_minor,payment,currency"
     assert len(piped.stdout.splitlines()) == PEOPLE + 1
     assert piped.stderr.startswith("Bought from")
     assert "\r" not in piped.stderr  # no progress bar where nobody watches
@@ -274,7 +274,7 @@ def test_a_reader_that_leaves_early_is_no_error(home: Path) -> None:
     price = f"'{sys.executable}' -m hushbid price many.csv --prior uniform:1,3 --buyer-weight 100"
     command = f"{price} | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=home, capture_output=True, text=True, timeout=300)
-    assert done.stdout == "id,privacy_loss,weight,payment_minor,currency\n141\n"  # as for other filters
+    assert done.stdout == "id,privacy_loss,weight,payment_minor,payment,currency\n141\n"  # as for other filters
     assert "Traceback" not in done.stderr
     assert "rror" not in done.stderr
 
@@ -322,7 +322,7 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
     ),
     "price: an unknown currency": (["price", "reports.csv", *MARKET, "--currency", "EURO"], "three capital letters"),
     "price: a ceiling": (["price", "reports.csv", *MARKET, "--ceiling", "0.01"], "above the ceiling"),
-    "price: an ending nobody knows": (["price", "reports.csv", *MARKET, "--out", "x.xlsx"], "must end in .csv"),
+    "price: an ending nobody knows": (["price", "reports.csv", *MARKET, "--out", "x.docx"], "must end in .csv"),
     "price: an existing file": (["price", "reports.csv", *MARKET, "--out", "data.csv"], "data.csv exists already"),
     "price: two results on one stream": (["price", "reports.csv", *MARKET, "--out", "-", "--json"], "would both write"),
     "price: groups without a column": (

@@ -62,6 +62,7 @@ def play(page: Path, folder: Path) -> list[str]:
         "tutorials/first-campaign.md",
         "reference/campaign-file.md",
         "how-to/ask-several-questions.md",
+        "how-to/buy-from-a-spreadsheet.md",
         "how-to/choose-a-setting.md",
         "how-to/set-weights-and-cap.md",
         "how-to/without-trusting-the-platform.md",

@@ -21,8 +21,8 @@ def test_payments_are_whole_coins_of_currencies_with_any_number_of_decimals(
     amounts = json.loads((home / "exact.json").read_text())["outcome"]["columns"]["payment"]
     done = hushbid("price", "reports.csv", *MARKET, "--currency", code, cwd=home)
     rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
-    for amount, (*_, minor, named) in zip(amounts, rows, strict=True):
-        assert named == code
+    for amount, (*_, minor, units, named) in zip(amounts, rows, strict=True):
+        assert (named, float(units)) == (code, int(minor) / 10**decimals)
         assert 0 <= int(minor) - amount * 10**decimals < 1 + 1e-9  # in her favour, by less than a coin
     total = sum(int(row[3]) for row in rows) / 10**decimals
     assert f"They are paid {code} {total:,.{decimals}f} in all" in done.stderr

@@ -1,4 +1,4 @@
-"""Spark with executors in processes of their own, so that everything shipped to them is really serialised."""
+"""Spark with an executor in a process of its own, so that everything shipped to it is really serialised."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from hushbid.engine import price
 from hushbid.mechanism import Market
 from hushbid.money import NO_CURRENCY
 from hushbid.priors import Uniform
-from tests.conftest import SHORT_LIVED
+from tests.conftest import FEW_ROWS, SHORT_LIVED
 
 N = 2000
 JOB = """
@@ -31,7 +31,7 @@ from hushbid.priors import Uniform
 
 people, out = sys.argv[1:]
 options = ["--prior", "uniform:1,2", "--variance", "0.25", "--buyer-weight", "1", "--user-weight", "1"]
-options += ["--people-may-owe-money", "--check-ids", "off", "--spark-master", "local-cluster[2,1,1024]"]
+options += ["--people-may-owe-money", "--check-ids", "off", "--spark-master", "local-cluster[1,2,1024]"]
 main(["price", people, *options, "--out", out], standalone_mode=False)
 market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1, user_weight=1)
 priced = price(people, market, engine="spark", gather=100, window=50)
@@ -41,13 +41,16 @@ print(json.dumps([priced.summary.objective.hex(), [t.hex() for t in found["payme
 
 
 def spark_home(place: Path) -> Path:
-    """An installation of its own for the workers of a local cluster, who keep their files in it."""
+    """An installation of its own for the worker of a local cluster, who keeps its files in it."""
     found = find_spec("pyspark")
     assert found is not None
     assert found.origin is not None
     place.mkdir()
     for part in Path(found.origin).parent.iterdir():
         (place / part.name).symlink_to(part)
+    (place / "conf").mkdir()
+    settings = "".join(f"{name} {value}\n" for name, value in FEW_ROWS.items())
+    (place / "conf" / "spark-defaults.conf").write_text(settings, encoding="utf-8")
     return place
 
 

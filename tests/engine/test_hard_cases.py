@@ -117,7 +117,7 @@ def test_what_a_market_can_ask_for_is_priced_together_as_in_memory(name: str) ->
 
 def test_more_people_than_the_integers_have_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_PEOPLE * (2**OFFSET_BITS - 1) ** 2 < 2**63
-    monkeypatch.setattr("hushbid.engine.pricing.MOST_PEOPLE", 10)
+    monkeypatch.setattr("hushbid.engine.checks.MOST_PEOPLE", 10)
     with pytest.raises(InputError, match="fewer than 10 rows, got 10"):
         price(table([1.5] * 10), Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0))
 

@@ -21,7 +21,8 @@ from hushbid.disclosure.preparing_from_sums import Sums
 from hushbid.engine import price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due
-from hushbid.engine.releasing import SumsKernel, asked_of, release_made_up, summed_plan
+from hushbid.engine.releasing import asked_of, release_made_up, summed_plan
+from hushbid.engine.sums_kernels import SumsKernel
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.mechanism import Market
 from hushbid.mechanism.market import plan_of

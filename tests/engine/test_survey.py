@@ -19,7 +19,8 @@ from hushbid.disclosure.survey_from_sums import SurveySums
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due
-from hushbid.engine.releasing import SurveyKernel, asked_of, release_made_up, summed_plan, summed_survey
+from hushbid.engine.releasing import asked_of, release_made_up, summed_plan, summed_survey
+from hushbid.engine.sums_kernels import SurveyKernel
 from hushbid.errors import AlreadyReleased, DataError, InputError, MarketError
 from hushbid.mechanism.market import plan_of
 from hushbid.money import Currency

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden.runs import CAMPAIGNS, HERE, RESULTS, TAKEN_BY_AUTO, TWICE, WAYS, arithmetic, hushbid, run
+from tests.golden.runs import CAMPAIGNS, EVERYWHERE, HERE, RESULTS, TWICE, WAYS, arithmetic, hushbid, run
 from tests.golden.server import FOLDER, comparable, play
 from tests.golden.surface import help_texts, public_names
 
@@ -20,7 +20,7 @@ RECORDS = [*sorted(RESULTS.glob("*/*/record.json")), *RESULTS.glob("*/*/outcome.
 GROWING = {"again.json", "decided.json", "summary.json"}
 """Facts that may get company; so may an engine's estimate, beside which memory's always told more."""
 
-PAIRS = [(one, way) for one in CAMPAIGNS for way in WAYS if way != "auto" or one in TAKEN_BY_AUTO]
+PAIRS = [(one, way) for one in CAMPAIGNS for way in WAYS if way in TWICE or one in EVERYWHERE]
 SAME_ARITHMETIC = arithmetic() == (HERE / "arithmetic.txt").read_text(encoding="utf-8").strip()
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")

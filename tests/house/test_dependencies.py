@@ -37,7 +37,8 @@ def declared() -> set[str]:
     content: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project, groups = content["project"], content["dependency-groups"]
     lists = [project["dependencies"], *project["optional-dependencies"].values(), *groups.values()]
-    return {named(one) for each in lists for one in each if isinstance(one, str)}
+    asked = {named(one) for each in lists for one in each if isinstance(one, str)}
+    return asked - {named(project["name"])}  # the extra of all extras
 
 
 def modules() -> Iterator[str]:

@@ -60,6 +60,7 @@ OUTSIDE = {
     "markupsafe": {"report", "server"},
     "matplotlib": {"paper", "report"},
     "opendp": {"disclosure"},
+    "openpyxl": {"tables"},
     "polars": {"engine"},
     "psycopg": {"server"},
     "pyarrow": {"engine", "tables"},
@@ -68,6 +69,7 @@ OUTSIDE = {
     "sqlalchemy": {"server"},
     "starlette": {"server"},
     "uvicorn": {"server", "cli"},
+    "xlsxwriter": {"tables"},
 }
 
 

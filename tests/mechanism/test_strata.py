@@ -409,6 +409,23 @@ def test_the_summary_says_what_is_estimated() -> None:
     assert "a post-stratified mean over 2 strata" in market(shares={"a": 0.5, "b": 0.5}).acquire(REPORTS).summary()
 
 
+def test_limits_that_people_state_beside_their_prices_are_kept_and_nobody_gains_by_misstating_them() -> None:
+    limits = np.array([0.05, 9.0, 0.3, 0.2, 9.0, 9.0, 0.1])
+    told = market().acquire(REPORTS, limits=limits)
+    free = market().acquire(REPORTS)
+    assert (told.privacy_loss <= limits).all()
+    assert (free.privacy_loss > limits).any()
+    assert told.objective > free.objective
+    for row in (0, 3, 6):
+        surplus = told.payments[row] - REPORTS[row] * told.privacy_loss[row]
+        for price, limit in ((REPORTS[row], limits[row] / 2), (1.0, limits[row]), (1.9, limits[row]), (1.3, 9.0)):
+            reports, stated = REPORTS.copy(), limits.copy()
+            reports[row], stated[row] = price, limit
+            other = market().acquire(reports, limits=stated)
+            gain = other.payments[row] - REPORTS[row] * other.privacy_loss[row] - surplus
+            assert gain <= told.incentive_error + 1e-9 or other.privacy_loss[row] > limits[row]
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
@@ -424,7 +441,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"goal": HardBudget(5)}, "goal", "a hard budget cannot be the goal with strata"),
     ({"goal": Accuracy(6.5), "setting": "local"}, "goal", "do not separate"),
     ({"goal": Budget(5), "each": True}, "goal", "with each=True"),
-    ({"max_privacy_loss": 2.0}, "max_privacy_loss", "combination of strata in the central setting"),
+    ({"goal": Budget(5), "max_privacy_loss": 2.0}, "max_privacy_loss", "unless the goal is a price of the error"),
     ({"user_weight": 1.0, "variance": 1.0}, "user_weight", "must be 0 with strata"),
     ({"variance": 0.0}, "variance", "must be positive with strata"),
     ({"max_relation": 0.1, "population": 20}, "population", "in each stratum, 'a', 'b'"),
@@ -456,7 +473,7 @@ def test_what_no_purchase_can_do_is_refused() -> None:
     with pytest.raises(Unreachable, match=r"above 3\.78594, the least that 7 people can reach in their strata"):
         market(Accuracy(3.0)).acquire(REPORTS)  # √(16·(1/3 + 1.5²/4))
     with pytest.raises(InputError, match="limits cannot be joined"):
-        market().acquire(REPORTS, limits=np.full(7, 2.0))
+        market(Budget(5)).acquire(REPORTS, limits=np.full(7, 2.0))
     for call in (lambda one: one.for_people(7), lambda one: one.plan(rng=np.random.default_rng(0))):
         with pytest.raises(InputError, match="by_stratum"):
             call(market(each=True))

@@ -19,7 +19,7 @@ from hushbid.errors import AlreadyReleased, InputError, ReportError
 from hushbid.mechanism import Population
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import Pilot, prior_file_text
-from hushbid.purchase import Reading, buy, buying, pricing, results
+from hushbid.purchase import Purchase, Reading, buying, pricing, results, run_campaign
 from hushbid.purchase.releasing import release_recorded
 
 N = 200
@@ -46,6 +46,11 @@ def columns(**changes: Any) -> dict[str, Any]:
     return {**found, **changes}
 
 
+def on_engine(file: Path, table: pa.Table, **options: Any) -> Purchase:
+    """What speaks Arrow is read into memory unless an engine is named."""
+    return run_campaign(file, reports=table, reading=Reading(engine="auto"), **options)
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "sleep.toml"
@@ -54,7 +59,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_arrays_frames_and_files_are_bought_from_alike_and_drawn_from_once(file: Path, tmp_path: Path) -> None:
-    first = buy(file, reports=columns(), audit=False)
+    first = run_campaign(file, reports=columns(), audit=False)
     assert first.release is not None
     assert first.record is not None
     assert not first.on_engine
@@ -65,7 +70,7 @@ def test_arrays_frames_and_files_are_bought_from_alike_and_drawn_from_once(file:
         (str(tmp_path / "people.parquet"), "duckdb"),
         (str(tmp_path / "people.parquet"), "memory"),
     ):
-        again = buy(file, reports=people, reading=Reading(engine=engine), audit=False, force=True)
+        again = run_campaign(file, reports=people, reading=Reading(engine=engine), audit=False, force=True)
         assert again.answer is not None
         assert again.record is not None
         assert (again.answer.before, again.answer.release.estimate) == (True, first.release.estimate)
@@ -81,14 +86,14 @@ def test_a_run_rounds_its_money_once_and_computes_its_certificate_once(
     round_all, certify = money.rounded_up, Population.lower_bound
     monkeypatch.setattr(money, "rounded_up", lambda *given: done.append("money") or round_all(*given))
     monkeypatch.setattr(Population, "lower_bound", lambda *given: done.append("certificate") or certify(*given))
-    bought = buy(file, reports=columns(), audit=False)
+    bought = run_campaign(file, reports=columns(), audit=False)
     assert "report.html" in {path.name for path in bought.files}
     assert sorted(done) == ["certificate", "money"]
 
 
 def test_what_an_engine_draws_is_recorded_verified_and_shown_in_memory(file: Path) -> None:
     gone = columns(value=np.where(np.arange(N) % 9 == 0, np.nan, columns()["value"]))
-    drawn = buy(file, reports=pa.table(gone), audit=False)
+    drawn = on_engine(file, pa.table(gone), audit=False)
     assert drawn.record is not None
     assert drawn.record.release is not None
     assert drawn.record.release.absent > 0
@@ -100,22 +105,22 @@ def test_what_an_engine_draws_is_recorded_verified_and_shown_in_memory(file: Pat
         "record.json",
         "summary.json",
     }
-    shown = buy(file, reports=gone, audit=False, force=True)
+    shown = run_campaign(file, reports=gone, audit=False, force=True)
     assert shown.record is not None
     assert shown.record.content["release"] == drawn.record.content["release"]
 
 
 def test_late_data_are_told_from_changed_ones_on_an_engine_too(file: Path) -> None:
     on_time = np.where(np.arange(N) % 9 == 0, np.nan, columns()["value"])
-    first = buy(file, reports=pa.table(columns(value=on_time)), audit=False)
-    late = buy(file, reports=pa.table(columns()), audit=False, force=True)
+    first = on_engine(file, pa.table(columns(value=on_time)), audit=False)
+    late = on_engine(file, pa.table(columns()), audit=False, force=True)
     assert first.release is not None
     assert late.release is not None
     assert (late.release.estimate, late.late) == (first.release.estimate, first.release.absent)
     words = pq.read_table(late.files[1])["delivered"].to_pylist()
     assert words.count("late") == late.late > 0
     with pytest.raises(AlreadyReleased, match="drawn from other data"):
-        buy(file, reports=pa.table(columns(value=columns()["value"] / 2)), audit=False, force=True)
+        on_engine(file, pa.table(columns(value=columns()["value"] / 2)), audit=False, force=True)
 
 
 def test_above_the_stated_size_an_engine_leaves_record_and_report_out_and_says_so(
@@ -123,7 +128,7 @@ def test_above_the_stated_size_an_engine_leaves_record_and_report_out_and_says_s
 ) -> None:
     for module in (buying, pricing, results):
         monkeypatch.setattr(module, "LARGEST_RECORD", N - 1)
-    found = buy(file, reports=pa.table(columns()))
+    found = on_engine(file, pa.table(columns()))
     assert found.record is None
     assert [path.name for path in found.files] == [
         *("decisions.parquet", "payments.parquet", "estimate.json"),
@@ -146,14 +151,14 @@ def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
     with monkeypatch.context() as small:
         for module in (buying, results):
             small.setattr(module, "LARGEST_RECORD", N - 1)
-        drawn = buy(file, reports=pa.table(columns()))
-        again = buy(file, reports=pa.table(columns()), force=True)
+        drawn = on_engine(file, pa.table(columns()))
+        again = on_engine(file, pa.table(columns()), force=True)
     assert drawn.release is not None
     assert again.release is not None
     assert drawn.release.summed is not None
     assert again.release.to_dict() == drawn.release.to_dict()
     with pytest.raises(AlreadyReleased, match="drawn by an engine"):  # its last digits are others
-        buy(file, reports=columns(), audit=False, force=True)
+        run_campaign(file, reports=columns(), audit=False, force=True)
 
 
 def test_a_record_of_decisions_is_written_on_an_engine(tmp_path: Path) -> None:
@@ -174,15 +179,15 @@ def test_a_report_that_cannot_be_priced_is_named_by_column_and_row_whoever_reads
     reports[1] = None
     people = columns(sensitivity=np.array(reports, dtype=float))
     with pytest.raises(ReportError) as refused:
-        buy(file, reports=people if engine == "memory" else pa.table(people), audit=False)
+        run_campaign(file, reports=pa.table(people), reading=Reading(engine=engine), audit=False)
     assert (refused.value.field, refused.value.row) == ("sensitivity", 1)
     assert "--" not in str(refused.value)
 
 
 def test_a_file_that_exists_is_replaced_by_force_in_python_and_by_an_option_on_the_command_line(file: Path) -> None:
-    buy(file, reports=columns(), audit=False)
+    run_campaign(file, reports=columns(), audit=False)
     with pytest.raises(InputError, match=r"record\.json exists already: force=True replaces\.") as refused:
-        buy(file, reports=columns(), audit=False)
+        run_campaign(file, reports=columns(), audit=False)
     assert refused.value.field == "force"
     pq.write_table(pa.table(columns()), file.with_name("people.parquet"))
     tables = '[reports]\nfile = "people.parquet"\n[data]\nfile = "people.parquet"'
@@ -197,7 +202,7 @@ def test_a_prior_fitted_on_people_who_report_is_stamped_and_told_whoever_decides
     file.with_name("prior.json").write_text(text)
     fitted = '{ file = "prior.json" }\naccept_pilot_overlap = true'
     file.write_text(CAMPAIGN.replace('"uniform:1,3"', fitted))
-    bought = buy(file, reports=columns() if engine == "memory" else pa.table(columns()), audit=False)
+    bought = run_campaign(file, reports=pa.table(columns()), reading=Reading(engine=engine), audit=False)
     stamp = "prior fitted on participants: 2 of those who report were in the pilot"
     assert bought.record is not None
     assert list(bought.record.stamps) == bought.facts()["stamps"] == [stamp]
@@ -211,7 +216,8 @@ def test_losing_all_privacy_is_stamped_wherever_it_was_accepted(way: str, file: 
     text = CAMPAIGN.replace("uniform:1,3", "uniform:0,3").replace("= 500", "= 5\naccept_infinite_loss = true")
     people = columns(sensitivity=np.where(np.arange(N) < 40, 0.0, 2.9))
     file.write_text(text if way != "record" else text.partition("[data]")[0])
-    bought = buy(file, reports=pa.table(people) if way == "engine" else people, audit=False)
+    reading = Reading(engine="auto" if way == "engine" else "memory")
+    bought = run_campaign(file, reports=pa.table(people), reading=reading, audit=False)
     assert bought.record is not None
     record, facts, text = bought.record, bought.facts(), bought.text()
     if way == "record":
@@ -225,16 +231,16 @@ def test_losing_all_privacy_is_stamped_wherever_it_was_accepted(way: str, file: 
 def test_late_data_that_nobody_spoke_of_are_refused_by_their_field(file: Path) -> None:
     file.write_text(CAMPAIGN.replace('late = "unpaid"\n', ""))
     on_time = np.where(np.arange(N) % 9 == 0, np.nan, columns()["value"])
-    buy(file, reports=columns(value=on_time), audit=False)
+    run_campaign(file, reports=columns(value=on_time), audit=False)
     with pytest.raises(InputError, match=r"data\.late must say what is paid") as refused:
-        buy(file, reports=columns(), audit=False, force=True)
+        run_campaign(file, reports=columns(), audit=False, force=True)
     assert refused.value.field == "data.late"
 
 
 @pytest.mark.parametrize(
     ("people", "sentence"),
     [
-        ({"sensitivity": [1.5]}, "must have one called 'id'"),
+        ({"sensitivity": [1.5]}, "must have the column 'id'"),
         ({"id": ["a", "b"], "sensitivity": [1.5]}, "one entry per person"),
     ],
 )
@@ -242,4 +248,4 @@ def test_columns_that_are_missing_or_differ_in_length_are_refused(
     people: dict[str, Any], sentence: str, file: Path
 ) -> None:
     with pytest.raises(InputError, match=sentence):
-        buy(file, reports=people)
+        run_campaign(file, reports=people)

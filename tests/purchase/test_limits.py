@@ -13,7 +13,7 @@ from hushbid.cli import main
 from hushbid.errors import ReportError
 from hushbid.mechanism.market import outcome_key
 from hushbid.priors import Uniform
-from hushbid.purchase import buy
+from hushbid.purchase import run_campaign
 from hushbid.purchase.people import People, Reading, read_people
 from hushbid.verification.verifying import verify
 
@@ -85,7 +85,7 @@ def test_a_campaign_keeps_limits_on_every_engine_and_its_record_holds_them(tmp_p
         folder.mkdir()
         pq.write_table(pa.table(people), folder / "people.parquet")
         (folder / "sleep.toml").write_text(CAMPAIGN)
-        bought = buy(folder / "sleep.toml", reading=Reading(engine=engine), audit=False)
+        bought = run_campaign(folder / "sleep.toml", reading=Reading(engine=engine), audit=False)
         assert bought.record is not None
         outcome = bought.record.outcome
         assert outcome.limits is not None

@@ -222,7 +222,7 @@ def test_a_campaign_runs_on_an_engine_and_its_estimate_is_drawn_once(engine: str
     again = succeeds("run", "sleep.toml", "--force", "--no-audit", cwd=home)
     assert (again["estimate"], again["drawn_before"]) == (first["estimate"], True)
     payments = pq.read_table(home / "sleep" / "payments.parquet").to_pydict()
-    assert list(payments) == ["id", "payment_minor", "currency", "delivered"]
+    assert list(payments) == ["id", "payment_minor", "payment", "currency", "delivered"]
     assert payments["delivered"].count("yes") == first["bought_from"]
     assert sum(payments["payment_minor"]) == first["total_payment_minor"]
 
@@ -281,7 +281,7 @@ def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> Non
     (other / "sleep.toml").write_text('quantity = "mean sleep in May"\n' + CAMPAIGN)
     assert succeeds("run", "sleep.toml", "--no-audit", cwd=other)["estimate"]["dropped_out"] == 1
     after = pq.read_table(other / "sleep" / "payments.parquet").to_pylist()
-    assert after[gone] == {**before[gone], "payment_minor": 0, "delivered": "no"}
+    assert after[gone] == {**before[gone], "payment_minor": 0, "payment": 0.0, "delivered": "no"}
     assert after[:gone] + after[gone + 1 :] == before[:gone] + before[gone + 1 :]
 
 

@@ -13,7 +13,7 @@ from hushbid import Accuracy, Choice, Number, YesNo, verify
 from hushbid.cli import main
 from hushbid.disclosure import PrivatizedAnswers, RandomisedResponse, privatize_answers
 from hushbid.errors import DataError, InputError
-from hushbid.purchase import Purchase, Reading, buy, read_campaign
+from hushbid.purchase import Purchase, Reading, read_campaign, run_campaign
 from hushbid.purchase.questions_section import survey_in
 from hushbid.purchase.releasing import release_recorded
 from hushbid.purchase.toml_sections import line_numbers
@@ -77,7 +77,7 @@ def written(tmp_path: Path, text: str = CAMPAIGN, **files: str) -> Path:
 
 @pytest.fixture(scope="module")
 def bought(tmp_path_factory: pytest.TempPathFactory) -> Purchase:
-    return buy(written(tmp_path_factory.mktemp("staff")), reports=columns(), audit=False)
+    return run_campaign(written(tmp_path_factory.mktemp("staff")), reports=columns(), audit=False)
 
 
 def test_a_campaign_file_asks_its_questions_in_their_order(tmp_path: Path) -> None:
@@ -135,11 +135,11 @@ def test_whoever_leaves_a_question_open_has_dropped_out_of_the_whole(tmp_path: P
     who = int(np.argmax(bought.decided.everybody.outcome.privacy_loss))
     table = columns()
     table["works"][who] = ""
-    again = buy(written(tmp_path), reports=table, audit=False)
+    again = run_campaign(written(tmp_path), reports=table, audit=False)
     assert again.release is not None
     assert again.release.dropped_out == (who,)
     payments = next(path for path in again.files if path.name == "payments.csv").read_text().splitlines()
-    assert payments[who + 1] == f"p{who},0,XXX,no,yes"
+    assert payments[who + 1] == f"p{who},0,0.0,XXX,no,yes"
     assert "1 person did not deliver; intervals allow for it." in again.text()
 
 
@@ -153,9 +153,9 @@ def test_whoever_leaves_a_question_open_has_dropped_out_of_the_whole(tmp_path: P
 )
 def test_an_answer_that_is_none_is_told_by_its_row(tmp_path: Path, column: str, cell: str, told: str) -> None:
     table = columns()
-    table[column] = [cell if row == 3 else str(value) for row, value in enumerate(table[column])]
+    table[column] = [cell if row == 3 else value for row, value in enumerate(table[column])]
     with pytest.raises(DataError, match=told) as refused:
-        buy(written(tmp_path), reports=table, audit=False)
+        run_campaign(written(tmp_path), reports=table, audit=False)
     assert cell not in str(refused.value)
 
 
@@ -207,7 +207,7 @@ def test_a_column_that_a_file_lacks_is_told_at_the_question(tmp_path: Path) -> N
 
 
 def test_on_an_engine_a_survey_is_bought_recorded_and_told_as_in_memory(tmp_path: Path, bought: Purchase) -> None:
-    again = buy(
+    again = run_campaign(
         written(tmp_path), reports=pl.DataFrame(columns()).lazy(), reading=Reading(engine="polars"), audit=False
     )
     assert {path.stem for path in again.files} >= {path.stem for path in bought.files}
@@ -230,7 +230,7 @@ def test_where_an_engine_keeps_everybody_a_survey_is_told_by_its_sums(
     table = columns()
     who = int(np.argmax(bought.record.outcome.privacy_loss)) if bought.record else 0
     table["works"][who] = ""
-    kept = buy(written(tmp_path), reports=pl.DataFrame(table), reading=Reading(engine="polars"))
+    kept = run_campaign(written(tmp_path), reports=pl.DataFrame(table), reading=Reading(engine="polars"))
     assert kept.record is None
     facts, memory = kept.facts(), bought.facts()
     assert "standard_error" not in facts
@@ -248,12 +248,12 @@ def test_on_an_engine_an_answer_that_is_none_is_told_by_its_row(tmp_path: Path) 
     table = columns()
     table["works"][3] = "evenings"
     with pytest.raises(DataError, match="Column 'works' must hold one of its 3 answers, or nothing, but row 3 does"):
-        buy(written(tmp_path), reports=pl.DataFrame(table), audit=False)
+        run_campaign(written(tmp_path), reports=pl.LazyFrame(table), audit=False)
 
 
 def test_answers_are_released_from_the_record_of_decisions(tmp_path: Path) -> None:
     path = written(tmp_path, CAMPAIGN.partition("[data]")[0].replace('column = "works"\n', ""))
-    decided = buy(path, reports=columns(), audit=False)
+    decided = run_campaign(path, reports=columns(), audit=False)
     record = next(one for one in decided.files if one.name == "outcome.json")
     table = columns()
     answers = {name: table[name] for name in ("id", "sleep", "smoker")} | {"shift": table["works"]}
@@ -286,7 +286,7 @@ LOCAL = CAMPAIGN.replace('"central"', '"local"').replace("= 1.2", "= 2.4").repla
 
 def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_path: Path) -> None:
     path = written(tmp_path, LOCAL.replace("made_up = true\n", "").partition("[data]")[0])
-    decided = buy(path, reports=columns(), audit=False)
+    decided = run_campaign(path, reports=columns(), audit=False)
     assert f"--questions {path.name}." in decided.text()
     assert decided.decided.everybody is not None
     outcome = decided.decided.everybody.outcome
@@ -305,7 +305,7 @@ def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_pa
     assert len(released.answer.release.dropped_out) == 1
     assert verify(read(tmp_path / "released.json"), people=1).ok
     path.write_text(path.read_text() + "[data]\n")
-    bought = buy(path, reports=columns(), data=messages, audit=False)
+    bought = run_campaign(path, reports=columns(), data=messages, audit=False)
     assert bought.release is not None
     assert [one.values for one in bought.release.answers] == [one.values for one in released.answer.release.answers]
     page = next(one for one in bought.files if one.name == "report.html").read_text()
@@ -321,7 +321,7 @@ def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_pa
 
 def test_simulated_answers_get_their_noise_from_the_columns_of_the_questions(tmp_path: Path) -> None:
     path = written(tmp_path, LOCAL.replace('late = "unpaid"', 'kind = "simulated_values"'))
-    bought = buy(path, reports=columns(), audit=False)
+    bought = run_campaign(path, reports=columns(), audit=False)
     assert bought.record is not None
     assert bought.release is not None
     assert verify(bought.record, people=1).ok
@@ -351,7 +351,7 @@ def test_a_device_makes_the_message_of_a_survey_from_the_questions_of_the_campai
 def test_an_engine_refuses_several_questions_in_the_local_setting(tmp_path: Path) -> None:
     people = pl.DataFrame(columns())
     with pytest.raises(InputError, match="questions in the local setting need engine='memory'"):
-        buy(written(tmp_path, LOCAL), reports=people.lazy(), reading=Reading(engine="polars"))
+        run_campaign(written(tmp_path, LOCAL), reports=people.lazy(), reading=Reading(engine="polars"))
 
 
 COIN = """\
@@ -371,7 +371,7 @@ standard_error = 0.12
 def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_path: Path) -> None:
     path = written(tmp_path, COIN)
     people = {"id": columns()["id"], "sensitivity": columns()["sensitivity"]}
-    decided = buy(path, reports=people, audit=False)
+    decided = run_campaign(path, reports=people, audit=False)
     assert decided.decided.everybody is not None
     losses = decided.decided.everybody.outcome.privacy_loss
     run, sent = CliRunner(), []
@@ -382,7 +382,7 @@ def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_pa
         sent.append(made.stdout.strip() if made is not None else "")
     assert all(RandomisedResponse.from_json(one).answer in (0, 1) for one in sent if one)
     path.write_text(path.read_text() + "[data]\n")
-    bought = buy(path, reports=people, data={"id": people["id"], "message": sent}, audit=False)
+    bought = run_campaign(path, reports=people, data={"id": people["id"], "message": sent}, audit=False)
     assert bought.release is not None
     assert abs(bought.release.answers[0].estimate - 1.0) < 8 * 0.12
     assert bought.record is not None
@@ -393,4 +393,6 @@ def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_pa
     for told in ("Noise, added for privacy", "device adds noise", "Before any noise"):
         assert told not in page
     with pytest.raises(InputError, match="max_relation: cannot be stated where a single yes/no question"):
-        buy(written(tmp_path, COIN.replace('uniform:1,3"', 'uniform:1,3"\nmax_relation = 0.1')), reports=people)
+        run_campaign(
+            written(tmp_path, COIN.replace('uniform:1,3"', 'uniform:1,3"\nmax_relation = 0.1')), reports=people
+        )

@@ -176,14 +176,15 @@ STATED: dict[str, type[Goal]] = {
 """The goals by the names they have where a buyer states one number: in files, on the command line, on a server."""
 
 
-def goal_named(name: str, number: float, *, coin: float = 0.0) -> Goal:
+def goal_named(name: str, number: float | tuple[float, ...], *, coin: float = 0.0) -> Goal:
     """The goal that a buyer states by its name in `STATED`; a hard budget is paid in whole coins.
 
     >>> goal_named("hard_budget", 2000, coin=0.01)
     HardBudget(amount=2000.0, coin=0.01)
     """
     try:
-        return HardBudget(number, coin) if name == "hard_budget" else STATED[name](number)  # type: ignore[call-arg]
+        given = (number, coin) if name == "hard_budget" else (number,)
+        return STATED[name](*given)
     except InputError as problem:
         told = str(problem).replace(f"{problem.field} must", f"{name} must", 1)
         raise InputError(told, field=name) from None

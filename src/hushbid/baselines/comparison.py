@@ -16,7 +16,7 @@ reports: this is hindsight, not a mechanism.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from hushbid.disclosure.error import FEWEST_IN_CHART
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market, Population
 from hushbid.notebook import Table, card
+from hushbid.tables import Library, frame_of_rows
 from hushbid.wording import people as so_many
 
 __all__ = ["RIVALS", "Comparison", "ComparisonRow", "compare"]
@@ -137,6 +138,12 @@ class Comparison:
                 for row in (self.ours, *self.rivals)
             ],
         }
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The comparison as a data frame, one row per mechanism, ours first; see `Outcome.to_frame` for ``library``."""
+        heads = [one.name for one in fields(ComparisonRow)]
+        rows = ([getattr(row, head) for head in heads] for row in (self.ours, *self.rivals))
+        return frame_of_rows(heads, rows, library)
 
     def table(self) -> str:
         """The comparison as text, in columns."""

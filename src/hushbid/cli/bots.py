@@ -103,9 +103,22 @@ def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
             found = json.loads(file.read_text(encoding="utf-8"))
         except ValueError:
             raise InputError(f"{file} must hold a campaign's settings as a JSON object.") from None
-        if not isinstance(found, dict) or not {"prior", "bounds"} <= set(found):
-            raise InputError(f"{file} must hold a campaign's settings as a JSON object, with prior and bounds.")
+        if not isinstance(found, dict) or "prior" not in found or {"bounds", "questions"}.isdisjoint(found):
+            told = "must hold a campaign's settings as a JSON object, with prior and bounds, or questions"
+            raise InputError(f"{file} {told}.")
     return found if setting is None else {**found, "setting": setting}
+
+
+def _estimates(release: dict[str, Any]) -> list[str]:
+    """What was found, in a line for each question."""
+    if "answers" not in release:
+        return [f"Estimate {release.get('estimate'):.4g}."]
+    lines = []
+    for one in release["answers"]:
+        found = one["shares"] if "shares" in one else {"": one["estimate"]}
+        shown = ", ".join(f"{name} {share:.4g}".strip() for name, share in found.items())
+        lines.append(f"Estimate of {one['question']['name']}: {shown}.")
+    return lines
 
 
 def _tokens(file: Path, url: str) -> list[str]:
@@ -139,7 +152,7 @@ def _text(played: "Played") -> str:
     lines = [f"Campaign {played.campaign} is {played.state} after {sum(played.seconds.values()):.1f} s.", table(rows)]
     lines += ["", table(speed), ""]
     if played.estimate is not None:
-        lines.append(f"Estimate {played.estimate.get('estimate'):.4g}.")
+        lines += _estimates(played.estimate)
     lines.append(f"{facts['receipts']} receipts were compared with what the server acknowledged.")
     lines += [f"PROBLEM  {problem}." for problem in facts["problems"]]
     return "\n".join(lines if facts["problems"] else [*lines, "Nothing was lost, doubled or changed."])

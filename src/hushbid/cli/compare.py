@@ -90,7 +90,9 @@ def _on_reports(
             stratum=None if (strata := options.stratification()) is None else strata.column,
             ids_needed=False,
         )
-        with rows_of(people.source):
+        for note in people.notes:
+            click.echo(note, err=True)
+        with rows_of(people.source, people.lines):
             rows = []
             for setting in settings:
                 step(f"pricing, {setting} setting")

@@ -122,7 +122,7 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     Each step is a file in the folder, and the campaign can be run again with "hushbid run".
     """
     from hushbid.durable import refuse_existing
-    from hushbid.purchase.buying import buy, steps_of
+    from hushbid.purchase.buying import run_campaign, steps_of
     from hushbid.purchase.people import AT_ONCE
 
     there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
@@ -133,7 +133,7 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     with Steps(steps_of(AT_ONCE) + 1) as step:
         step("making people up")
         truth = _make_up(out, people, seed, force)
-        purchase = buy(out / "campaign.toml", force=force, estimate_needed=False, step=step)
+        purchase = run_campaign(out / "campaign.toml", force=force, estimate_needed=False, step=step)
     known = {"true_mean_of_sleep": truth.of_staff, "mean_of_sleep_of_those_asked": truth.of_asked}
     tell({**purchase.facts(), **known}, _text(purchase, truth, out), as_json=as_json)
     if purchase.failed:

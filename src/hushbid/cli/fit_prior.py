@@ -33,10 +33,10 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 def command(pilot: str, as_json: bool, **given: Any) -> None:
     """Fit priors to a pilot's sensitivities and compare them.
 
-    PILOT is a CSV or Parquet file, or - for standard input. Each family is fitted by maximum likelihood; the best is
-    the one that lies closest to data it has not seen. The people of the pilot must not report in the campaign that
-    uses the prior, or their own answers would move their own prices: --out keeps a keyed hash of every id, by which run
-    and price recognise them.
+    PILOT is a CSV, Parquet or Excel file, or - for standard input. Each family is fitted by maximum likelihood; the
+    best is the one that lies closest to data it has not seen. The people of the pilot must not report in the campaign
+    that uses the prior, or their own answers would move their own prices: --out keeps a keyed hash of every id, by
+    which run and price recognise them.
     """
     from hushbid.errors import InputError
 
@@ -67,7 +67,7 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
     from hushbid.report.prior_chart import prior_picture
-    from hushbid.tables import ROWS_NOTE, read_table
+    from hushbid.tables import read_table, rows_note
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
         step("reading the pilot")
@@ -75,11 +75,13 @@ def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
         found = read_table(pilot, needed=[column] if given["no_ids"] else [column, given["id_column"]])
         ids = None if given["no_ids"] else found.keys(given["id_column"])
         values = found.numbers(column, error=ReportError)
+        for note in found.notes_on(column):
+            click.echo(note, err=True)
         bad = ~((values >= 0.0) & np.isfinite(values))
         if bad.any():
             raise ReportError(
                 f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
-                f" hold one ({ROWS_NOTE}).",
+                f" hold one ({rows_note(first_row(bad), found.lines)}).",
                 field=column,
                 row=first_row(bad),
             )

@@ -25,17 +25,21 @@ if TYPE_CHECKING:
 @click.option("--ceiling", type=click.FloatRange(min=0.0, min_open=True), help="Refuse to spend more than this.")
 @click.option("--accept-pilot-overlap", is_flag=True, help="Use a prior fitted on some of these very people.")
 @click.option(
-    "--out", default=STREAM, show_default=True, metavar="FILE", help="Decisions: FILE.csv, FILE.parquet or -."
+    "--out",
+    default=STREAM,
+    show_default=True,
+    metavar="FILE",
+    help="Decisions: FILE.csv, .csv.gz, .parquet or .xlsx, or -.",
 )
 @click.option("--record", type=OneFile(), metavar="FILE", help="Save all that release and verify need.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: bool, **given: Any) -> None:
     """Decide how much privacy to buy from whom, and at what price.
 
-    REPORTS is a CSV or Parquet file, or - for standard input, with a column of sensitivities (what one unit of privacy
-    loss costs each person) and, best, one of ids, which the local setting needs: a hash of them decides between equals.
-    The decisions go to standard output as CSV, a summary to standard error; --json prints the summary instead. A large
-    Parquet file, or a folder of them, is priced in batches into another one.
+    REPORTS is a CSV, Parquet or Excel file, or - for standard input, with a column of sensitivities (what one unit of
+    privacy loss costs each person) and, best, one of ids, which the local setting needs: a hash of them decides between
+    equals. The decisions go to standard output as CSV, a summary to standard error; --json prints the summary instead.
+    A large Parquet file, or a folder of them, is priced in batches into another one.
     """
     out, ctx = given["out"], click.get_current_context()
     chosen = ctx.get_parameter_source("out") is not ParameterSource.DEFAULT

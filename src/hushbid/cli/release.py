@@ -44,9 +44,9 @@ from hushbid.durable import refuse_clashes, refuse_existing
 def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     """Draw the estimate that a record paid for, once.
 
-    RECORD was written by "price --record" or by "run" without data; DATA is a CSV or Parquet file, or - for standard
-    input. The estimate is kept in the account's store, under what is asked of whom, and asking again gives the same
-    one. A record that holds it is written to RECORD's name with .released.json at its end.
+    RECORD was written by "price --record" or by "run" without data; DATA is a CSV, Parquet or Excel file, or - for
+    standard input. The estimate is kept in the account's store, under what is asked of whom, and asking again gives the
+    same one. A record that holds it is written to RECORD's name with .released.json at its end.
     """
     from hushbid.purchase.releasing import release_recorded
 

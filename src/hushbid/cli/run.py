@@ -23,13 +23,13 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
     are made up are exempt. Large Parquet files are priced in batches; above a million people a summary then takes the
     place of the record and the report.
     """
-    from hushbid.purchase.buying import buy, steps_of
+    from hushbid.purchase.buying import run_campaign, steps_of
     from hushbid.purchase.campaign_file import read_campaign
 
     wanted = read_campaign(campaign)
     reading = how.chosen(wanted.reports.file)
     with Steps(steps_of(reading)) as step:
-        purchase = buy(wanted, reading=reading, audit=audit, force=force, step=step)
+        purchase = run_campaign(wanted, reading=reading, audit=audit, force=force, step=step)
     tell(purchase.facts(), purchase.text(), as_json=as_json)
     if purchase.failed:
         click.get_current_context().exit(1)

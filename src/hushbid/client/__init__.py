@@ -9,6 +9,7 @@ of them needs the server's packages.
 In reading order:
 
 - `participant`, `analyst`: the conversations
+- `conversation`: what a participant's device says, and what it refuses to
 - `messages`: keeps what she agreed to and what was sent
 - `views`: the answers
 - `calls`: what to ask, and how to read an answer or a refusal, without asking

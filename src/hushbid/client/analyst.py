@@ -89,7 +89,8 @@ class AnalystClient:
     ) -> list[Invitation]:
         """Make personal links, for so many unknown people or for people by their ids; shown this once only.
 
-        One of ``people`` is an external id, or a mapping with ``id`` and ``group``.
+        One of ``people`` is an external id, or a mapping with ``id`` and, where there are any, ``group`` and
+        ``stratum``.
         """
         if (count is None) == (people is None):
             raise InputError("Give either count or people.")

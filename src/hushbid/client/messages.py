@@ -5,7 +5,8 @@ The secret lies under the hash of the link. It is drawn here and stored before i
 got lost can be repeated.
 
 The terms decide how much noise is added, so they are stored before the report is sent and a server cannot change them
-afterwards: it may promise less privacy loss than she was shown, never more, and no other range, setting or currency.
+afterwards: it may promise less privacy loss than she was shown, never more, and no other range, questions, setting or
+currency.
 
 Two different noisy values of one datum tell more than one. So the first is stored before it is sent, with the terms
 under the server's address and what the server calls campaign and participant: a renewed link, or one of her own, finds
@@ -21,19 +22,34 @@ import os
 import re
 import secrets
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from hushbid.disclosure import PrivatizedValue, privatize
+from hushbid.disclosure import privatize, privatize_answers
 from hushbid.durable import give_name, write_whole
 from hushbid.errors import ReleaseError
+from hushbid.questions import Layout, Question, question_from_dict
 
 Bounds = tuple[float, float]
+Survey = tuple[tuple[Question, ...], Layout]
+"""The questions, and how they share a privacy loss."""
+
+Given = Sequence[object] | Mapping[str, object]
+"""Answers in the questions' order, or by their names."""
+
 SECRET_PREFIX = "hb_d_"
 _PLACE = re.compile("value-[0-9a-f]{32}")
+
+
+class Message(Protocol):
+    """A value or answers with noise, safe to send once."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +59,8 @@ class Terms:
     setting: str
     """Where the noise is added: central or local."""
 
-    bounds: Bounds
-    """The public range of the data."""
+    bounds: Bounds | None
+    """The public range of the data; None where there were questions."""
 
     largest_loss: float
     """The largest privacy loss she was shown, or the smaller one she named."""
@@ -57,6 +73,36 @@ class Terms:
 
     decimals: int | None = None
     """One unit of the currency is ``10**decimals`` minor units; None if it was not kept."""
+
+    questions: tuple[Question, ...] = ()
+    """What was asked, where it was more than one number."""
+
+    @property
+    def asked(self) -> tuple[Bounds | None, tuple[Question, ...]]:
+        """What her data are: one number in a range, or answers to questions."""
+        return self.bounds, self.questions
+
+    def to_json(self) -> str:
+        """The terms as they are kept."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        asked = {"questions": [one.to_dict() for one in self.questions]} if self.questions else {}
+        return json.dumps({name: value for name, value in values.items() if name != "questions"} | asked)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Terms":
+        """The inverse of `to_json`; what is damaged is some error."""
+        found = json.loads(text)
+        questions = tuple(question_from_dict(one) for one in found.pop("questions", ()))
+        bounds = found.pop("bounds")
+        if (bounds is None) != bool(questions):
+            raise ValueError
+        if bounds is not None:
+            low, high = map(float, bounds)
+            bounds = (low, high)
+        terms = cls(**found, bounds=bounds, questions=questions)
+        if not math.isfinite(terms.largest_loss):
+            raise ValueError
+        return terms
 
 
 class Keeper(Protocol):
@@ -74,8 +120,11 @@ class Keeper(Protocol):
     def terms(self, place: str) -> Terms | None:
         """The terms kept last for this campaign and participant."""
 
-    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
+    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> Message:
         """The first noisy value that was drawn for this campaign and participant; drawn now if there is none."""
+
+    def answers(self, place: str, answers: Given, privacy_loss: float, survey: Survey) -> Message:
+        """The same for the answers to a survey, all in one message."""
 
 
 class MessageFolder:
@@ -119,7 +168,7 @@ class MessageFolder:
 
     def agree(self, place: str, terms: Terms) -> None:
         """Write the terms durably; a crash leaves the old ones or the new ones."""
-        self._write(self._terms(place), json.dumps(asdict(terms)))
+        self._write(self._terms(place), terms.to_json())
 
     def _write(self, path: Path, text: str, *, first: bool = False) -> None:
         """Write a file durably, whole or not at all; ``first`` leaves one that is there."""
@@ -130,23 +179,23 @@ class MessageFolder:
         """The terms in the file; damaged ones are refused, never guessed."""
         path = self._terms(place)
         try:
-            found = json.loads(path.read_text("ascii"))
-            low, high = map(float, found["bounds"])
-            terms = Terms(**{**found, "bounds": (low, high)})
-            if math.isfinite(terms.largest_loss):
-                return terms
+            return Terms.from_json(path.read_text("ascii"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError, OverflowError):
-            pass
-        raise ReleaseError(f"{path} cannot be read, and says how much you agreed to: restore it.")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            raise ReleaseError(f"{path} cannot be read, and says how much you agreed to: restore it.") from None
 
     def _terms(self, place: str) -> Path:
         return self.path / f"{place}.terms"
 
-    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
+    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> Message:
         """The message in the file, or a new one, stored durably before it is returned."""
         return privatize(value, privacy_loss, bounds, store=self.path / place)
+
+    def answers(self, place: str, answers: Given, privacy_loss: float, survey: Survey) -> Message:
+        """The message in the file, or a new one, stored durably before it is returned."""
+        questions, layout = survey
+        return privatize_answers(answers, privacy_loss, questions, layout=layout, store=self.path / place)
 
 
 class MessageMemory:
@@ -155,7 +204,7 @@ class MessageMemory:
     def __init__(self) -> None:
         self._secrets: dict[str, str] = {}
         self._places: dict[str, str] = {}
-        self._kept: dict[str, tuple[float, Bounds, PrivatizedValue]] = {}
+        self._kept: dict[str, tuple[float, Bounds | Survey, Message]] = {}
         self._terms: dict[str, Terms] = {}
         self._lock = threading.Lock()
 
@@ -177,14 +226,25 @@ class MessageMemory:
         """The terms kept."""
         return self._terms.get(place)
 
-    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> PrivatizedValue:
+    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> Message:
         """The message in memory, or a new one."""
+        return self._once(place, privacy_loss, bounds, lambda: privatize(value, privacy_loss, bounds))
+
+    def answers(self, place: str, answers: Given, privacy_loss: float, survey: Survey) -> Message:
+        """The message in memory, or a new one."""
+        questions, layout = survey
+        return self._once(
+            place, privacy_loss, survey, lambda: privatize_answers(answers, privacy_loss, questions, layout=layout)
+        )
+
+    def _once(self, place: str, privacy_loss: float, asked: Bounds | Survey, draw: Callable[[], Message]) -> Message:
         with self._lock:
             kept = self._kept.get(place)
             if kept is None:
-                kept = self._kept[place] = (privacy_loss, bounds, privatize(value, privacy_loss, bounds))
-        if kept[:2] != (privacy_loss, bounds):
-            raise ReleaseError("A value was privatized before with another privacy loss or other bounds.")
+                kept = self._kept[place] = (privacy_loss, asked, draw())
+        if kept[:2] != (privacy_loss, asked):
+            told = "A value was privatized before with another privacy loss or other bounds, or for other questions."
+            raise ReleaseError(told)
         return kept[2]
 
 

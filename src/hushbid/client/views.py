@@ -12,6 +12,7 @@ from hushbid.client.calls import an_object, strange
 from hushbid.errors import InputError, ServerFailed
 from hushbid.estimation import Setting
 from hushbid.money import MOST_DECIMALS
+from hushbid.questions import Layout, Question, as_questions, layout_with, question_from_dict
 
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})
 """The states of a campaign in which nobody is asked for anything any more."""
@@ -97,14 +98,18 @@ class Invitation:
     reads_only: bool = False
     """Whether it may change nothing, because it was made after a delivery."""
 
+    stratum: str | None = None
+    """Her stratum, if there are strata."""
+
     @classmethod
     def from_dict(cls, values: Any, url: str) -> "Invitation":
         """Read an answer."""
         found = an_object(values)
-        group = found.get("group")
+        group, stratum = found.get("group"), found.get("stratum")
         return cls(
             **{name: _text(found, name) for name in ("id", "label", "token")},
             group=None if group is None else str(group),
+            stratum=None if stratum is None else str(stratum),
             url=url,
             reads_only=found.get("reads_only") is True,
         )
@@ -156,8 +161,14 @@ class Participation:
     setting: Setting
     """Whether the platform adds the noise, or her own device."""
 
-    bounds: tuple[float, float]
-    """The public range of the data."""
+    bounds: tuple[float, float] | None
+    """The public range of the data; None where there are questions."""
+
+    questions: tuple[Question, ...]
+    """What is asked, where it is more than one number; empty otherwise."""
+
+    layout: Layout | None
+    """How the questions share her privacy loss; None without questions."""
 
     max_privacy_loss: float | None
     """The largest privacy loss that the campaign asks of anybody; None if the server does not say."""
@@ -205,10 +216,13 @@ class Participation:
         setting = found.get("setting")
         if setting not in ("central", "local"):
             raise strange("The server names no setting")
+        questions = _questions(found.get("questions"))
         return cls(
             **{name: _text(found, name) for name in ("campaign", "title", "campaign_state", "participant", "state")},
             setting=setting,
-            bounds=_bounds(found.get("bounds")),
+            bounds=None if questions else _bounds(found.get("bounds")),
+            questions=questions,
+            layout=_layout(questions, found.get("noise_groups")) if questions else None,
             max_privacy_loss=_number(found, "max_privacy_loss"),
             report=_number(found, "report"),
             takes_limits=found.get("takes_limits") is True,
@@ -260,3 +274,20 @@ def _bounds(found: Any) -> tuple[float, float]:
         with suppress(InputError):
             return as_bounds(found)
     raise ServerFailed("The answer's bounds are not two numbers, the smaller first, of a size that noise fits.")
+
+
+def _questions(found: Any) -> tuple[Question, ...]:
+    """The questions; servers from before there were any name none."""
+    if found is None or found == []:
+        return ()
+    with suppress(InputError):
+        if isinstance(found, list):
+            return as_questions(map(question_from_dict, found))
+    raise ServerFailed("The answer's questions are none that can be asked.")
+
+
+def _layout(questions: tuple[Question, ...], found: Any) -> Layout:
+    with suppress(InputError, KeyError, TypeError):
+        if isinstance(found, list):
+            return layout_with(questions, [(one["rows"], one["parts"]) for one in found])
+    raise ServerFailed("The answer's noise_groups do not share a privacy loss out among its questions.")

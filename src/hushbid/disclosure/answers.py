@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hushbid.arrays import BoolArray, FloatArray, first_row, rows_text
 from hushbid.errors import DataError
-from hushbid.questions import Choice, Question, YesNo
+from hushbid.questions import Choice, Number, Question, YesNo
 
 Column = Sequence[Any] | NDArray[Any]
 _FORMS = "columns by question, or one row per person with one answer per question"
@@ -188,3 +188,40 @@ def _allowed(question: Question) -> str:
     if isinstance(question, Choice):
         return f"one of its {len(question.answers)} answers"
     return "True or False (or 1 or 0)" if isinstance(question, YesNo) else "a number"
+
+
+# -- one person's answers as she gives them ----------------------------------------------------------------------------
+
+
+def codes_of(questions: Sequence[Question], given: Mapping[str, Any]) -> tuple[float, ...]:
+    """One person's answers by the questions' names as numbers, strictly: every question is answered, a number within
+    its range, yes or no as a truth value, a choice by one of its answers.
+
+    An error names the question, also as its ``field``, and what is allowed, never what she said.
+    """
+    if not set(given) <= {one.name for one in questions}:
+        raise DataError("answers must be to these questions, by their names.", field="answers")
+    return tuple(_strict_code(one, given.get(one.name)) for one in questions)
+
+
+def _strict_code(question: Question, answer: object) -> float:
+    where = f"answers.{question.name}"
+    if answer is None:
+        told = "is left open: whoever leaves a question open delivers nothing."
+        raise DataError(f"{question.name!r} {told}", field=where)
+    code: float | None = None
+    if isinstance(question, Number):
+        low, high = question.bounds
+        allowed = f"a number from {low:g} to {high:g}"
+        # compared as it is: an integer may be beyond every float
+        if isinstance(answer, (int, float)) and not isinstance(answer, bool) and low <= answer <= high:
+            code = float(answer) + 0.0
+    elif isinstance(question, Choice):
+        allowed = "one of its answers, as it is written"
+        if isinstance(answer, str) and answer in question.answers:
+            code = float(question.answers.index(answer))
+    else:
+        allowed, code = "true or false", float(answer) if isinstance(answer, bool) else None
+    if code is None:
+        raise DataError(f"{question.name!r} must be answered with {allowed}.", field=where)
+    return code

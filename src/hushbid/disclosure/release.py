@@ -19,6 +19,7 @@ from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import InputError, RecordError
 from hushbid.estimation import Setting
 from hushbid.questions import Choice, Number, Question, question_from_dict
+from hushbid.tables import Library, frame_of_rows
 
 FORMAT, VERSION = "hushbid release", 1
 
@@ -107,6 +108,13 @@ class QuestionAnswer:
         if not isinstance(self.question, Choice):
             raise InputError(f"{self.name!r} is not a choice: use estimate.", field="shares")
         return dict(zip(self.question.answers, self.values, strict=True))
+
+    @property
+    def answer_names(self) -> tuple[str, ...]:
+        """What each of the values is the share of: the answers of a choice; empty for a number, "yes" for yes or no."""
+        if isinstance(self.question, Choice):
+            return self.question.answers
+        return ("",) if isinstance(self.question, Number) else ("yes",)
 
     @property
     def projected(self) -> tuple[float, ...]:
@@ -302,6 +310,23 @@ class Release:
             **published_errors(self.planned_error, people=self.fewest),
             "estimate": self.estimate,
         }
+
+    def to_frame(self, level: float = 0.95, *, library: Library | None = None) -> Any:
+        """What was found as a data frame: one row per estimate, and for a choice one per answer. Confidential.
+
+        ``low`` and ``high`` are the ends of an interval that contains the truth with probability at least ``level``,
+        each by itself. Of ``library``; unless one is named, of the first that is installed: pandas, Polars, pyarrow.
+        """
+        heads = ["question", "answer", "estimate", "low", "high", "standard_error", "worst_standard_error"]
+        if not self.answers:
+            errors = (self.standard_error, self.worst_standard_error)
+            return frame_of_rows(heads, [("", "", self.estimate, *self.interval(level), *errors)], library)
+        rows = [
+            (one.name, answer, value, *ends, one.standard_error, one.worst_standard_error)
+            for one in self.answers
+            for answer, value, ends in zip(one.answer_names, one.values, one.intervals(level), strict=True)
+        ]
+        return frame_of_rows(heads, rows, library)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain JSON values; confidential.

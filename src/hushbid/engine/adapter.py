@@ -72,6 +72,11 @@ class Engine(Protocol):
         """The names of its columns."""
         ...
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether its rows are in memory, so that reading them once more costs little."""
+        ...
+
     def kind(self, column: str) -> Any:
         """The Arrow type of a column."""
         ...

@@ -1,6 +1,6 @@
 """Arrow tables in memory, and Parquet files and folders read in batches: the engine that is always there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from hushbid.engine.adapter import (
     BATCH_ROWS,
     Batch,
+    Frame,
     Mapper,
     Reducer,
     Sum,
@@ -53,13 +54,13 @@ class Stream:
 
 
 class ArrowEngine:
-    """A ``pyarrow.Table``, or a Parquet file or folder."""
+    """A ``pyarrow.Table`` or what was made one, or a Parquet file or folder."""
 
-    def __init__(self, source: Any) -> None:
-        if isinstance(source, str | Path):
-            self._lazy, self._dataset = True, _open(Path(source))
-        else:
-            self._lazy, self._dataset = False, _dataset().dataset(source)
+    def __init__(self, source: Any, *, back: Callable[[Any], Frame] | None = None) -> None:
+        """``back`` makes of a table what the caller's was, if it was none of Arrow's."""
+        self._back = back
+        self.in_memory = not isinstance(source, str | Path)
+        self._dataset = _dataset().dataset(source) if self.in_memory else _open(Path(source))
         self.names: list[str] = list(self._dataset.schema.names)
 
     @property
@@ -76,9 +77,11 @@ class ArrowEngine:
         return fold(_batches(self._dataset, kernel.columns), kernel, zero)
 
     def map(self, kernel: Mapper, *, drop: bool, keep: Sequence[str] | None = None) -> Any:
-        """A table for a table, a `Stream` for files."""
+        """A table for a table, as the caller's was, a `Stream` for files."""
         stream = Stream(self._dataset, kernel, drop=drop, keep=keep)
-        return stream if self._lazy else stream.read_all()
+        if not self.in_memory:
+            return stream
+        return stream.read_all() if self._back is None else self._back(stream.read_all())
 
     def read_all(self) -> Any:
         """The whole table, in memory."""
@@ -91,6 +94,7 @@ class ArrowEngine:
     def write(self, frame: Any, path: str) -> None:
         """Write to one Parquet file, batch by batch."""
         parquet: Any = _import("pyarrow.parquet")
+        frame = frame if isinstance(frame, Stream) else pyarrow().table(frame)
         schema = frame.schema
         # batch by batch: a file larger than memory never is in memory
         with parquet.ParquetWriter(path, schema, use_dictionary=_worth_a_dictionary(schema)) as writer:

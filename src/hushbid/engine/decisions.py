@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, Fields, pyarrow
 from hushbid.engine.curves import Curve
-from hushbid.engine.passes import GatherKernel
+from hushbid.engine.gathering import GatherKernel
 from hushbid.engine.people import People, Rows, lookup_keys
 
 PRICED: Fields = (("privacy_loss", "float64"), ("weight", "float64"), ("payment", "float64"))
@@ -60,11 +60,21 @@ class LookupKernel:
     loss: FloatArray
     weight: FloatArray
     payment: FloatArray
+    strata: IntArray | None = None
+    """Everybody's, where there are any."""
 
     @property
     def people(self) -> People:
         """Which columns say what."""
         return self.gather.people
+
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
+        if self.strata is None:
+            return ()
+        parts = (self.loss[self.strata == code] for code in range(len(self.people.strata)))
+        return tuple((int(np.count_nonzero(part)), float(part.sum())) for part in parts)
 
     @property
     def columns(self) -> list[str]:
@@ -102,12 +112,12 @@ class LookupKernel:
 
     def found(self, batch: Batch, rows: Rows) -> tuple[IndexArray, IndexArray]:
         """Which good rows were priced on the driver, and where they stand there."""
-        which = np.flatnonzero(rows.costs <= self.gather.cut)
+        which = self.gather.near(rows)
         if not which.size or not self.keys.size:
             return which[:0], which[:0]
         keys = lookup_keys(
             rows.reports[which],
-            None if rows.groups is None else rows.groups[which],
+            [None if column is None else column[which] for column in (rows.groups, rows.strata)],
             [None if column is None else column[which] for column in (rows.variance, rows.limit)],
             self.gather.ties(batch, rows, which),
             self.salt,
@@ -173,6 +183,11 @@ class FormulaKernel:
         """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
         return np.inf, self.loss_per_weight
 
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
+        return ()
+
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
         payment = self.idle.payments(rows)
@@ -191,6 +206,85 @@ class FormulaKernel:
             near = np.flatnonzero(rows.costs < self.outside_level)
             groups = None if rows.groups is None else rows.groups[near]
             payment[near] -= self.idle.user_weight * _evaluate(self.outside, rows.reports[near], groups)
+        return loss, weight, payment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StratumFormula:
+    """The purchase from one stratum."""
+
+    shares: Shares
+    """Everybody's share in the estimate, without its sign."""
+
+    level: float
+    """Nobody of the stratum at or above this virtual cost has a loss."""
+
+    sign: float
+    """Of the stratum's weight."""
+
+    size: float
+    """``λ``: what the shares add up to."""
+
+    active: int
+    """How many people of it are bought from."""
+
+    rents: tuple[Curve | None, ...]
+    """One for each group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ContrastKernel:
+    """A combination of stratum means: losses by a formula, rents by curves in the report, in each stratum."""
+
+    people: People
+    idle: Idle
+    strata: tuple[StratumFormula, ...]
+    together: float
+    """``Λ = Σ|ℓ_g|``: a share times this is a weight."""
+
+    loss_per_share: float
+    largest_price: float
+    """About the largest payment for data."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
+
+    @property
+    def largest_payment(self) -> float:
+        """About the largest payment."""
+        return self.largest_price
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        return PRICED
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        rows = self.people.read(batch)
+        return columns_of(rows, *self.decide(batch, rows))
+
+    @property
+    def used(self) -> tuple[float, float]:
+        """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
+        return np.inf, self.loss_per_share
+
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
+        return tuple((one.active, one.size * self.loss_per_share) for one in self.strata)
+
+    def decide(self, batch: Batch, rows: Rows) -> Decided:
+        """The decisions for the good rows of a batch."""
+        loss, weight, payment = (np.zeros(rows.reports.size) for _ in range(3))
+        for one, members in zip(self.strata, rows.by_stratum(len(self.strata)), strict=True):
+            which = members[rows.costs[members] < one.level]
+            share = one.shares.weights(rows.costs[which])
+            losses, reports = share * self.loss_per_share, rows.reports[which]
+            loss[which], weight[which] = losses, share * (one.sign * self.together)
+            groups = None if rows.groups is None else rows.groups[which]
+            payment[which] = reports * losses + np.where(share > 0.0, _evaluate(one.rents, reports, groups), 0.0)
         return loss, weight, payment
 
 
@@ -225,6 +319,11 @@ class Decider(Protocol):
     @property
     def used(self) -> tuple[float, float]:
         """What the best estimate uses of anybody's loss at most, and of all together."""
+        ...
+
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
         ...
 
     def __call__(self, batch: Batch) -> list[Any]: ...

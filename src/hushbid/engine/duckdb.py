@@ -16,6 +16,8 @@ _KINDS = {"float64": "DOUBLE", "int64": "BIGINT", "string": "VARCHAR"}
 class DuckDBEngine:
     """A ``duckdb.DuckDBPyRelation``; pricing is a function in its connection, so the result is a relation too."""
 
+    in_memory = False
+
     def __init__(self, relation: Any, connection: Any = None) -> None:
         self._relation = relation
         self._connection: Any = duckdb.default_connection() if connection is None else connection

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, id_texts
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray, id_texts
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.engine.delivered import DataColumns
 from hushbid.engine.people import People
@@ -25,6 +25,7 @@ class Rows:
     """As they stand in the table."""
 
     labels: list[str] | None
+    strata: IntArray | None
     reports: FloatArray
     limits: FloatArray | None
     data: list[Any] | FloatArray | None
@@ -65,6 +66,7 @@ class TakingKernel:
             start=start,
             ids=batch.column(self.people.id).to_pylist(),
             labels=None if self.group is None else [str(one).strip() for one in batch.column(self.group).to_pylist()],
+            strata=rows.strata,
             reports=rows.reports,
             limits=rows.limit,
             data=data,
@@ -91,6 +93,9 @@ class Everybody:
 
     labels: list[str] | None
     """Everybody's group, if a column of them was named."""
+
+    strata: list[str] | None
+    """Everybody's stratum, where a combination of stratum means is wanted."""
 
     reports: FloatArray
     """What everybody reported."""
@@ -127,10 +132,19 @@ def everybody(priced: Priced, *, group: str | None = None, data: DataColumns | N
             type=kind.value_type if pa.types.is_dictionary(kind) else kind,
         ),
         labels=None if group is None else _listed([one for part in parts for one in part.labels or ()], order),
+        strata=_strata(people, parts, order),
         reports=reports if order is None else reports[order],
         limits=_numbers([part.limits for part in parts], order) if people.limited else None,
         data=None if data is None else _data(parts, order),
     )
+
+
+def _strata(people: People, parts: Sequence[Rows], order: IndexArray | None) -> list[str] | None:
+    """By their names."""
+    if people.stratum is None:
+        return None
+    codes = [code for part in parts if part.strata is not None for code in part.strata.tolist()]
+    return _listed([people.strata[code] for code in codes], order)
 
 
 def _listed(values: list[Any], order: IndexArray | None) -> list[Any]:

@@ -6,9 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hushbid.engine.adapter import Engine
+from hushbid.engine.adapter import Engine, pyarrow
 from hushbid.engine.arrow import ArrowEngine
 from hushbid.errors import InputError, MissingExtra
+from hushbid.tables import library_of
 
 NAMES = ("auto", "memory", "polars", "duckdb", "spark")
 SPARK_AT = "spark:"
@@ -25,12 +26,14 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
         return _open_path(population, engine)
     # by the name of its module: none of the libraries is imported to find out
     kind = type(population).__module__.partition(".")[0]
-    if kind not in ("pyarrow", "polars", "duckdb", "_duckdb", "pyspark"):
-        raise InputError(
-            "population must be a pyarrow table, a Polars frame, a DuckDB relation, a Spark DataFrame or a path, got"
-            f" {type(population).__name__}.",
-            field="population",
-        )
+    if kind not in ("polars", "duckdb", "_duckdb", "pyspark"):
+        kind = "pyarrow"
+        if not hasattr(population, "__arrow_c_stream__"):
+            raise InputError(
+                "population must be a pandas or Polars frame, a pyarrow table, a DuckDB relation, a Spark DataFrame,"
+                f" anything else that speaks Arrow, or a path, got {type(population).__name__}.",
+                field="population",
+            )
     expected = {"pyarrow": "memory", "_duckdb": "duckdb", "pyspark": "spark"}.get(kind, kind)
     if engine not in ("auto", expected) and not (expected == "spark" and engine.startswith(SPARK_AT)):
         raise InputError(
@@ -52,7 +55,20 @@ def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
         from hushbid.engine.spark import SparkEngine
 
         return SparkEngine(population)
-    return ArrowEngine(population)
+    return ArrowEngine(_as_table(population), back=_to_pandas if library_of(population) == "pandas" else None)
+
+
+def _as_table(population: Any) -> Any:
+    pa = pyarrow()
+    try:
+        return pa.table(population)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # whose message would show a value
+        told = "population must have columns of one kind each: one holds objects of several."
+        raise InputError(told, field="population") from None
+
+
+def _to_pandas(table: Any) -> Any:
+    return table.to_pandas()
 
 
 def _open_path(path: str | Path, engine: str) -> Engine:

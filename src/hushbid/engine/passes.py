@@ -1,20 +1,19 @@
 """The kernels of the solving passes, and the summaries they add up to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation.sums import ExactSums
-from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
+from hushbid.arrays import FloatArray, IntArray
 from hushbid.engine.adapter import Batch
 from hushbid.engine.histogram import COARSE, Histogram
 from hushbid.engine.people import PROBLEMS, People, Rows
 
 _SHOWN = 5
 _MANY = 1 << 18
-_GATHERED = ("costs", "reports", "groups", "variance", "limit", "ties")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +56,9 @@ class Census:
     lowest_limit: float = np.inf
     """The lowest limit or cap of anybody with a finite cost."""
 
+    strata: tuple["Census", ...] = ()
+    """The same of each stratum, where there are strata; problems are only counted together."""
+
     def __add__(self, other: "Census") -> "Census":
         """Both populations together."""
         problems, sizes, reports = dict(self.problems), dict(self.sizes), dict(self.lowest_report)
@@ -79,6 +81,7 @@ class Census:
             variances=self.variances + other.variances,
             sizes=sizes,
             lowest_limit=min(self.lowest_limit, other.lowest_limit),
+            strata=_by_stratum(self.strata, other.strata),
         )
 
     @property
@@ -102,6 +105,12 @@ class Census:
         return float(self.variances.about(0.0)[0] / self.variances.count)
 
 
+def _by_stratum(mine: tuple[Census, ...], theirs: tuple[Census, ...]) -> tuple[Census, ...]:
+    if not mine or not theirs:
+        return mine or theirs
+    return tuple(one + other for one, other in zip(mine, theirs, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class CensusKernel:
     """Pass 1."""
@@ -115,22 +124,27 @@ class CensusKernel:
 
     def __call__(self, batch: Batch, start: int | None) -> Census:
         rows = self.people.read(batch)
+        found = self._of(rows)
+        if rows.strata is not None:
+            parts = rows.by_stratum(len(self.people.strata))
+            found = replace(found, strata=tuple(self._of(rows.take(which)) for which in parts))
+        if rows.problem is None:
+            return found
+        # bad rows: how many of each kind, and the first few
+        codes, counts = np.unique(rows.problem[rows.problem > 0], return_counts=True)
+        problems = dict(zip((codes - 1).tolist(), counts.tolist(), strict=True))
+        return replace(found, rows=batch.num_rows, problems=problems, examples=self._examples(rows.problem, start))
+
+    def _of(self, rows: Rows) -> Census:
+        """What is to be known of some good rows."""
         costs = rows.costs
-        problems: dict[int, int] = {}
-        examples: tuple[tuple[int, str], ...] = ()
-        if rows.problem is not None:  # bad rows: how many of each kind, and the first few
-            codes, counts = np.unique(rows.problem[rows.problem > 0], return_counts=True)
-            problems = dict(zip((codes - 1).tolist(), counts.tolist(), strict=True))
-            examples = self._examples(rows.problem, start)
         finite = costs < np.inf  # reports above the support cannot be sold and are in no bucket
         infinite = costs.size - int(np.count_nonzero(finite))
         if infinite:
             costs = costs[finite]
         variance = rows.variance[finite] if rows.variance is not None else np.zeros(0)
         return Census(
-            rows=batch.num_rows,
-            problems=problems,
-            examples=examples,
+            rows=rows.reports.size,
             infinite=infinite,
             histogram=Histogram.of(costs, COARSE),
             lowest=float(costs.min(initial=np.inf)),
@@ -251,7 +265,10 @@ class RefineKernel:
         return Refined(below=(ExactSums({}),) * len(self.parts), histogram=Histogram.empty(self.shift))
 
     def __call__(self, batch: Batch, start: int | None) -> Refined:
-        costs = self.people.read(batch).costs
+        return self.of(self.people.read(batch).costs)
+
+    def of(self, costs: FloatArray) -> Refined:
+        """Of some costs."""
         costs = costs[costs < self.parts[-1][1]]
         if len(self.parts) == 1:
             within = costs >= self.parts[0][0]
@@ -321,92 +338,11 @@ class WindowKernel:
         return self.people.columns
 
     def __call__(self, batch: Batch, start: int | None) -> Window:
-        costs = self.people.read(batch).costs
+        return self.of(self.people.read(batch).costs)
+
+    def of(self, costs: FloatArray) -> Window:
+        """Of some costs."""
         costs = costs[(costs >= self.start) & (costs <= self.high)]
         within = costs >= self.low
         inside, people = np.unique(costs[within], return_counts=True)
         return Window(below=ExactSums.of(costs[~within]), costs=inside, people=people.astype(np.int64))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Gathered:
-    """People taken to the driver: at most ``most`` of them, the cheapest first, equals by their tie keys."""
-
-    most: int
-    costs: FloatArray
-    reports: FloatArray
-    groups: IntArray
-    variance: FloatArray
-    limit: FloatArray
-    ties: HashArray
-
-    @classmethod
-    def nobody(cls, most: int) -> "Gathered":
-        """Where to start adding."""
-        none = np.zeros(0)
-        return cls(
-            most=most,
-            costs=none,
-            reports=none,
-            groups=np.zeros(0, np.int64),
-            variance=none,
-            limit=none,
-            ties=np.zeros(0, dtype=np.uint64),
-        )
-
-    def __add__(self, other: "Gathered") -> "Gathered":
-        """The cheapest of both; more than enough are kept until `settled`."""
-        both = Gathered(
-            most=self.most, **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _GATHERED}
-        )
-        # cut back only at twice too many, so that each row is sorted a few times at most
-        return both.settled() if both.costs.size > 2 * self.most else both
-
-    def settled(self) -> "Gathered":
-        """In an order that does not depend on how they arrived, and not too many."""
-        order = np.lexsort((self.limit, self.variance, self.groups, self.reports, self.ties, self.costs))[: self.most]
-        return Gathered(most=self.most, **{name: getattr(self, name)[order] for name in _GATHERED})
-
-
-@dataclass(frozen=True, slots=True)
-class GatherKernel:
-    """Everybody with a cost of at most ``cut``, or the cheapest ``most`` of them."""
-
-    people: People
-    cut: float
-    most: int
-    by_identity: bool
-    """Whether identity decides between equals, so that ids are read."""
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.people.columns_and_id if self.by_identity else self.people.columns
-
-    def __call__(self, batch: Batch, start: int | None) -> Gathered:
-        rows = self.people.read(batch)
-        which = np.flatnonzero(rows.costs <= self.cut)
-        ties = self.ties(batch, rows, which)
-        return Gathered(
-            most=self.most,
-            costs=rows.costs[which],
-            reports=rows.reports[which],
-            groups=np.zeros(which.size, np.int64) if rows.groups is None else rows.groups[which],
-            variance=np.zeros(which.size) if rows.variance is None else rows.variance[which],
-            limit=np.full(which.size, np.inf) if rows.limit is None else rows.limit[which],
-            ties=np.zeros(which.size, np.uint64) if ties is None else ties,
-        )
-
-    def ties(self, batch: Batch, rows: Rows, which: IndexArray) -> HashArray | None:
-        """The tie keys of some rows, if identity matters."""
-        if not self.by_identity or self.people.id is None:
-            return None
-        # rows that could not be priced are in the batch, but not in `rows`
-        places = which if rows.good is None else np.flatnonzero(rows.good)[which]
-        return self.people.tie_keys(batch.column(self.people.id).take(_indices(places)))
-
-
-def _indices(places: IndexArray) -> object:
-    from hushbid.engine.adapter import pyarrow
-
-    return pyarrow().array(places)

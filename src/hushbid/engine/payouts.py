@@ -14,10 +14,10 @@ from hushbid.engine.delivered import DataColumns, DataNames, data_columns
 from hushbid.engine.opening import is_url, open_engine
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError, MarketError
-from hushbid.money import Currency, amounts_due, rounded_up
+from hushbid.money import Currency, amounts_due, in_units, rounded_up
 
 _LARGEST = 2.0**53
-_MONEY: Fields = (("payment_minor", "int64"), ("currency", "string"))
+_MONEY: Fields = (("payment_minor", "int64"), ("payment", "float64"), ("currency", "string"))
 _MADE_UP: Fields = (("made_up", "string"),)
 
 
@@ -43,7 +43,8 @@ class DecisionsKernel:
     def __call__(self, batch: Batch) -> list[Any]:
         rows = self.kernel.people.read(batch)
         loss, weight, payment = self.kernel.decide(batch, rows)
-        columns = columns_of(rows, loss, weight, rounded_up(payment, self.decimals))
+        minor = rounded_up(payment, self.decimals)
+        columns = columns_of(rows, loss, weight, minor, in_units(minor, self.decimals))
         return [*columns, _text(self.currency, columns[0]), *[_text("yes", columns[0])] * self.made_up]
 
 
@@ -78,9 +79,9 @@ class DueKernel:
         # asked, and nothing came
         gone = (loss > 0.0) & missing
         due = amounts_due(payment, self.extra, gone, self.decimals)
-        minor, state = columns_of(rows, due, np.where(loss > 0.0, 1 + gone, 0))
+        minor, units, state = columns_of(rows, due, in_units(due, self.decimals), np.where(loss > 0.0, 1 + gone, 0))
         words = pa.DictionaryArray.from_arrays(state, pa.array(["not asked", "yes", "no"])).cast(pa.string())
-        return [minor, _text(self.currency, minor), words, *[_text("yes", minor)] * self.made_up]
+        return [minor, units, _text(self.currency, minor), words, *[_text("yes", minor)] * self.made_up]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

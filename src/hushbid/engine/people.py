@@ -1,6 +1,6 @@
 """Who is in a table: from a batch of rows to reports, virtual costs and what is wrong with them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import BoolArray, FloatArray, HashArray, IntArray, id_texts
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray, id_texts
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.engine.adapter import Batch, Engine, Reducer, Sum, pyarrow
 from hushbid.errors import InputError
@@ -21,6 +21,7 @@ PROBLEMS = (
     "in no known group",
     "without a variance",
     "with a limit or a cap that is not positive",
+    "in no known stratum",
 )
 _ODD = (0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 
@@ -36,6 +37,7 @@ class Rows:
     limit: FloatArray | None
     """The most that each may lose: her own limit, or the cap set for her if that is lower; infinite for neither."""
 
+    strata: IntArray | None = None
     problem: NDArray[np.int8] | None
     """For every row of the batch, 0 or one more than the place in `PROBLEMS`; None if all are fine."""
 
@@ -43,6 +45,20 @@ class Rows:
     def good(self) -> BoolArray | None:
         """Which rows of the batch the arrays are about; None for all."""
         return None if self.problem is None else self.problem == 0
+
+    def by_stratum(self, count: int) -> list[IndexArray]:
+        """Which of the good rows are in each of so many strata."""
+        assert self.strata is not None
+        order = np.argsort(self.strata.astype(np.uint16 if count < 1 << 16 else np.int64), kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.strata, minlength=count))[:-1])
+
+    def take(self, which: IndexArray) -> "Rows":
+        """Some of the good rows, which are then all there is."""
+        columns = {
+            name: None if getattr(self, name) is None else getattr(self, name)[which]
+            for name in ("groups", "variance", "limit")
+        }
+        return Rows(reports=self.reports[which], costs=self.costs[which], problem=None, **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +75,12 @@ class People:
     cap: str | None = None
     """The column of what may be asked of each at most, nothing where there is no cap."""
 
+    stratum: str | None = None
+    """The column of everybody's public stratum, if a combination of stratum means is wanted."""
+
+    strata: tuple[str, ...] = ()
+    """What the strata are called, in the order of their codes."""
+
     priors: Mapping[str, Prior]
     """By group; a single one, under any name, if there are no groups."""
 
@@ -68,7 +90,7 @@ class People:
     @property
     def columns(self) -> list[str]:
         """What `read` reads, each column once; not the ids, which may be long."""
-        return _once(self.report, self.group, self.variance, self.limit, self.cap)
+        return _once(self.report, self.group, self.variance, self.limit, self.cap, self.stratum)
 
     @property
     def columns_and_id(self) -> list[str]:
@@ -88,14 +110,15 @@ class People:
     def read(self, batch: Batch) -> Rows:
         """Everybody who can be priced, with her virtual cost."""
         reports = floats_of(batch.column(self.report), self.report)
-        groups = None if self.group is None else self._codes(batch.column(self.group))
+        groups = None if self.group is None else _codes(batch.column(self.group), self.priors)
+        strata = None if self.stratum is None else _codes(batch.column(self.stratum), self.strata)
         variance = None if self.variance is None else floats_of(batch.column(self.variance), self.variance)
         limit = self._limits(batch)
-        problem = self._problems(reports, groups, variance, limit)
+        problem = _with_strangers(self._problems(reports, groups, variance, limit), strata)
         if problem is not None:
             good = problem == 0
             reports = reports[good]
-            groups = None if groups is None else groups[good]
+            groups, strata = (None if column is None else column[good] for column in (groups, strata))
             variance, limit = (None if column is None else column[good] for column in (variance, limit))
         return Rows(
             reports=reports,
@@ -103,6 +126,7 @@ class People:
             groups=groups,
             variance=variance,
             limit=limit,
+            strata=strata,
             problem=problem,
         )
 
@@ -131,14 +155,6 @@ class People:
             if rows.any():
                 costs[rows] = prior.virtual_cost(reports[rows])
         return costs + 0.0  # no negative zero: bit patterns order the costs
-
-    def _codes(self, column: Any) -> IntArray:
-        known = {name: code for code, name in enumerate(self.priors)}
-        encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
-        labels = encoded.dictionary.cast("string").to_pylist()
-        codes = np.array([*(known.get(label, -1) for label in labels), -1], dtype=np.int64)
-        places: IntArray = encoded.indices.cast("int64").fill_null(len(labels)).to_numpy(zero_copy_only=False)
-        return codes[places]
 
     def _limits(self, batch: Batch) -> FloatArray | None:
         """The lower of everybody's limit and cap; infinite where neither is stated."""
@@ -178,27 +194,46 @@ class People:
         return problem
 
 
+def _codes(column: Any, names: Iterable[str]) -> IntArray:
+    """The place of each label among some names; −1 for none of them."""
+    known = {name: code for code, name in enumerate(names)}
+    encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
+    labels = encoded.dictionary.cast("string").to_pylist()
+    codes = np.array([*(known.get(label, -1) for label in labels), -1], dtype=np.int64)
+    places: IntArray = encoded.indices.cast("int64").fill_null(len(labels)).to_numpy(zero_copy_only=False)
+    return codes[places]
+
+
+def _with_strangers(problem: NDArray[np.int8] | None, strata: IntArray | None) -> NDArray[np.int8] | None:
+    """The problems of rows, those of people who are in no stratum included."""
+    if strata is None or bool((strata >= 0).all()):
+        return problem
+    problem = np.zeros(strata.size, dtype=np.int8) if problem is None else problem
+    return np.where((problem == 0) & (strata < 0), np.int8(7), problem)
+
+
 def _once(*names: str | None) -> list[str]:
     return list(dict.fromkeys(name for name in names if name is not None))
 
 
 def lookup_keys(
     reports: FloatArray,
-    groups: IntArray | None,
+    codes: Sequence[IntArray | None],
     numbers: Sequence[FloatArray | None],
     ties: HashArray | None,
     salt: int,
 ) -> HashArray:
     """A number for each person by which her decision is found again; ``salt`` gives others where two are equal.
 
-    ``numbers`` are what people may differ in beside the report: variances and limits.
+    ``codes`` and ``numbers`` are what people may differ in beside the report: groups and strata, variances and limits.
     """
     odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, *_ODD], dtype=np.uint64)
     odd += np.uint64(2 * salt)
     # odd factors permute 64-bit numbers: one column alone never collides; + 0.0 makes -0.0 and 0.0 one
     keys: HashArray = np.ascontiguousarray(reports + 0.0).view(np.uint64) * odd[0]
-    if groups is not None:
-        keys ^= (groups.astype(np.uint64) + np.uint64(1)) * odd[1]
+    for shift, code in zip((0, 32), codes, strict=True):  # there are fewer than 2**32 groups
+        if code is not None:
+            keys ^= ((code.astype(np.uint64) + np.uint64(1)) << np.uint64(shift)) * odd[1]
     for factor, column in zip(odd[2:], numbers, strict=True):
         if column is not None:
             keys ^= np.ascontiguousarray(column + 0.0).view(np.uint64) * factor

@@ -15,7 +15,7 @@ class PolarsEngine:
     """A ``polars.LazyFrame`` or ``polars.DataFrame``."""
 
     def __init__(self, frame: pl.LazyFrame | pl.DataFrame) -> None:
-        self._eager = isinstance(frame, pl.DataFrame)
+        self.in_memory = isinstance(frame, pl.DataFrame)
         self._frame = frame.lazy()
         self._schema = self._frame.collect_schema()
         self.names: list[str] = self._schema.names()
@@ -52,7 +52,7 @@ class PolarsEngine:
             frame = frame.select(*keep, *new)
         if drop:
             frame = frame.filter(pl.col(kernel.fields[0][0]).is_not_null())
-        return frame.collect(engine="streaming") if self._eager else frame
+        return frame.collect(engine="streaming") if self.in_memory else frame
 
     def distinct(self, column: str) -> int:
         """How many different values a column has, nulls not counted."""

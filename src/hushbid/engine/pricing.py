@@ -3,37 +3,44 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from hushbid.allocation import HardBudget, Price
-from hushbid.allocation.problem import ONE_LOCAL_VARIANCE, normal_scale
+from hushbid.allocation.problem import normal_scale
 from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.durable import Staging
-from hushbid.engine.adapter import Batch, Engine, Frame, pyarrow
-from hushbid.engine.decisions import PRICED, Decider, LookupKernel
-from hushbid.engine.histogram import MOST_PEOPLE
+from hushbid.engine.adapter import Batch, Engine, Frame
+from hushbid.engine.checks import check_options, people_of, refuse_repeated_ids, refuse_rows
+from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.ids import OverlapKernel
 from hushbid.engine.opening import open_engine
-from hushbid.engine.passes import Census, CensusKernel, Named, NamesKernel
-from hushbid.engine.people import PROBLEMS, People, Progress, Run
+from hushbid.engine.passes import Census, CensusKernel
+from hushbid.engine.people import People, Progress, Run
 from hushbid.engine.solve_central import WINDOW, Solved, first_bracket, solve
-from hushbid.engine.solve_few import MOST, cheapest_few, price_cheapest, price_nobody
+from hushbid.engine.solve_contrast import first_contrast_bracket, solve_contrast
+from hushbid.engine.solve_few import (
+    MOST,
+    Cut,
+    cheapest_few,
+    cheapest_few_of_strata,
+    price_cheapest,
+    price_nobody,
+)
 from hushbid.engine.solve_level import first_level_bracket, solve_level
 from hushbid.engine.solve_menu import SharedOut, solve_menu
-from hushbid.errors import InputError, MarketError, ReportError
+from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
-from hushbid.mechanism.population import groups_of
 from hushbid.mechanism.setting import LOCAL
-from hushbid.mechanism.terms import ONE_LOCAL_CAP
+from hushbid.mechanism.strata import refuse_empty
+from hushbid.mechanism.survey import QuestionError
 from hushbid.priors import Prior
 from hushbid.priors.pilot import Pilot
-from hushbid.tables import refusal, refused_kind
 
 GATHER = 1 << 15
 """Up to so many people are priced on the driver one by one; more by sums and curves."""
@@ -54,6 +61,10 @@ class Summary(Figures):
 
     passes: int
     """How often the rows were read to decide; pricing reads them once more."""
+
+    total_payment: float | None = field(default=None, compare=False)
+    """What everybody is paid together, in money; None for a table that is not in memory: `Priced.total_payment` reads
+    it once more to know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -80,6 +91,10 @@ class Priced:
         step = 2.0 ** (math.frexp(max(self._kernel.largest_payment, 1e-290))[1] - 50)
         total = self._engine.reduce(TallyKernel(self._kernel, step), Tally(0))
         return total.steps * step
+
+    def question_errors(self) -> tuple[QuestionError, ...]:
+        """How far the estimate of each question of a survey may be off; empty without questions."""
+        return self.market.errors_of(self.summary, self._population)
 
     def write_parquet(self, path: str | Path, *, force: bool = False) -> None:
         """Price and write everybody; what is written takes its name only when it is complete."""
@@ -139,6 +154,7 @@ def price(
     report: str = "sensitivity",
     id: str | None = "id",
     group: str | None = None,
+    stratum: str | None = None,
     variance: str | None = None,
     limit: str | None = None,
     cap: str | None = None,
@@ -157,12 +173,15 @@ def price(
     Parameters
     ----------
     population
-        A Polars frame (lazy or not), a DuckDB relation, a Spark DataFrame, a ``pyarrow.Table``, or the path of a
-        Parquet file or folder.
+        A pandas frame, a Polars frame (lazy or not), a DuckDB relation, a Spark DataFrame, a ``pyarrow.Table``,
+        anything else that speaks Arrow (priced as a ``pyarrow.Table``), or the path of a Parquet file or folder.
     market
         As in memory. For different priors by group, its prior is ``Grouped(priors, [])`` and ``group`` names the
         column of labels; for different variances (central), ``variance`` names a column, in data units. User weights
         are one number.
+    stratum
+        The column of everybody's public stratum, for a market with ``strata=[]`` and its ``shares`` or ``contrast``: a
+        combination of stratum means with one noise.
     limit, cap
         The columns of the largest losses that people accept, stated beside their reports (central, without user
         weights), and of the largest that may be asked of each, which you set (central); nothing where there is none.
@@ -193,26 +212,36 @@ def price(
     >>> priced = price(people, market)
     >>> [round(t, 3) for t in priced.frame["payment"].to_pylist()], priced.summary.active
     ([2.204, 1.469, 0.252], 2)
+    >>> round(priced.summary.total_payment, 3)
+    3.925
     """
-    _check_options(market, on_bad_rows, check_ids, variance=variance, limit=limit, cap=cap)
+    check_options(market, on_bad_rows, check_ids, stratum=stratum, variance=variance, limit=limit, cap=cap)
     opened = open_engine(population, engine, connection=connection)
-    people = _people(
-        market, opened, report=report, id=id, group=group, variance=variance, limit=limit, cap=cap, tie_seed=tie_seed
+    people = people_of(
+        market,
+        opened,
+        report=report,
+        id=id,
+        group=group,
+        stratum=stratum,
+        variance=variance,
+        limit=limit,
+        cap=cap,
+        tie_seed=tie_seed,
     )
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
-    _refuse(run, census, on_bad_rows)
+    refuse_rows(run, census, on_bad_rows)
     counted = _counted(market, people, census)
     if check_ids == "exact":
-        _refuse_repeated_ids(run, census)
+        refuse_repeated_ids(run, census)
     gather = max(gather, census.people) if census.people <= one_by_one else gather
     # solving; the writing pass comes when the frame is read
     kernel, summary = _decide(run, counted, census, gather)
     if market.layout is not None and summary.active:
         refuse_unreleasable(summary.largest_privacy_loss, market.layout)
-    frame = opened.map(kernel, drop=census.bad > 0)
-    return Priced(
-        frame=frame,
+    priced = Priced(
+        frame=opened.map(kernel, drop=census.bad > 0),
         summary=replace(summary, passes=run.passes, dropped=census.bad),
         market=market,
         _population=counted,
@@ -220,16 +249,22 @@ def price(
         _kernel=kernel,
         _drop=census.bad > 0,
     )
+    if not opened.in_memory:
+        return priced
+    return replace(priced, summary=replace(priced.summary, total_payment=priced.total_payment()))
 
 
 def _counted(market: Market, people: People, census: Census) -> Population:
     """The market for everybody who can be priced; variances of a column have a mean of their own."""
-    counted = market.for_count(census.people)
+    counts = [one.people for one in census.strata]
+    if market.strata is not None:
+        refuse_empty("shares" if market.contrast is None else "contrast", people.strata, counts)
+    counted = market.for_count(census.people, counts if market.strata is not None else None)
     if people.variance is None or market.max_relation == 0.0:
         return counted
-    if market.population not in (None, census.people):
+    if market.roster not in (None, census.people):
         raise InputError(
-            f"variance must be one number for all, or known for each of the population of {market.population}, with"
+            f"variance must be one number for all, or known for each of the population of {market.roster}, with"
             f" max_relation={market.max_relation:g}, got {census.people}: the protection rests on everybody's.",
             field="variance",
         )
@@ -238,6 +273,8 @@ def _counted(market: Market, people: People, census: Census) -> Population:
 
 def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
+    if population.strata is not None:
+        return _by_strata(run, population, census, gather)
     if census.histogram.people == 0:
         return price_nobody(run, population), _summary_of_nobody(population, census)
     if population.setting is LOCAL:  # the cheapest few √n
@@ -267,6 +304,29 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
     if least_cap < math.inf:  # where a limit binds, it makes room for the dearest
         return _everybody(run, population, census)
     return _one_by_one(run, population, census, found.high)
+
+
+def _by_strata(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
+    """A combination of stratum means."""
+    population.refuse_without_sellers(np.array([one.histogram.people for one in census.strata]))
+    if population.setting is LOCAL:
+        few, most = cheapest_few_of_strata(population, census)
+        return _gathered(run, population, census, few, most)
+    if run.people.variance is not None:
+        return _everybody(run, population, census)
+    first = first_contrast_bracket(population, census)
+    if first.usable and first.found.below > gather:
+        solved = solve_contrast(run, population, census, first)
+        if solved is not None:
+            refuse_unreleasable(solved.largest_loss)
+            return solved.kernel, _summary(run, population, census, solved)
+    if first.found.below > MOST:
+        raise MarketError(
+            f"{int(first.found.below)} people could matter, more than the {MOST} that can be priced one by one, and"
+            " sums cannot tell the purchase: somebody asks for nothing, or a stratum has too few people beside the"
+            " others, of whom fewer must then be invited."
+        )
+    return _gathered(run, population, census, first.cuts, MOST)
 
 
 def _planned_variances(run: Run, population: Population, census: Census) -> tuple[float, float]:
@@ -360,7 +420,7 @@ def _one_by_one(run: Run, population: Population, census: Census, cut: float) ->
     return _gathered(run, population, census, cut, MOST)
 
 
-def _gathered(run: Run, population: Population, census: Census, cut: float, most: int) -> tuple[LookupKernel, Summary]:
+def _gathered(run: Run, population: Population, census: Census, cut: Cut, most: int) -> tuple[LookupKernel, Summary]:
     priced = price_cheapest(run, population, census, cut, most=most)
     few, made = priced.population, priced.decision
     # the few stand for everybody: only their number is not the population's
@@ -390,105 +450,6 @@ def _summary_of_nobody(population: Population, census: Census) -> Summary:
         method="nobody",
         passes=1,
     )
-
-
-def _check_options(
-    market: Market, on_bad_rows: str, check_ids: str, *, variance: str | None, limit: str | None, cap: str | None
-) -> None:
-    for name, value, allowed in (
-        ("on_bad_rows", on_bad_rows, ("fail", "drop")),
-        ("check_ids", check_ids, ("exact", "off")),
-    ):
-        if value not in allowed:
-            raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
-    if market.survey is not None and market.strategy.sends_messages:
-        told = "questions in the local setting need engine='memory': engines combine messages with one value each."
-        raise InputError(told, field="questions")
-    if market.survey is not None and variance is not None:
-        told = f"variance must not name a column ({variance!r}) beside questions, each of which has its own."
-        raise InputError(told, field="variance")
-    for name in ("variance", "user_weight", "max_privacy_loss"):
-        if isinstance(getattr(market, name), np.ndarray):
-            told = f"{name} of the market must be one number here; variances and caps may come from columns."
-            raise InputError(told, field=name)
-    if variance is not None and market.strategy.one_variance:
-        raise InputError(ONE_LOCAL_VARIANCE, field="variance")
-    if cap is not None and market.strategy.sends_messages:
-        raise InputError(ONE_LOCAL_CAP, field="cap")
-    if limit is not None:
-        market.require_limits()
-
-
-def _people(
-    market: Market,
-    engine: Engine,
-    *,
-    report: str,
-    id: str | None,
-    group: str | None,
-    variance: str | None,
-    limit: str | None,
-    cap: str | None,
-    tie_seed: bytes,
-) -> People:
-    names = engine.names
-    if id is not None and id not in names and id == "id":
-        id = None  # the usual name, and no such column: there are no ids
-    wanted = (report, id, group, variance, limit, cap)
-    missing = [name for name in wanted if name is not None and name not in names]
-    if missing:
-        told = f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}."
-        raise InputError(told, field=missing[0])
-    for name in (id, group):
-        held = None if name is None else refused_kind(pyarrow().types, engine.kind(name))
-        if held is not None:
-            raise refusal(str(name), held)
-    taken = [name for name, _ in PRICED if name in names]
-    if taken:
-        raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.", field=taken[0])
-    if market.grouped != (group is not None):
-        raise InputError(
-            "group must name the column of labels if, and only if, the market's prior is Grouped.", field="group"
-        )
-    priors = {one.name: one.prior for one in groups_of(market.prior, None)}
-    if len(tie_seed) > 64:
-        raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.", field="tie_seed")
-    return People(
-        report=report, id=id, group=group, variance=variance, limit=limit, cap=cap, priors=priors, tie_seed=tie_seed
-    )
-
-
-def _refuse(run: Run, census: Census, on_bad_rows: str) -> None:
-    if census.rows == 0:
-        raise InputError("The table has no rows: there is nobody to price.")
-    if census.rows >= MOST_PEOPLE:
-        raise InputError(f"The table must have fewer than {MOST_PEOPLE} rows, got {census.rows}.")
-    if census.bad and on_bad_rows == "fail":
-        counts = ", ".join(f"{count} {PROBLEMS[code]}" for code, count in sorted(census.problems.items()))
-        examples = [text for _, text in census.examples]
-        if not examples and run.people.id is not None:
-            examples = list(run.reduce("naming bad rows", NamesKernel(run.people), Named()).texts)
-        raise ReportError(
-            f"{census.bad} of {census.rows} rows cannot be priced by column {run.people.report!r} ({counts})"
-            f"{': ' * bool(examples)}{'; '.join(examples)}. Leave them out with on_bad_rows='drop'.",
-            field=run.people.report,
-            row=census.examples[0][0] if census.examples else None,
-        )
-    if census.people == 0:
-        raise InputError("No row can be priced: there is nobody to buy from.")
-
-
-def _refuse_repeated_ids(run: Run, census: Census) -> None:
-    if run.people.id is None:
-        raise InputError("check_ids='exact' needs id, the name of a column.", field="id")
-    run.starts("looking for repeated ids")
-    different = run.engine.distinct(run.people.id)
-    if different != census.rows:
-        raise InputError(
-            f"Column {run.people.id!r} must name everybody once, but {census.rows} rows have {different} different"
-            " ids (missing ones not counted).",
-            field=run.people.id,
-        )
 
 
 def _example_prior() -> Prior:

@@ -1,6 +1,7 @@
 """The sums that a release needs, found by passes over a priced table; the releasing is `hushbid.disclosure`'s.
 
-Central: exact integer sums on the engine, of one number or of a survey's answers, noise once, on the driver, never
+Central: exact integer sums on the engine, of one number or of a survey's answers, of each stratum where there are any,
+noise once, on the driver, never
 inside a lazy plan that might be evaluated twice. Local: people send noisy messages, of which those of the few who
 matter go to the driver. And for both, what is asked of whom: the sums by which memory and engines know each other's
 claims.
@@ -8,27 +9,40 @@ claims.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from hushbid.allocation import HardBudget
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, id_texts
+from hushbid.arrays import BoolArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan
+from hushbid.disclosure.contrast_from_sums import (
+    Stratified,
+    SummedContrast,
+    prepare_summed_contrast,
+    prepare_summed_survey_contrast,
+)
 from hushbid.disclosure.message import PrivatizedValue
 from hushbid.disclosure.once import release_summed
 from hushbid.disclosure.once_question import Ask, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.preparing import message_form, prepare, row_forms, without_rows
 from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prepare_summed
-from hushbid.disclosure.promises import survey_terms
+from hushbid.disclosure.promises import strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.survey_from_sums import SummedSurvey, SurveySums, prepare_summed_survey
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns
-from hushbid.engine.people import Rows
 from hushbid.engine.pricing import Priced
+from hushbid.engine.sums_kernels import (
+    AboveKernel,
+    StrataAboveKernel,
+    StrataSumsKernel,
+    StrataSurveyKernel,
+    SumsKernel,
+    SurveyKernel,
+)
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
 from hushbid.mechanism import Market
 
@@ -73,6 +87,8 @@ def _prepared(priced: Priced, data: DataColumns) -> Callable[[str], Release]:
         return _messages_combined(priced, data)
     plan = summed_plan(priced)
     survey = summed_survey(priced, plan)
+    if priced._population.strata is not None:
+        return _contrast_prepared(priced, data, summed_contrast(priced, plan), survey)
     if survey is None:
         sums = priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums())
         return prepare_summed(plan, sums, _above(priced, data, plan, sums))
@@ -85,6 +101,40 @@ def _above(priced: Priced, data: DataColumns, plan: SummedPlan, sums: Sums) -> A
     if plan.relation is None:
         return None
     return priced._engine.reduce(AboveKernel(priced._kernel, data, plan, sums.weight), Above())
+
+
+def _contrast_prepared(
+    priced: Priced, data: DataColumns, plan: SummedContrast, survey: SummedSurvey | None
+) -> Callable[[str], Release]:
+    """A combination of stratum means: the sums of each stratum."""
+
+    def above(weights: tuple[int, ...]) -> Stratified[Above] | None:
+        if plan.people.relation is None:
+            return None
+        nobody = Stratified(parts=(Above(),) * len(plan.weights))
+        return priced._engine.reduce(StrataAboveKernel(priced._kernel, data, plan, weights), nobody)
+
+    if survey is None:
+        sums = priced._engine.reduce(StrataSumsKernel(priced._kernel, data, plan), plan.no_sums())
+        return prepare_summed_contrast(plan, sums, above(tuple(one.weight for one in sums.parts)))
+    count = len(plan.weights)
+    found = priced._engine.reduce(
+        StrataSurveyKernel(priced._kernel, data, survey, count), Stratified(parts=(SurveySums.none(survey),) * count)
+    )
+    return prepare_summed_survey_contrast(plan, survey, found, above(tuple(one.people.weight for one in found.parts)))
+
+
+def summed_contrast(priced: Priced, people: SummedPlan) -> SummedContrast:
+    """What was promised, in figures about each stratum."""
+    strata, bought = priced._population.strata, priced._kernel.bought_in_strata
+    assert strata is not None
+    return SummedContrast(
+        people=people,
+        weights=tuple(strata.weights.tolist()),
+        losses=tuple(losses for _, losses in bought),
+        active=tuple(count for count, _ in bought),
+        names=strata.names,
+    )
 
 
 def summed_plan(priced: Priced) -> SummedPlan:
@@ -132,11 +182,21 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     messages = priced._engine.reduce(MessagesKernel(kernel, data), Messages({})).texts
     active = np.flatnonzero(kernel.loss > 0.0)
     losses, spread = kernel.loss[active], float(market.stated_variance)
+    strata = priced._population.strata
+    if strata is not None:
+        assert kernel.strata is not None
+        strata = replace(strata, codes=kernel.strata[active])
 
     def plan_called(name: str) -> ReleasePlan:
         # of the active only: the others have no message
         return ReleasePlan.of(
-            losses, setting="local", bounds=market.bounds, variance=spread, key=name, relation=_relation(priced)
+            losses,
+            setting="local",
+            bounds=market.bounds,
+            variance=spread,
+            key=name,
+            relation=_relation(priced),
+            strata=strata,
         )
 
     sent = [messages.get(place) for place in active.tolist()]
@@ -144,76 +204,7 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     return lambda name: without_rows(prepare(plan_called(name), sent).draw())
 
 
-# -- sums --------------------------------------------------------------------------------------------------------------
-
-
-def _used(kernel: Decider, batch: Batch, plan: SummedPlan) -> tuple[Rows, FloatArray]:
-    """The good rows of a batch, and what the estimate uses of their losses: no more of anybody's than of the others."""
-    rows = kernel.people.read(batch)
-    return rows, np.minimum(kernel.decide(batch, rows)[0], plan.largest_loss)
-
-
-def _read(data: DataColumns, batch: Batch, start: int | None, rows: Rows) -> FloatArray:
-    """What the people of the good rows delivered, people × columns."""
-    table = data.read(batch, start)
-    return table if rows.good is None else table[rows.good]
-
-
-@dataclass(frozen=True, slots=True)
-class SumsKernel:
-    """From a batch to its sums."""
-
-    kernel: Decider
-    data: DataColumns
-    plan: SummedPlan
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
-
-    def __call__(self, batch: Batch, start: int | None) -> Sums:
-        rows, losses = _used(self.kernel, batch, self.plan)
-        return Sums.of(losses, _read(self.data, batch, start, rows)[:, 0], rows.variance, self.plan)
-
-
-@dataclass(frozen=True, slots=True)
-class SurveyKernel:
-    """From a batch to the sums of a survey."""
-
-    kernel: Decider
-    data: DataColumns
-    plan: SummedSurvey
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
-
-    def __call__(self, batch: Batch, start: int | None) -> SurveySums:
-        rows, losses = _used(self.kernel, batch, self.plan.people)
-        return SurveySums.of(losses, _read(self.data, batch, start, rows), self.plan)
-
-
-@dataclass(frozen=True, slots=True)
-class AboveKernel:
-    """From a batch to those in it who weigh more than an equal share."""
-
-    kernel: Decider
-    data: DataColumns
-    plan: SummedPlan
-    total: int
-    """What the weights of those who delivered add up to."""
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
-
-    def __call__(self, batch: Batch, start: int | None) -> Above:
-        rows, losses = _used(self.kernel, batch, self.plan)
-        # a row is missing as a whole
-        return Above.of(losses, _read(self.data, batch, start, rows)[:, 0], self.plan, self.total)
+# -- messages ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +270,7 @@ class AskKernel:
             raise InputError(f"Column {people.id!r} must name everybody who is asked, but an id is missing or empty.")
         found = None if names is None else person_digests(names)
         variance = self.variance if rows.variance is None else rows.variance
-        return tallied(found, losses, variance, self._forms(batch, start, good, losses > 0.0))
+        return tallied(found, losses, variance, self._forms(batch, start, good, losses > 0.0), rows.strata)
 
     def _forms(self, batch: Batch, start: int | None, good: IndexArray, asked: BoolArray) -> list[bytes | None]:
         if not self.data.messages:
@@ -305,6 +296,7 @@ def _message_form(text: object) -> bytes | None:
 def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> Ask:
     """A question to the people of a priced table, from one pass."""
     market, layout = priced.market, priced.market.layout
+    strata, relation = priced._population.strata, _relation(priced)
     spread = float(np.max(np.asarray(market.stated_variance)))
     kernel = AskKernel(priced._kernel, data, spread)
     return Ask(
@@ -314,6 +306,7 @@ def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> 
         setting=market.setting,
         bounds=_bounds(market),
         tally=priced._engine.reduce(kernel, Tally()),
-        relation=_relation(priced),
+        relation=relation,
         survey=() if layout is None else tuple(survey_terms(market.survey or (), layout)),
+        strata=() if strata is None else tuple(strata_terms(strata, relation)),
     )

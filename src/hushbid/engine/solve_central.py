@@ -15,7 +15,7 @@ from hushbid.allocation.central import KAPPA
 from hushbid.allocation.central_from_sums import Bracket, Levels, SummedPopulation, bracket
 from hushbid.allocation.problem import normal_scale
 from hushbid.allocation.sums import ExactSums
-from hushbid.engine.decisions import FormulaKernel, Idle
+from hushbid.engine.decisions import ContrastKernel, FormulaKernel, Idle
 from hushbid.engine.passes import Census, Refined, RefineKernel, Window, WindowKernel
 from hushbid.engine.people import Run
 from hushbid.engine.rent_curves import RENT_TOLERANCE, GroupCurves
@@ -36,7 +36,7 @@ SPARE = 64.0
 class Solved:
     """A central purchase found from sums, and what it takes to price everybody."""
 
-    kernel: FormulaKernel
+    kernel: FormulaKernel | ContrastKernel
     bought: "Bought"
     active: int
     lower_bound: float

@@ -15,7 +15,8 @@ from hushbid.allocation.local import WORTHWHILE
 from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
-from hushbid.engine.passes import Census, Gathered, GatherKernel
+from hushbid.engine.gathering import Gathered, GatherKernel
+from hushbid.engine.passes import Census
 from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Decision, Population, decide
@@ -35,14 +36,21 @@ class Few:
     kernel: LookupKernel
 
 
-def price_cheapest(run: Run, population: Population, census: Census, cut: float, *, most: int = MOST) -> Few:
-    """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them."""
+Cut = float | tuple[float, ...]
+"""One virtual cost for all, or one for each stratum."""
+
+
+def price_cheapest(run: Run, population: Population, census: Census, cut: Cut, *, most: int = MOST) -> Few:
+    """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them, of each stratum."""
     # ids are read only where they decide
     by_identity = population.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
         raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
-    enough = min(_AT_LEAST, census.histogram.people)
-    kernel = GatherKernel(run.people, max(cut, census.histogram.cut_after(enough)), max(most, enough), by_identity)
+    if isinstance(cut, tuple):
+        cut = tuple(_enough(one, other) for one, other in zip(cut, census.strata, strict=True))
+    else:
+        cut = _enough(cut, census)
+    kernel = GatherKernel(run.people, cut, max(most, min(_AT_LEAST, census.histogram.people)), by_identity)
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
     few = _population_of(run, population, people)
@@ -67,18 +75,25 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: float,
             loss=made.privacy_loss[order],
             weight=made.weights[order],
             payment=made.payments[order],
+            strata=people.strata[order] if run.people.stratum is not None else None,
         ),
     )
 
 
+def _enough(cut: float, census: Census) -> float:
+    """The cut, or a higher one below which some people are."""
+    return max(cut, census.histogram.cut_after(min(_AT_LEAST, census.histogram.people)))
+
+
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
     """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
-    alike = (people.reports, people.groups, people.variance, people.limit, people.ties)
-    groups, variance, limits = run.people.group is not None, run.people.variance is not None, run.people.limited
+    alike = (people.reports, people.groups, people.strata, people.variance, people.limit, people.ties)
+    groups, strata = run.people.group is not None, run.people.stratum is not None
+    variance, limits = run.people.variance is not None, run.people.limited
     for salt in range(64):
         keys = lookup_keys(
             people.reports,
-            people.groups if groups else None,
+            [people.groups if groups else None, people.strata if strata else None],
             [people.variance if variance else None, people.limit if limits else None],
             people.ties if by_identity else None,
             salt,
@@ -138,6 +153,18 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     return census.histogram.cut_after(most), most
 
 
+def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tuple[float, ...], int]:
+    """The same for a combination of stratum means, which for a price are markets of their own in the local setting."""
+    strata, goal = population.strata, population.goal
+    assert strata is not None
+    assert isinstance(goal, Price)
+    found = [
+        cheapest_few(replace(population, strata=None, rosters=(), goal=Price(goal.buyer_weight * weight**2)), one)
+        for weight, one in zip(strata.weights.tolist(), census.strata, strict=True)
+    ]
+    return tuple(cut for cut, _ in found), max(most for _, most in found)
+
+
 def _least_supply(cap: float, variance: float) -> float:
     """What part of ``1/V`` each of several active people supplies at least: a quarter, or what a cap allows."""
     square = variance * cap * cap
@@ -162,6 +189,7 @@ def _population_of(run: Run, population: Population, people: Gathered) -> Popula
         groups=tuple(
             replace(group, rows=rows) for group, rows in zip(population.groups, places, strict=True) if rows.size
         ),
+        strata=None if population.strata is None else replace(population.strata, codes=people.strata),
     )
     few = few.with_limits(people.limit if run.people.limited else None)
     return few if run.people.variance is None else replace(few, own_error=people.variance)

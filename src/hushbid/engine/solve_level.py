@@ -17,7 +17,7 @@ from hushbid.allocation.sums import ExactSums
 from hushbid.engine.decisions import FormulaKernel, Idle
 from hushbid.engine.passes import Census, RefineKernel, Window, WindowKernel
 from hushbid.engine.people import Run
-from hushbid.engine.rent_curves import RENT_TOLERANCE, GroupCurves
+from hushbid.engine.rent_curves import RENT_TOLERANCE, GroupCurves, Summed
 from hushbid.engine.solve_central import MOST_IN_WINDOW, SPARE, Bought, Solved
 from hushbid.mechanism import Population
 from hushbid.priors import Prior
@@ -94,7 +94,7 @@ def _priced(run: Run, population: Population, census: Census, summed: SummedLeve
         curves.append(curve)
         if curve is not None:
             curve_error = max(curve_error, curve.error)
-            slack = max(slack, _slack(population, summed, prior))
+            slack = max(slack, level_slack(population, summed, prior))
         rent_error, largest = max(rent_error, group.rent_error), max(largest, group.largest)
     kernel = FormulaKernel(
         people=run.people,
@@ -119,7 +119,7 @@ def _priced(run: Run, population: Population, census: Census, summed: SummedLeve
     )
 
 
-def _slack(population: Population, summed: SummedLevel, prior: Prior) -> float:
+def level_slack(population: Population, summed: Summed, prior: Prior) -> float:
     """By how much the rounding of losses can change a payment: she is paid at most the top times her largest loss."""
     top = prior.support[1]
     if not top < math.inf:

@@ -239,6 +239,11 @@ class MenuKernel:
         """What the best estimate uses of anybody's loss at most, and of all together."""
         return self.most_used, self.total_used
 
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
+        return ()
+
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
         loss, payment, _ = self.shares.of(rows)

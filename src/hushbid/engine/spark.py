@@ -23,6 +23,8 @@ _HALFWAY = 16
 class SparkEngine:
     """A ``pyspark.sql.DataFrame``."""
 
+    in_memory = False
+
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self.names: list[str] = list(frame.columns)

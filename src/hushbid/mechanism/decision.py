@@ -20,6 +20,7 @@ from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import Rents, rents, rounding
+from hushbid.tables import Library, frame_of
 
 _SAMPLE = 256
 
@@ -94,6 +95,13 @@ class Decision:
             "outside_error": self.outside_error,
             **({} if self.limits is None else {"limit": self.limits}),
         }
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """Everybody's numbers as a data frame, one row per person in the order of the reports. Confidential.
+
+        Of ``library``; unless one is named, of the first that is installed: pandas, Polars, pyarrow.
+        """
+        return frame_of(self.columns(), library)
 
     def plain(self) -> dict[str, Any]:
         """The decision as plain values that `fields_of_plain` reads back."""

@@ -216,18 +216,23 @@ class Market(Terms):
     def _repr_html_(self) -> str:
         return market_card(self)
 
-    def errors_of(self, figures: Figures) -> tuple[QuestionError, ...]:
-        """How far the estimate of each question may be off, from figures about all; empty without questions."""
+    def errors_of(self, figures: Figures, population: Population | None = None) -> tuple[QuestionError, ...]:
+        """How far the estimate of each question may be off, from figures about all; empty without questions.
+
+        ``population`` is needed where people are in strata and not listed.
+        """
         if self.survey is None or self.layout is None:
             return ()
         squares, variance = figures.squared_weights, self.layout.variance
-        counted = self.strata is None
+        if population is None:
+            count = self.for_count if self.strata is None else self.for_people
+            population = count(figures.people)
         return question_errors(
             self.survey,
             self.layout,
             noise=noise_in(figures.mse, squares, variance, self.width**2),
             squares=squares,
-            population=self.for_count(figures.people) if counted else self.for_people(figures.people),
+            population=population,
             relation=self.max_relation,
         )
 

@@ -8,6 +8,7 @@ with strength g, whatever was allowed for, the error of the weights w is at most
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from hushbid.mechanism.setting import CENTRAL
 from hushbid.mechanism.shared_menu import people_paid_in_coins
 from hushbid.mechanism.simulation import Estimate, Progress, Simulation, simulate, standard_error
 from hushbid.mechanism.virtual_figures import FEWEST, campaigns, drawn
+from hushbid.tables import Library, frame_of_rows
 from hushbid.wording import people
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -90,6 +92,22 @@ class Planned:
             lines += ["", "error against money, and what to state for it"]
             lines += [f"{point.standard_error:12.4g} {point.payment:10.4g}  {point.goal}" for point in self.frontier]
         return "\n".join(lines)
+
+    def to_frame(self, table: Literal["frontier", "protection"] = "frontier", *, library: Library | None = None) -> Any:
+        """Error against money, or what protection costs, as a data frame; see `Outcome.to_frame` for ``library``."""
+        if table == "frontier":
+            heads = ["goal", "standard_error", "payment"]
+            points = ((str(one.goal), one.standard_error, one.payment) for one in self.frontier)
+            return frame_of_rows(heads, points, library)
+        if table != "protection":
+            raise InputError(f"table must be 'frontier' or 'protection', got {table!r}.", field="table")
+        heads = ["max_relation", "bought_from", "payment", "largest_loss"]
+        heads += [f"standard_error_at_{relation:g}" for relation in self.relations]
+        rows = (
+            (row.max_relation, row.bought_from, row.payment, row.largest_loss, *row.standard_errors)
+            for row in self.protection
+        )
+        return frame_of_rows(heads, rows, library)
 
     def _protection_table(self) -> list[str]:
         heads = "".join(f"{relation:>9g}" for relation in self.relations)

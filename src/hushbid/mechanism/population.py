@@ -425,7 +425,7 @@ class Population:
         """A stratum without sellers, an accuracy out of reach, or a payment that would be infinite."""
         finite = costs < math.inf
         if self.strata is not None:
-            self._refuse_empty(self.strata, finite)
+            self.refuse_without_sellers(np.bincount(self.strata.codes[finite], minlength=self.strata.count))
         if isinstance(self.goal, Accuracy):
             count = int(np.count_nonzero(finite))
             if count == 0:
@@ -448,12 +448,11 @@ class Population:
                     " people."
                 )
 
-    def _refuse_empty(self, strata: Strata, finite: BoolArray) -> None:
-        """A stratum whose mean is wanted and from which nothing can be bought."""
-        sellers = np.bincount(strata.codes[finite], minlength=strata.count)
-        if not sellers.all():
+    def refuse_without_sellers(self, sellers: IndexArray) -> None:
+        """A stratum whose mean is wanted and from which nothing can be bought; ``sellers`` are how many can be."""
+        if self.strata is not None and not sellers.all():
             raise NobodyToBuyFrom(
-                f"The mean of stratum {strata.label(int(np.argmin(sellers)))} cannot be estimated: nobody in it"
+                f"The mean of stratum {self.strata.label(int(np.argmin(sellers)))} cannot be estimated: nobody in it"
                 " reported within the prior's support."
             )
 

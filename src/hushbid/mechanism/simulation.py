@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from hushbid.errors import InputError, MarketError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism.decision import decide
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
+from hushbid.tables import Library, frame_of
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is to do."""
@@ -123,8 +125,15 @@ class Simulation:
             lines.append(f"In {self.unreachable} campaigns the accuracy was out of reach, and nothing was bought.")
         return "\n".join(lines)
 
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The arrays as a data frame, one row per campaign; of ``library``, else as `Outcome.to_frame` chooses."""
+        return frame_of({name: self._array(name) for name in self._names()}, library)
+
+    def _names(self) -> list[str]:
+        return [field for field in self.__slots__ if isinstance(getattr(self, field), np.ndarray)]
+
     def _array(self, name: str) -> FloatArray:
-        names = [field for field in self.__slots__ if isinstance(getattr(self, field), np.ndarray)]
+        names = self._names()
         if name not in names:
             raise InputError(f"name must be one of {', '.join(names)}, got {name!r}.", field="name")
         array: FloatArray = getattr(self, name)

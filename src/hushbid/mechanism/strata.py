@@ -12,7 +12,7 @@ the mean of every stratum (``each``), which is a market of its own for each. Str
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ def as_strata(column: Any, shares: Any, contrast: Any, each: object) -> Strata |
     if len(given) != 1:
         got = " and ".join(given) or "none of them"
         raise InputError(f"strata must go with one of shares, contrast and each=True, got {got}.", field="strata")
-    labels = _labels(column)
+    labels = _labels(column, counted=not each)
     if each:
         names = tuple(sorted(set(labels)))
         weights = dict.fromkeys(names, 1.0)
@@ -80,13 +80,17 @@ def as_strata(column: Any, shares: Any, contrast: Any, each: object) -> Strata |
             field="strata",
             row=row,
         )
-    empty = np.flatnonzero(np.bincount(codes, minlength=len(names)) == 0)
-    if empty.size:
-        raise InputError(
-            f"strata must have somebody in every stratum of {given[0]}, but nobody is in {names[int(empty[0])]!r}.",
-            field="strata",
-        )
+    if labels:
+        refuse_empty(given[0], names, np.bincount(codes, minlength=len(names)).tolist())
     return Strata(codes=codes, weights=np.array(list(weights.values())), names=names)
+
+
+def refuse_empty(stated: str, names: Sequence[str], counts: Sequence[int]) -> None:
+    """Strata whose shares, or whose contrast, are stated, and with nobody in them."""
+    for name, count in zip(names, counts, strict=True):
+        if count == 0:
+            told = f"strata must have somebody in every stratum of {stated}, but nobody is in {name!r}."
+            raise InputError(told, field="strata")
 
 
 def labels_of(strata: Strata) -> tuple[str, ...]:
@@ -99,7 +103,8 @@ def weights_of(strata: Strata) -> dict[str, float]:
     return dict(zip(strata.names, strata.weights.tolist(), strict=True))
 
 
-def _labels(column: Any) -> list[str]:
+def _labels(column: Any, *, counted: bool) -> list[str]:
+    """Everybody's label; none if people are ``counted``, but not listed."""
     if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
         raise InputError(f"strata must be one label per person, got {type(column).__name__}.", field="strata")
     if isinstance(column, np.ndarray) and column.ndim != 1:
@@ -109,7 +114,7 @@ def _labels(column: Any) -> list[str]:
     if bad.any():
         told = f"strata must be a text for everybody, but {rows_text(bad, 'is')} not."
         raise InputError(told, field="strata", row=first_row(bad))
-    if not labels:
+    if not labels and not counted:
         raise InputError("strata must be one label per person, got none.", field="strata")
     return labels
 
@@ -200,18 +205,22 @@ def as_rosters(population: Any, strata: Strata | None) -> int | dict[str, int] |
             field="population",
         )
     found = {name: as_count(population[name], "population", least=1) for name in strata.names}
-    for name, there in zip(strata.names, np.bincount(strata.codes, minlength=strata.count).tolist(), strict=True):
-        if found[name] < there:
-            raise InputError(
-                f"population must be at least the number of people in each stratum, but {name!r} has {there} people and"
-                f" a population of {found[name]}.",
-                field="population",
-            )
+    rosters_of(found, strata)
     return found
 
 
-def rosters_of(population: Mapping[str, int] | None, strata: Strata) -> tuple[int, ...]:
-    """``N_g`` of every stratum, in their order: as stated, or those who are there."""
-    if population is not None:
-        return tuple(population[name] for name in strata.names)
-    return tuple(np.bincount(strata.codes, minlength=strata.count).tolist())
+def rosters_of(
+    population: Mapping[str, int] | None, strata: Strata, counts: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """``N_g`` of every stratum, in their order: as stated, or those who are there; ``counts`` if they are counted."""
+    counts = np.bincount(strata.codes, minlength=strata.count).tolist() if counts is None else counts
+    if population is None:
+        return tuple(counts)
+    for name, there in zip(strata.names, counts, strict=True):
+        if population[name] < there:
+            raise InputError(
+                f"population must be at least the number of people in each stratum, but {name!r} has {there} people and"
+                f" a population of {population[name]}.",
+                field="population",
+            )
+    return tuple(population[name] for name in strata.names)

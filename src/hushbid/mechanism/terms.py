@@ -114,7 +114,8 @@ class Terms:
 
     strata: Sequence[str] | None = field(default=None, repr=False)
     """Everybody's stratum, one label per person in the order of the reports: public, never declared by people
-    themselves. It goes with one of ``shares``, ``contrast`` and ``each``; strata are in the order of their names."""
+    themselves. It goes with one of ``shares``, ``contrast`` and ``each``; strata are in the order of their names. Empty
+    where a column of a table names them, see `hushbid.engine.price`."""
 
     shares: Mapping[str, float] | None = None
     """Each stratum's share of the population, together 1: the estimate is the post-stratified mean."""
@@ -383,13 +384,16 @@ class Terms:
                 )
         return groups_of(self.prior, people)
 
-    def for_count(self, n: int) -> Population:
-        """The market for ``n`` people who are counted, but not listed: groups have priors, and no rows."""
-        if self._strata is not None:
-            raise InputError("strata must be left out where people are counted but not listed.", field="strata")
-        return self._population(n, groups_of(self.prior, None))
+    def for_count(self, n: int, in_strata: Sequence[int] | None = None) -> Population:
+        """The market for ``n`` people who are counted, but not listed: groups have priors, and no rows.
 
-    def _population(self, people: int, groups: tuple[Group, ...]) -> Population:
+        With strata, which then have no labels, so many people are ``in_strata``.
+        """
+        if self._strata is not None and (in_strata is None or self._strata.codes.size):
+            raise InputError("strata must have no labels where people are counted, but not listed.", field="strata")
+        return self._population(n, groups_of(self.prior, None), in_strata)
+
+    def _population(self, people: int, groups: tuple[Group, ...], in_strata: Sequence[int] | None = None) -> Population:
         if self.outside_option == "estimate" and people == 1:
             raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
         return Population(
@@ -403,7 +407,7 @@ class Terms:
             bias=self.max_relation**2 * float(np.mean(self.stated_variance)) / self.width**2,
             roster=self._roster(people),
             strata=self._strata,
-            rosters=() if self._strata is None else rosters_of(self.population, self._strata),  # type: ignore[arg-type]
+            rosters=() if self._strata is None else rosters_of(self.population, self._strata, in_strata),  # type: ignore[arg-type]
             cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,  # type: ignore[arg-type]
             user_weight=self.user_weight,  # type: ignore[arg-type]
             own_error=self.stated_variance,

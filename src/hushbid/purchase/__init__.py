@@ -1,33 +1,35 @@
-"""Buying from people: from a campaign file, or people in arrays, files, frames and clusters, to what is recorded.
+"""Buying from people: in files, arrays, frames and clusters, for a market or a campaign file, to what is recorded.
 
-    purchase = buy("sleep.toml")                                    # files that it names
-    purchase = buy("sleep.toml", reports={"id": ids, "sensitivity": prices, "value": data})
-    purchase = buy("sleep.toml", reports=polars.scan_parquet("people.parquet"))
+    purchase = buy(frame, market)                                   # pandas, Polars, anything that speaks Arrow
+    purchase = run_campaign("sleep.toml")                           # files that it names
+    purchase = run_campaign("sleep.toml", reports=polars.scan_parquet("people.parquet"))
 
-The files, in the order in which a purchase goes through them: ``campaign_file`` says what is wanted (``toml_sections``
-reads its tables and tells every problem at once, ``market_section`` knows the one that says what the buyer has,
-``questions_section`` those of a survey, ``strata_section`` that of a panel), ``people`` reads who reported and what
-they delivered, ``deciding`` runs the market in memory and rounds the money, ``on_engine`` does so where the people are,
-``spending`` refuses to pay more than a ceiling, ``releasing`` draws the one estimate, also from a record, ``buying`` is
-the whole way: read, buy, release, record, report; ``results`` are what it came to. ``pricing`` stops after the
-decisions.
+The files, in the order in which a purchase goes through them: ``campaign`` is what is wanted, ``campaign_file`` reads
+it from TOML (``toml_sections`` reads its tables and tells every problem at once, ``market_section`` knows the one that
+says what the buyer has, ``questions_section`` those of a survey, ``strata_section`` that of a panel), ``people`` reads
+who reported and what they delivered, ``deciding`` runs the market in memory and rounds the money, ``on_engine`` does so
+where the people are, ``spending`` refuses to pay more than a ceiling, ``releasing`` draws the one estimate, also from a
+record, ``buying`` is the whole way: read, buy, release, record, report; ``results`` are what it came to, and
+``writing`` puts them into files. ``pricing`` stops after the decisions.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hushbid.purchase.buying import buy
-    from hushbid.purchase.campaign_file import Campaign, read_campaign
+    from hushbid.purchase.buying import buy, run_campaign
+    from hushbid.purchase.campaign import Campaign
+    from hushbid.purchase.campaign_file import read_campaign
     from hushbid.purchase.people import Reading
     from hushbid.purchase.results import Purchase
 
-__all__ = ["Campaign", "Purchase", "Reading", "buy", "read_campaign"]
+__all__ = ["Campaign", "Purchase", "Reading", "buy", "read_campaign", "run_campaign"]
 _PLACES = {
-    "Campaign": "campaign_file",
+    "Campaign": "campaign",
     "Purchase": "results",
     "Reading": "people",
     "buy": "buying",
     "read_campaign": "campaign_file",
+    "run_campaign": "buying",
 }
 
 

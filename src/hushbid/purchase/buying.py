@@ -1,59 +1,141 @@
-"""A campaign from its file to its results: read, buy, release, record, report, whoever reads the people.
+"""The whole way: read, buy, release, record, report, whoever reads the people, and whatever says what is wanted.
 
-Everything is computed before anything takes its name, and then appears together. The one exception is the estimate: it
-is drawn once and kept in the account's store, under what is asked of whom, before anybody sees it, so that whatever
-happens afterwards, and whatever options and folders are given, asking again gives the same one.
+`buy` takes people and a market, `run_campaign` a campaign file; both go the same way. Everything is computed before
+anything takes its name, and then appears together. The one exception is the estimate: it is drawn once and kept in the
+account's store, under what is asked of whom, before anybody sees it, so that whatever happens afterwards, and whatever
+options and folders are given, asking again gives the same one.
 """
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-
+from hushbid.arrays import as_count, as_number
 from hushbid.audit.suite import audits_of
 from hushbid.disclosure import Answer
-from hushbid.documents import plain
-from hushbid.durable import Staging, Write, refuse_clashes, refuse_existing
+from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.engine import Priced
 from hushbid.engine import releasing as on_sums
-from hushbid.engine.payouts import checked, due
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
 from hushbid.mechanism.market import plan_of
-from hushbid.money import amounts_due
-from hushbid.purchase.campaign_file import Campaign, DataSource, read_campaign
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide, record_of, record_writer
+from hushbid.money import NO_CURRENCY, Currency
+from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource, data_source, fields_of, prior_of
+from hushbid.purchase.campaign_file import read_campaign
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of
 from hushbid.purchase.on_engine import PASSES, price_on_engine, taken_here, write_decisions
-from hushbid.purchase.people import AT_ONCE, Delivered, People, Reading, read_answers, read_data
-from hushbid.purchase.releasing import (
-    MADE_UP_NOTICE,
-    Asked,
-    answer_from,
-    asked_notes,
-    stamps_of,
-    store_beside,
-    wave_stamps,
-)
-from hushbid.purchase.results import Purchase, campaign_estimate, summary
-from hushbid.record import Record
-from hushbid.report import AuditLine, build_report, render_report
+from hushbid.purchase.people import AT_ONCE, Delivered, Kind, People, Reading, read_answers, read_data
+from hushbid.purchase.releasing import Asked, answer_from, stamps_of, store_beside
+from hushbid.purchase.results import Purchase
+from hushbid.purchase.writing import Names, notes_of, write_results
+from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
-from hushbid.tables import Column, table_writer
+from hushbid.tables import is_table
 
-_SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
+
+def _silent(told: str) -> None:
+    """Nobody is told what is done next."""
 
 
 def steps_of(reading: Reading) -> int:
-    """How many steps `buy` tells of, at most."""
+    """How many steps `run_campaign` tells of, at most."""
     return 4 + (2 if reading.engine == "memory" else PASSES)
 
 
 def buy(
+    people: Any,
+    market: Market,
+    *,
+    data: Any = None,
+    id: str = "id",
+    sensitivity: str = "sensitivity",
+    group: str | None = None,
+    limit: str | None = None,
+    value: str | Sequence[str] | None = None,
+    kind: Kind | None = None,
+    late: Literal["paid", "unpaid"] | None = None,
+    name: str = "purchase",
+    question: str = "the mean",
+    wave: int = 1,
+    made_up: bool = False,
+    currency: str | None = None,
+    ceiling: float | None = None,
+    accept_infinite_loss: bool = False,
+    reading: Reading = AT_ONCE,
+    folder: str | Path | None = None,
+    force: bool = False,
+) -> Purchase:
+    """Buy from people in files, arrays or frames: decide, and, if there are data, draw the one estimate.
+
+    Parameters
+    ----------
+    people
+        The path of a CSV, Parquet or Excel file, a mapping of arrays by column name, or any table that speaks Arrow:
+        a pandas or Polars frame, a ``pyarrow.Table``, a DuckDB relation and others. What does not, a lazy Polars frame
+        or Spark's, is left where it is and priced by its engine.
+    market
+        What is fixed before anybody reports. For different priors by group, its prior is ``Grouped(priors, [])`` and
+        ``group`` names the column of labels.
+    data
+        The table of what people delivered, of any of those kinds; people find their rows by ``id``. If it is left out
+        and ``value`` is not, the data are a column of ``people``; without either, only decisions are made.
+    id, sensitivity, group, limit
+        The columns that name people, hold their reports, their groups and the largest losses that they accept.
+    value
+        The column of data; of a survey, one for each question. Left out, it is ``"value"``, ``"message"`` in the local
+        setting, or the questions' names.
+    kind, late, wave, made_up
+        As in a campaign file: see docs/reference/campaign-file.md.
+    name, question
+        What the purchase is called, and what is asked. The question and the people's ids name the one estimate that is
+        ever drawn: asked again, it is shown again.
+    currency, ceiling
+        An ISO 4217 code, whose minor units payments are rounded up to, and the most that may be spent.
+    accept_infinite_loss
+        Release although somebody named no price and loses all privacy.
+    reading
+        Which engine reads the people, and what becomes of rows that cannot be priced.
+    folder, force
+        Where to write tables, record and report, as ``hushbid run`` does; nothing is written if it is left out.
+        ``force`` replaces files.
+
+    >>> from hushbid import Market, Uniform
+    >>> people = {"id": ["ann", "bob", "cem"], "sensitivity": [1.1, 1.2, 1.9]}
+    >>> bought = buy(people, Market(prior=Uniform(1, 2), buyer_weight=10, user_weight=0), currency="EUR")
+    >>> bought.to_frame("pandas")[["id", "payment", "currency"]].values.tolist()
+    [['ann', 2.73, 'EUR'], ['bob', 2.13, 'EUR'], ['cem', 0.0, 'EUR']]
+    """
+    if ceiling is not None and not as_number(ceiling, "ceiling") > 0.0:
+        raise InputError(f"ceiling must be above 0, got {ceiling!r}.", field="ceiling")
+    as_count(wave, "wave", least=1)
+    source = people if data is None else data
+    wanted = Campaign(
+        path=None,
+        name=name,
+        quantity=question,
+        unit="",
+        wave=wave,
+        made_up=made_up,
+        notices=(),
+        prior=prior_of(market, group),
+        market=fields_of(market),
+        currency=NO_CURRENCY if currency is None else Currency.of(currency),
+        ceiling=ceiling,
+        reports=ReportsSource(file=people, id=id, sensitivity=sensitivity, group=group, limit=limit),
+        data=None
+        if data is None and value is None
+        else data_source(market, source, id=id, value=value, kind=kind, late=late),
+        folder=None if folder is None else Path(folder),
+        decisions_format="csv",
+        level=0.95,
+        accept_pilot_overlap=False,
+        accept_infinite_loss=accept_infinite_loss,
+    )
+    return _conduct(wanted, reading, audit=False, force=force, estimate_needed=True, step=_silent)
+
+
+def run_campaign(
     campaign: Campaign | str | Path,
     *,
     reports: Any = None,
@@ -62,7 +144,7 @@ def buy(
     audit: bool = True,
     force: bool = False,
     estimate_needed: bool = True,
-    step: Step = lambda told: None,
+    step: Step = _silent,
 ) -> Purchase:
     """Run a campaign, and write what it comes to into its folder.
 
@@ -71,8 +153,8 @@ def buy(
     campaign
         A campaign, or its file.
     reports, data
-        Stand in for the files that a campaign file names: arrays by column name, or a frame, which an engine reads and
-        which holds the reports and the data.
+        Stand in for the files that a campaign file names: whatever `buy` takes as people and data. If only ``reports``
+        are given, the data are a column of theirs.
     reading
         Who reads the people, and what becomes of rows that cannot be priced.
     audit
@@ -84,54 +166,64 @@ def buy(
     step
         Told what is done next.
     """
-    # read what is wanted, and refuse at once what cannot be done or would be lost
     wanted = campaign
     if not isinstance(wanted, Campaign):
         wanted = read_campaign(Path(wanted), reports=reports, data=data)
-    if not isinstance(wanted.reports.file, str | Path | Mapping) and reading.engine == "memory":
-        reading = replace(reading, engine="auto")  # a frame says itself which engine reads it
+    return _conduct(wanted, reading, audit=audit, force=force, estimate_needed=estimate_needed, step=step)
+
+
+def _conduct(
+    wanted: Campaign, reading: Reading, *, audit: bool, force: bool, estimate_needed: bool, step: Step
+) -> Purchase:
+    # refuse at once what cannot be done or would be lost
+    if not is_table(wanted.reports.file) and reading.engine == "memory":
+        reading = replace(reading, engine="auto")  # it stays where it is, and says itself which engine reads it
     refuse_clashes(wanted.outputs, wanted.inputs)
     if reading.engine != "memory":
         _refuse_other_table(wanted)
-    names = _Names.of(wanted, reading)
-    if not force:
+    names = None if wanted.folder is None else Names.of(wanted, wanted.folder, reading)
+    if names is not None and not force:
         refuse_existing([names.last])
     # buy; from here on files wait under temporary names and appear together
     with Staging(force=force) as files:
         bought = _read_and_decide(wanted, reading, files, names, step)
         decided, everybody = bought.decided, bought.decided.everybody
         step("releasing")
-        answer, strangers, missing = None, 0, ""
+        found, missing = _Found(), ""
         if wanted.data is not None and decided.figures.active:
             try:
-                answer, strangers = _answer(wanted, bought)
+                found = _answer(wanted, bought)
             except MissingExtra as problem:
                 if estimate_needed:
                     raise
                 missing = str(problem)
+        answer = found.answer
         # everywhere the same is said of safeguards that were overridden
         stamps = stamps_of(decided, _asked(wanted), answer)
         step("recording")
         record = None
         if everybody is not None:
             release = None if answer is None else answer.release
-            record = record_of(everybody, decided.origin, release, stamps=stamps, notes=_notes(wanted))
+            record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(wanted))
         step("auditing")
         audits: tuple[AuditLine, ...] = ()
         if audit and everybody is not None and decided.figures.active and wanted.data is not None:
             audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
         step("writing")
-        paths = _write(files, names, wanted, bought, answer, record, stamps, audits)
+        paths: list[Path] = []
+        if names is not None:
+            paths = write_results(files, names, wanted, decided, bought.priced, answer, record, stamps, audits)
     return Purchase(
         campaign=wanted,
         decided=decided,
         answer=answer,
         record=record,
         stamps=tuple(stamps),
-        strangers=strangers,
+        strangers=found.strangers,
         missing=missing,
         audits=audits,
         files=tuple(paths),
+        data_notes=found.notes,
     )
 
 
@@ -150,7 +242,7 @@ class _Bought:
     """The engine's table."""
 
 
-def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: "_Names", step: Step) -> _Bought:
+def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: Names | None, step: Step) -> _Bought:
     """On an engine everybody is taken here, if so many fit; else it writes its decisions itself."""
     source = campaign.reports
     wanted = Wanted(
@@ -166,12 +258,17 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
         ceiling=campaign.ceiling,
         accept_pilot_overlap=campaign.accept_pilot_overlap,
     )
-    if names.summary is None:
+    if reading.engine == "memory":
         return _Bought(decided=decide(wanted, reading, step), delivered=None, priced=None)
 
     found = price_on_engine(wanted, reading, step)
     priced = found.priced
     if priced.summary.people > LARGEST_RECORD:
+        if names is None:
+            told = (
+                f"folder must be given: decisions about more than {LARGEST_RECORD:,} people are written by the engine."
+            )
+            raise InputError(told, field="folder")
         paid = write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
         return _Bought(decided=found.decided(paid), delivered=None, priced=priced)
     step("taking everybody to one place")
@@ -185,12 +282,12 @@ def _refuse_other_table(campaign: Campaign) -> None:
     if data is not None and not _same_table(data.file, campaign.reports.file):
         columns = f"a column {data.names[0]!r}" if data.columns is None else "a column for each question"
         raise InputError(
-            f"{campaign.path}: on an engine data.file must be the table of reports.file, with"
+            f"{campaign.called}: on an engine data.file must be the table of reports.file, with"
             f" {columns} of data; join the two first, or use engine='memory'.",
             field="data.file",
         )
     if data is not None and data.kind == "simulated_values":
-        raise InputError(f"{campaign.path}: data.kind 'simulated_values' needs engine='memory'.", field="data.kind")
+        raise InputError(f"{campaign.called}: data.kind 'simulated_values' needs engine='memory'.", field="data.kind")
 
 
 def _same_table(one: Any, other: Any) -> bool:
@@ -202,20 +299,31 @@ def _same_table(one: Any, other: Any) -> bool:
 # -- the one estimate --------------------------------------------------------------------------------------------------
 
 
-def _answer(campaign: Campaign, bought: _Bought) -> tuple[Answer, int]:
-    """The estimate, and how many people in the data did not report."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Found:
+    """The estimate, and what is to be said about the data."""
+
+    answer: Answer | None = None
+    strangers: int = 0
+    """How many people in the data did not report."""
+
+    notes: tuple[str, ...] = ()
+
+
+def _answer(campaign: Campaign, bought: _Bought) -> _Found:
     source, everybody = campaign.data, bought.decided.everybody
     assert source is not None
     if everybody is None:
         assert bought.priced is not None
-        return _answer_from_sums(campaign, bought.priced, source.names), 0
+        return _Found(answer=_answer_from_sums(campaign, bought.priced, source.names))
     people = everybody.people
     found = bought.delivered
     if found is None:
         found = _delivered(source, people, everybody.outcome.market)
     plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
-    answer = answer_from(plan, found.data, _asked(campaign), people, campaign.folder, late_field="data.late")
-    return answer, found.strangers
+    late_field = "late" if campaign.path is None else "data.late"
+    answer = answer_from(plan, found.data, _asked(campaign), people, campaign.folder, late_field=late_field)
+    return _Found(answer=answer, strangers=found.strangers, notes=found.notes)
 
 
 def _delivered(source: DataSource, people: People, market: Market) -> Delivered:
@@ -241,158 +349,3 @@ def _answer_from_sums(campaign: Campaign, priced: Priced, columns: tuple[str, ..
         return on_sums.release_made_up(priced, columns)
     claims = store_beside(campaign.folder)
     return on_sums.answer(priced, columns, claims=claims, question=campaign.quantity, wave=campaign.wave)
-
-
-# -- what is written ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Names:
-    """What the files are called."""
-
-    decisions: Path
-    payments: Path
-    estimate: Path
-    report: Path
-    record: Path
-    summary: Path | None
-    """Written where an engine decided."""
-
-    @classmethod
-    def of(cls, campaign: Campaign, reading: Reading) -> "_Names":
-        on_engine = reading.engine != "memory"
-        folder, end = campaign.folder, "parquet" if on_engine else campaign.decisions_format
-        figures = folder / ("summary.json" if campaign.data else "decided.json")
-        return cls(
-            decisions=folder / f"decisions.{end}",
-            payments=folder / f"payments.{end}",
-            estimate=folder / "estimate.json",
-            report=folder / "report.html",
-            record=folder / ("record.json" if campaign.data else "outcome.json"),
-            summary=figures if on_engine else None,
-        )
-
-    @property
-    def last(self) -> Path:
-        """Where it is, all are."""
-        return self.summary or self.record
-
-
-def _write(
-    files: Staging,
-    names: _Names,
-    campaign: Campaign,
-    bought: _Bought,
-    answer: Answer | None,
-    record: Record | None,
-    stamps: list[str],
-    audits: tuple[AuditLine, ...],
-) -> list[Path]:
-    """Stage every file, the last of them last; decisions that an engine wrote are staged already."""
-    paths, everybody = [names.decisions], bought.decided.everybody
-    made_up: dict[str, Column] = {}
-    if everybody is not None and campaign.made_up:
-        made_up = {"made_up": ["yes"] * len(everybody.people)}
-    if everybody is not None:
-        files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **made_up}))
-    if answer is not None:
-        paths += [names.payments, names.estimate]
-        if everybody is None:
-            _write_payments_on_engine(files, names.payments, campaign, bought.priced, answer)
-        else:
-            late = campaign.data.late if campaign.data is not None else None
-            owed = payment_columns(everybody, answer, late_is_paid=late == "paid")
-            files.add(names.payments, table_writer(names.payments, {**owed, **made_up}))
-        files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
-    if everybody is not None and record is not None:
-        if campaign.data is not None:
-            paths.append(names.report)
-            page = _report(campaign, bought.decided, everybody, answer, record, audits)
-            files.add(names.report, lambda file: file.write(page.encode()))
-        paths.append(names.record)
-        files.add(names.record, record_writer(record))
-    if names.summary is not None:
-        paths.append(names.summary)
-        files.add(names.summary, _json_writer(summary(campaign, bought.decided, answer, stamps)))
-    return paths
-
-
-def _write_payments_on_engine(
-    files: Staging, path: Path, campaign: Campaign, priced: Priced | None, answer: Answer
-) -> None:
-    assert priced is not None
-    assert campaign.data is not None
-    # as in memory: without drop-outs the payments are those that were decided
-    mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
-    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, made_up=campaign.made_up)
-    checked(files.make(path, lambda place: priced.write(frame, place)), priced)
-
-
-def _json_writer(values: Mapping[str, Any]) -> Write:
-    content = json.dumps(plain(values), indent=2) + "\n"
-    return lambda file: file.write(content.encode())
-
-
-def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool) -> dict[str, Column]:
-    """What is to be paid, now that data were delivered or not: nothing to those who did not deliver.
-
-    If people value the estimate and some dropped out, its error has grown, and with it what they are owed. Whoever
-    delivered late is paid like the others, or like those who did not deliver.
-    """
-    outcome, money, release = everybody.outcome, everybody.money, answer.release
-    asked = outcome.privacy_loss > 0.0
-    gone, late = (np.zeros(len(everybody.people), dtype=bool) for _ in range(2))
-    gone[list(release.dropped_out)] = True
-    late[list(answer.late)] = True
-    owed = money.payments
-    if gone.any():
-        worse = outcome.population.user_weights() * (release.error.mse - outcome.mse)
-        owed = amounts_due(outcome.payments, worse, gone & ~late if late_is_paid else gone, money.decimals)
-    return {
-        everybody.people.id_name: everybody.people.id_column,
-        "payment_minor": owed,
-        "currency": [money.currency] * len(everybody.people),
-        "delivered": np.where(late, "late", np.where(gone, "no", np.where(asked, "yes", "not asked"))).tolist(),
-    }
-
-
-def _report(
-    campaign: Campaign,
-    decided: Decided,
-    everybody: Everybody,
-    answer: Answer | None,
-    record: Record,
-    audits: tuple[AuditLine, ...],
-) -> str:
-    notices = [MADE_UP_NOTICE, *campaign.notices] if campaign.made_up else list(campaign.notices)
-    if not campaign.made_up and answer is not None:
-        told = wave_stamps(campaign.wave, answer.waves_before)
-        notices += [f"{stamp[0].upper()}{stamp[1:]}." for stamp in told]
-    if campaign.data is not None and campaign.data.kind == "simulated_values":
-        notices.append(_SIMULATED)
-    report = build_report(
-        everybody.outcome,
-        None if answer is None else answer.release,
-        campaign_name=campaign.name,
-        quantity=campaign.quantity,
-        unit=campaign.unit,
-        money=everybody.money,
-        groups=everybody.people.groups,
-        audits=audits,
-        prior_from_participants=bool(decided.origin.get("overlap")),
-        spending_ceiling=campaign.ceiling,
-        notices=notices,
-        record_hash=record.hash,
-        date=date.today().isoformat(),
-        level=campaign.level,
-    )
-    return str(render_report(report))
-
-
-def _notes(campaign: Campaign) -> list[str]:
-    notes = [f"campaign: {campaign.name}", *asked_notes(campaign.quantity, campaign.wave)]
-    if campaign.path.exists():
-        notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")
-    if campaign.data is not None and campaign.data.kind == "simulated_values":
-        notes.append(_SIMULATED)
-    return [*notes, *campaign.notices]

@@ -5,161 +5,22 @@ that is not there, a column that the file does not have.
 """
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from hushbid.disclosure.once_question import LAST_WAVE
 from hushbid.durable import STREAM
 from hushbid.errors import HushbidError, InputError
-from hushbid.mechanism import Market
 from hushbid.money import NO_CURRENCY, Currency
-from hushbid.priors.pilot import PriorSource
+from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource
 from hushbid.purchase.market_section import read_market
-from hushbid.purchase.people import Kind, People
+from hushbid.purchase.people import Kind
 from hushbid.purchase.questions_section import read_survey
-from hushbid.purchase.strata_section import Stratification, read_strata
+from hushbid.purchase.strata_section import read_strata
 from hushbid.purchase.toml_sections import Problems, Section
-from hushbid.tables import columns_of
+from hushbid.tables import ENDINGS, columns_of
 
-_RESULTS = (
-    *("decisions.csv", "decisions.parquet", "payments.csv", "payments.parquet", "estimate.json", "report.html"),
-    *("record.json", "outcome.json", "summary.json", "decided.json"),
-)
 _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportsSource:
-    """Where the reports are."""
-
-    file: Any
-    """A path, ``-``, columns by name, or a frame that an engine reads."""
-
-    id: str
-    """The column that names people."""
-
-    sensitivity: str
-    """The column of reports."""
-
-    group: str | None
-    """The column of groups, if there is one."""
-
-    limit: str | None
-    """The column of the largest losses that people accept, if there is one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataSource:
-    """Where the data are: values in the central setting, people's own noisy messages in the local one."""
-
-    file: Any
-    """A path, ``-``, columns by name, or a frame that an engine reads."""
-
-    id: str
-    """The column that names people."""
-
-    value: str
-    """The column of data or messages; of a survey's answers, ``columns`` are in its place."""
-
-    columns: tuple[str, ...] | None
-    """The columns of answers in the order of the questions; None where one number is asked for, or messages come."""
-
-    kind: Kind
-    """What the column holds; ``simulated_values`` are made up and get their noise here."""
-
-    late: Literal["paid", "unpaid"] | None
-    """What is paid for data that came after the estimate was drawn; None if the file does not say."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column of data, or of each question's answers."""
-        return (self.value,) if self.columns is None else self.columns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Campaign:
-    """A campaign file, read and found to be in order."""
-
-    path: Path
-    """The file."""
-
-    name: str
-    """What people call the campaign."""
-
-    quantity: str
-    """What is estimated, as it stands in a sentence."""
-
-    unit: str
-    """The unit of the data; may be empty."""
-
-    wave: int
-    """Which time the same people are asked the same."""
-
-    made_up: bool
-    """Whether nobody in it was promised anything, so that its estimate may be drawn again and again."""
-
-    notices: tuple[str, ...]
-    """Sentences that must stand at the top of the report."""
-
-    prior: PriorSource
-    """What is believed about sensitivities, and since when."""
-
-    market: dict[str, Any]
-    """The market's other fields."""
-
-    strata: Stratification | None
-    """The strata of the panel, if there are any."""
-
-    currency: Currency
-    """What payments are made in."""
-
-    ceiling: float | None
-    """More than this is not spent, in units of the currency."""
-
-    reports: ReportsSource
-    """Where the reports are."""
-
-    data: DataSource | None
-    """Where the data are; None while nobody has been asked for them."""
-
-    folder: Path
-    """Where results go."""
-
-    decisions_format: Literal["csv", "parquet"]
-    """Of the table of decisions."""
-
-    level: float
-    """How sure the interval is to be."""
-
-    accept_pilot_overlap: bool
-    """Whether a prior fitted on people who report was accepted by name."""
-
-    accept_infinite_loss: bool
-    """Whether losing all privacy was accepted by name."""
-
-    @property
-    def inputs(self) -> list[str | Path]:
-        """Every file that is read."""
-        files = [self.reports.file, *([self.data.file] if self.data else [])]
-        return [self.path, *(one for one in files if isinstance(one, str | Path)), *self.prior.paths]
-
-    @property
-    def outputs(self) -> list[Path]:
-        """Every file that may be written."""
-        return [self.folder / name for name in _RESULTS]
-
-    def market_for(self, people: People | None) -> Market:
-        """The market for the people in the table of reports, or, with None, as far as it is known before they are read.
-
-        They are whom the mean is about where a relation is allowed for, unless the file states a larger population.
-        """
-        fields = self.market
-        if self.strata is not None:
-            fields = fields | self.strata.fields(people, fields["max_relation"])
-        labels = people.groups if people is not None else [] if self.prior.is_grouped else None
-        market = Market(prior=self.prior.prior_for(labels), **fields)
-        return market if people is None else market.with_roster(people.roster)
 
 
 def read_campaign(path: Path, *, reports: Any = None, data: Any = None) -> Campaign:
@@ -227,7 +88,7 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
     # where results go, and what nobody asked for
     output = top.section("output")
     folder = home / output.text("folder", default=path.stem)
-    decisions = output.choice("decisions", ("csv", "parquet"), default="csv")
+    decisions = output.choice("decisions", ENDINGS, default="csv")
     level = output.number("level", default=0.95, low=0.0, open_low=True, high=0.999999)
     output.finish()
     top.raw("data")
@@ -252,7 +113,7 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
         reports=reports,
         data=data,
         folder=folder,
-        decisions_format="parquet" if decisions == "parquet" else "csv",
+        decisions_format=decisions or "csv",
         level=level or 0.95,
         accept_pilot_overlap=overlap,
         accept_infinite_loss=infinite,

@@ -13,13 +13,13 @@ from hushbid.disclosure import Release
 from hushbid.durable import Write
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.mechanism.survey import QuestionError
-from hushbid.money import Currency, Money
+from hushbid.money import Currency, Money, in_units
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_ceiling
 from hushbid.questions import Choice
 from hushbid.record import Record
-from hushbid.tables import Column
+from hushbid.tables import Raw
 from hushbid.wording import at_most
 
 Step = Callable[[str], object]
@@ -99,13 +99,14 @@ class Everybody:
         """How many people owe money."""
         return int((self.money.payments < 0).sum())
 
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, Raw]:
         """The table of decisions, one row per person in the order of the reports."""
         return {
             self.people.id_name: self.people.id_column,
             "privacy_loss": self.outcome.privacy_loss,
             "weight": self.outcome.weights,
             "payment_minor": self.money.payments,
+            "payment": in_units(self.money.payments, self.money.decimals),
             "currency": [self.money.currency] * len(self.people),
         }
 
@@ -163,7 +164,12 @@ class Decided:
 
     def text(self) -> str:
         """For people."""
-        return decided_text(self.facts(), self.currency, self.market)
+        return "\n".join([*self.reading_notes, decided_text(self.facts(), self.currency, self.market)])
+
+    @property
+    def reading_notes(self) -> tuple[str, ...]:
+        """Sentences about how the reports were read, where that was a choice: their encoding, decimal commas."""
+        return () if self.everybody is None else self.everybody.people.notes
 
 
 def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:
@@ -201,7 +207,7 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
 
 def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
     """Run the market on reports, and round its payments."""
-    with rows_of(people.source):
+    with rows_of(people.source, people.lines):
         market = wanted.market(people)
         outcome = market.acquire(people.reports, limits=people.limits, tie_key=people.tie_keys(market))
     return market, Everybody.of(people, outcome, wanted.currency, from_engine=from_engine)

@@ -5,19 +5,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray
 from hushbid.disclosure.answers import words_of
 from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
 from hushbid.questions import Number, Question
-from hushbid.tables import ROWS_NOTE, Column, Table, number_of, read_table
+from hushbid.tables import Raw, Table, number_of, places_of, read_table, rows_note
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are made up and get their noise here."""
@@ -51,7 +50,7 @@ class People:
     ids: list[str] | None
     """Names, unique; None if the file has none."""
 
-    id_column: Column
+    id_column: Raw
     """The names as they stood in the file, or row numbers: what is written beside each decision."""
 
     reports: FloatArray
@@ -74,6 +73,12 @@ class People:
 
     id_name: str = "id"
     """What the column of names is called in what is written."""
+
+    lines: IntArray | None = None
+    """What a spreadsheet calls everybody's row; None if nobody opens the table with one."""
+
+    notes: tuple[str, ...] = ()
+    """Sentences about how the file was read, where that was a choice."""
 
     def __len__(self) -> int:
         return self.reports.size
@@ -101,7 +106,7 @@ class People:
 
 
 def read_people(
-    file: str | Path | Mapping[str, Any],
+    file: Any,
     *,
     id_column: str,
     sensitivity: str,
@@ -112,7 +117,7 @@ def read_people(
     reading: Reading = AT_ONCE,
     ids_needed: bool = True,
 ) -> People:
-    """Reports from a file, or from columns by name. Every problem names rows, never what stands in them.
+    """Reports from a file, from columns by name or from a frame. Every problem names rows, never what stands in them.
 
     Rows that the ``priors`` (by group, or one under any name) cannot price are left out and counted if ``reading`` says
     so.
@@ -122,8 +127,8 @@ def read_people(
         *([id_column] if ids_needed else []),
         *(one for one in (group, stratum, limit) if one is not None),
     ]
-    found = _table(file, needed, [id_column])
-    asked = None if stratum is None else Counter(_labels(found, stratum, "stratum"))
+    found = read_table(file, needed=needed, optional=[id_column])
+    asked = None if stratum is None else Counter(found.labels(stratum, "a stratum"))
     dropped = 0
     if reading.on_bad_rows == "drop":
         good = _can_be_priced(found, sensitivity, group, priors or {})
@@ -140,8 +145,8 @@ def read_people(
         if reading.check_ids == "exact"
         else found.ids(id_column)
     )
-    groups = None if group is None else _labels(found, group, "group")
-    shown = found.columns[id_column] if ids is not None else found.numbered
+    groups = None if group is None else found.labels(group, "a group")
+    shown = found.raw(id_column) if ids is not None else found.numbered
     return People(
         source=found.source,
         ids=ids,
@@ -149,35 +154,13 @@ def read_people(
         reports=reports,
         limits=None if limit is None else found.positive_numbers(limit, error=ReportError, missing=math.inf),
         groups=groups,
-        strata=None if stratum is None else _labels(found, stratum, "stratum"),
+        strata=None if stratum is None else found.labels(stratum, "a stratum"),
         roster_by_stratum=asked,
         dropped=dropped,
+        id_name="id" if ids is None else id_column,
+        lines=found.own_lines,
+        notes=found.notes_on(sensitivity, *([] if limit is None else [limit])),
     )
-
-
-def _table(file: str | Path | Mapping[str, Any], needed: list[str], optional: Sequence[str] = ()) -> Table:
-    """Some columns of a file, or of arrays by name."""
-    if not isinstance(file, Mapping):
-        return read_table(file, needed=needed, optional=optional)
-    for name in needed:
-        if name not in file:
-            raise InputError(f"The columns must have one called {name!r}; there are {', '.join(map(repr, file))}.")
-    columns: dict[str, Column] = {name: _column(file[name]) for name in (*needed, *optional) if name in file}
-    rows = {len(column) for column in columns.values()}
-    if len(rows) != 1 or rows == {0}:
-        raise InputError(f"The columns must have one entry per person, and somebody must be there, got {sorted(rows)}.")
-    [size] = rows
-    return Table(source="The columns", columns=columns, rows=size, numbered=np.arange(size), refused={})
-
-
-def _column(values: Any) -> Column:
-    """Texts as they stand, numbers as an array."""
-    found = values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind in "US" else values
-    return list(found) if not isinstance(found, np.ndarray) and _holds_text(found) else np.asarray(found)
-
-
-def _holds_text(values: Any) -> bool:
-    return any(isinstance(one, str) for one in values)
 
 
 def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Mapping[str, Prior]) -> BoolArray:
@@ -190,15 +173,6 @@ def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Ma
     return np.asarray(found.readable_numbers(sensitivity) >= low)
 
 
-def _labels(found: Table, name: str, what: str) -> list[str]:
-    labels = found.texts(name)
-    if "" in labels:
-        row = labels.index("")
-        told = f"{found.source}: column {name!r} must hold a {what}, but row {row} does not."
-        raise InputError(told, field=name, row=row)
-    return labels
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Delivered:
     """The data of those who reported, in their order."""
@@ -209,22 +183,25 @@ class Delivered:
     strangers: int
     """How many rows belonged to people who did not report; they are not used."""
 
+    notes: tuple[str, ...] = ()
+    """Sentences about how the file was read, where that was a choice."""
 
-def read_data(
-    file: str | Path | Mapping[str, Any], people: People, *, id_column: str, value: str, kind: Kind
-) -> Delivered:
+
+def read_data(file: Any, people: People, *, id_column: str, value: str, kind: Kind) -> Delivered:
     """Everybody's datum or message, in the order of the reports; missing where somebody is not in the file."""
-    found = _table(file, [value] if people.ids is None else [id_column, value])
+    found = read_table(file, needed=[value] if people.ids is None else [id_column, value])
     places, strangers = _matched(found, people, id_column)
     if kind == "messages":
         texts = found.texts(value)
-        return Delivered(data=[texts[place] or None if place >= 0 else None for place in places], strangers=strangers)
+        messages = [texts[place] or None if place >= 0 else None for place in places]
+        return Delivered(data=messages, strangers=strangers, notes=found.notes)
     numbers = found.numbers(value, error=DataError, may_be_missing=True)
-    return Delivered(data=np.where(places >= 0, numbers[places], math.nan), strangers=strangers)
+    data = np.where(places >= 0, numbers[places], math.nan)
+    return Delivered(data=data, strangers=strangers, notes=found.notes_on(value))
 
 
 def read_answers(
-    file: str | Path | Mapping[str, Any],
+    file: Any,
     people: People,
     *,
     id_column: str,
@@ -236,10 +213,12 @@ def read_answers(
     Yes is 1, and an answer of a choice is its place. A row is missing where somebody is not in the file, and a cell
     where she left the question open: she has then dropped out of the whole.
     """
-    found = _table(file, [*columns] if people.ids is None else [id_column, *columns])
+    found = read_table(file, needed=[*columns] if people.ids is None else [id_column, *columns])
     places, strangers = _matched(found, people, id_column)
     table = np.column_stack([_answered(found, *one) for one in zip(columns, questions, strict=True)])
-    return Delivered(data=np.where((places >= 0)[:, np.newaxis], table[places], math.nan), strangers=strangers)
+    data = np.where((places >= 0)[:, np.newaxis], table[places], math.nan)
+    numbers = [name for name, one in zip(columns, questions, strict=True) if isinstance(one, Number)]
+    return Delivered(data=data, strangers=strangers, notes=found.notes_on(*numbers))
 
 
 def _answered(found: Table, column: str, question: Question) -> FloatArray:
@@ -275,18 +254,15 @@ def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, 
 def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
     """The row of each person in the table, −1 where she is not in it."""
     keys = found.keys(id_column)
-    if keys == ids:
-        return np.arange(len(ids))
-    rows = {key: row for row, key in enumerate(keys)}
-    return np.array([rows.get(key, -1) for key in ids], dtype=np.intp)
+    return np.arange(len(ids)) if keys == ids else places_of(ids, keys)
 
 
 @contextmanager
-def rows_of(source: str) -> Iterator[None]:
-    """Say of which file the rows are that a message names."""
+def rows_of(source: str, lines: IntArray | None = None) -> Iterator[None]:
+    """Say of which file the rows are that a message names; ``lines`` are what a spreadsheet calls them."""
     try:
         yield
     except (ReportError, DataError, PriorError) as problem:
         sentence = str(problem).rstrip(".")
-        told = f"{source}: {sentence} ({ROWS_NOTE})."
+        told = f"{source}: {sentence} ({rows_note(problem.row, lines)})."
         raise type(problem)(told, field=problem.field, row=problem.row) from problem

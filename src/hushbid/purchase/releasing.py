@@ -6,7 +6,6 @@ notes is written and read here.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -67,14 +66,14 @@ class Asked:
 
 
 def answer_from(
-    plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path, *, late_field: str = "late"
+    plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path | None, *, late_field: str = "late"
 ) -> Answer:
     """Draw the estimate, once, and keep it in the account's store before anybody sees it; ``folder`` is the results'.
 
     If data came late, ``late_field`` has to say what is paid for them.
     """
     accepted, simulated = asked.accept_infinite_loss, asked.simulated
-    with rows_of(people.source):
+    with rows_of(people.source, people.lines):
         if asked.made_up:
             return release_made_up(plan, data, accept_infinite_loss=accepted, simulated=simulated)
         answer = release_once(
@@ -91,9 +90,10 @@ def answer_from(
     return answer
 
 
-def store_beside(folder: Path) -> Path:
+def store_beside(folder: Path | None) -> Path:
     """The account's store; refused if an earlier version kept its claims in a folder of the results."""
-    refuse_old_claims(folder / _OLD_FOLDER)
+    if folder is not None:
+        refuse_old_claims(folder / _OLD_FOLDER)
     return account()
 
 
@@ -188,17 +188,21 @@ class Released:
     level: float
     """How sure the interval is to be."""
 
+    data_notes: tuple[str, ...] = ()
+    """Sentences about how the data were read, where that was a choice: their encoding, decimal commas."""
+
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         facts, answer = estimate_facts(self.answer.release, self.level), self.answer
         facts |= {"drawn_before": answer.before, "late": len(answer.late)}
-        facts |= {"stamps": list(self.record.stamps), "record": self.path}
+        facts |= {"stamps": list(self.record.stamps), "record": self.path, "reading_notes": list(self.data_notes)}
         facts["made_up"] = facts["public"]["made_up"] = self.asked.made_up
         return facts
 
     def text(self) -> str:
         """For people."""
-        lines = [estimate_text(self.answer.release, self.level, self.asked.question)]
+        lines = [*self.data_notes, estimate_text(self.answer.release, self.level, self.asked.question)]
+        lines += moved_text(self.answer.release)
         if self.answer.before:
             lines.append(BEFORE)
         if self.answer.late:
@@ -211,7 +215,7 @@ class Released:
 
 def release_recorded(
     path: Path,
-    data: str | Path | Mapping[str, Any],
+    data: Any,
     *,
     out: Path,
     id_column: str = "id",
@@ -251,12 +255,12 @@ def release_recorded(
     whole = record.with_release(answer.release, stamps=_stamps_of_release(record, asked, answer))
     with Staging(force=force) as files:
         files.add(out, record_writer(whole))
-    return Released(answer=answer, asked=asked, record=whole, path=out, level=level)
+    return Released(answer=answer, asked=asked, record=whole, path=out, level=level, data_notes=found.notes)
 
 
 def _delivered(
     record: Record,
-    data: str | Path | Mapping[str, Any],
+    data: Any,
     people: People,
     id_column: str,
     value_column: str | None,
@@ -309,7 +313,8 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
     """
     if release.answers:
         answers = [_answer_facts(one, level) for one in release.answers]
-        return {"answers": answers, "dropped_out": release.absent, "public": _public_answers(release)}
+        told = {"dropped_out": release.absent, "moved_to_bounds": release.clamped}
+        return {"answers": answers, **told, "public": _public_answers(release)}
     ends = release.interval(level)
     estimate, low, high = estimate_figures(release.one_estimate, (ends[1] - ends[0]) / 2.0)
     planned = release.planned_error.half_width(_PUBLIC_LEVEL)
@@ -318,6 +323,7 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
         "interval": {"level": level, "low": low, "high": high},
         "standard_error": at_most(release.standard_error, 3),
         "dropped_out": release.absent,
+        "moved_to_bounds": release.clamped,
         "public": {**release.public(), "estimate": estimate_figures(release.one_estimate, planned)[0]},
     }
 
@@ -384,6 +390,14 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     unit = f" {question.unit}" if isinstance(question, Number) and question.unit else ""
     what = question.name if isinstance(question, Number) else f"the share of yes to {question.name}"
     return f"Estimate of {what}: {value}{unit}, {100 * level:g} % interval {lower} to {upper}."
+
+
+def moved_text(release: Release) -> list[str]:
+    """How many data lay outside the bounds; nothing if none did. For the operator only."""
+    if not release.clamped:
+        return []
+    many = "1 value" if release.clamped == 1 else f"{release.clamped:,} values"
+    return [f"{many} outside the bounds {'was' if release.clamped == 1 else 'were'} moved to the nearer end."]
 
 
 def late_text(answer: Answer) -> str:

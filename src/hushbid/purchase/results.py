@@ -7,17 +7,23 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hushbid import wording
 from hushbid.disclosure import Answer, Release
 from hushbid.disclosure.cards import estimates_table
 from hushbid.disclosure.error import FEW
+from hushbid.errors import InputError
+from hushbid.mechanism import Market
+from hushbid.money import amounts_due, in_units
 from hushbid.notebook import WITHHELD, Table, card
-from hushbid.purchase.campaign_file import Campaign
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided
-from hushbid.purchase.releasing import BEFORE, estimate_facts, estimate_text, late_text
+from hushbid.purchase.campaign import Campaign
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody
+from hushbid.purchase.releasing import BEFORE, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record
 from hushbid.report import AuditLine
 from hushbid.report.suppression import too_few
+from hushbid.tables import Library, Raw, frame_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -48,6 +54,9 @@ class Purchase:
     audits: tuple[AuditLine, ...]
     files: tuple[Path, ...]
 
+    data_notes: tuple[str, ...] = ()
+    """Sentences about how the data were read, where that was a choice: their encoding, decimal commas."""
+
     @property
     def release(self) -> Release | None:
         """The one estimate."""
@@ -68,6 +77,20 @@ class Purchase:
         """How many people delivered after the estimate was drawn."""
         return 0 if self.answer is None else len(self.answer.late)
 
+    def to_frame(self, library: Library | None = None) -> Any:
+        """What was decided about everybody, one row per person in the order of the reports, with her id. Confidential.
+
+        Of ``library``; unless one is named, of the library that people came in, else of the first that is installed:
+        pandas, Polars, pyarrow.
+        """
+        everybody = self.decided.everybody
+        if everybody is None:
+            raise InputError("Everybody's figures stayed with the engine: they are in the tables that it wrote.")
+        columns = everybody.columns()
+        if self.answer is not None:
+            columns |= payment_columns(everybody, self.answer, late_is_paid=self.campaign.late_is_paid)
+        return frame_of(columns, library or self.campaign.library)
+
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         facts: dict[str, Any] = {"campaign": self.campaign.name, **self.decided.facts()}
@@ -80,15 +103,17 @@ class Purchase:
         if self.record is not None:
             facts["audits_failed"] = self.failed
             facts["record_hash"] = self.record.hash
+        facts["reading_notes"] = list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes]))
         facts["files"] = [str(path) for path in self.files]
         return facts
 
     def text(self) -> str:
         """For people."""
         campaign, answer = self.campaign, self.answer
-        lines = [self.decided.text()]
+        lines = [*(note for note in self.data_notes if note not in self.decided.reading_notes), self.decided.text()]
         if answer is not None:
             lines.append(estimate_text(answer.release, campaign.level, campaign.quantity, campaign.unit))
+            lines += moved_text(answer.release)
             if answer.before:
                 lines.append(BEFORE)
             if self.late and campaign.data is not None:
@@ -103,12 +128,13 @@ class Purchase:
             lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
         where = "summary" if self.on_engine else "record"
         lines += [f"STAMPED in the {where}: {stamp}." for stamp in self.stamps]
-        if self.record is None:
+        if self.record is None and self.decided.everybody is None:
             lines.append(f"No record and no report: an engine writes them for at most {LARGEST_RECORD:,} people.")
-        names = ", ".join(path.name for path in self.files)
-        lines.append(f"Written to {campaign.folder}: {names}.")
-        if campaign.data is None:
-            lines.append(_next_step(campaign, self.on_engine))
+        if campaign.folder is not None:
+            names = ", ".join(path.name for path in self.files)
+            lines.append(f"Written to {campaign.folder}: {names}.")
+        if campaign.data is None and campaign.path is not None:
+            lines.append(_next_step(campaign.path, campaign.name, self.decided.market, self.on_engine))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -124,8 +150,9 @@ class Purchase:
             ("Privacy loss of each", largest),
             ("Total payment", WITHHELD if hidden else self.decided.currency.text(self.decided.total_minor)),
             ("A misreport gains", gain),
-            ("Written", ", ".join(path.name for path in self.files)),
         ]
+        if self.files:
+            facts.append(("Written", ", ".join(path.name for path in self.files)))
         tables: list[Table] = []
         if self.release is not None:
             tables.append(estimates_table(self.release.public(), campaign.quantity, campaign.unit))
@@ -161,21 +188,45 @@ def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
     return {**facts, **origin, "public": {**facts["public"], "made_up": campaign.made_up}}
 
 
-def _next_step(campaign: Campaign, on_engine: bool) -> str:
+def _next_step(path: Path, name: str, market: Market, on_engine: bool) -> str:
     if on_engine:
-        columns = "a column for each question" if "questions" in campaign.market else "a column"
+        columns = "a column" if market.survey is None else "a column for each question"
         return (
             f"Next: collect the data, put them into {columns} of the same table, add [data] with that file to the"
             " campaign file and run it again."
         )
-    if campaign.market["setting"] == "local":
-        asked = f"--questions {campaign.path.name}"
-        if "questions" not in campaign.market:
-            low, high = campaign.market["bounds"]
+    if market.strategy.sends_messages:
+        asked = f"--questions {path.name}"
+        if market.survey is None:
+            low, high = market.bounds
             asked = f"--bounds {low:g},{high:g}"
         return (
             "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
-            f" {json.dumps(campaign.name)} --privacy-loss HERS --at-most AGREED {asked}. Then add"
+            f" {json.dumps(name)} --privacy-loss HERS --at-most AGREED {asked}. Then add"
             " [data] with their messages to the campaign file and run it again."
         )
     return "Next: collect the data, add [data] to the campaign file and run it again."
+
+
+def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool) -> dict[str, Raw]:
+    """What is to be paid, now that data were delivered or not: nothing to those who did not deliver.
+
+    If people value the estimate and some dropped out, its error has grown, and with it what they are owed. Whoever
+    delivered late is paid like the others, or like those who did not deliver.
+    """
+    outcome, money, release = everybody.outcome, everybody.money, answer.release
+    asked = outcome.privacy_loss > 0.0
+    gone, late = (np.zeros(len(everybody.people), dtype=bool) for _ in range(2))
+    gone[list(release.dropped_out)] = True
+    late[list(answer.late)] = True
+    owed = money.payments
+    if gone.any():
+        worse = outcome.population.user_weights() * (release.error.mse - outcome.mse)
+        owed = amounts_due(outcome.payments, worse, gone & ~late if late_is_paid else gone, money.decimals)
+    return {
+        everybody.people.id_name: everybody.people.id_column,
+        "payment_minor": owed,
+        "payment": in_units(owed, money.decimals),
+        "currency": [money.currency] * len(everybody.people),
+        "delivered": np.where(late, "late", np.where(gone, "no", np.where(asked, "yes", "not asked"))).tolist(),
+    }

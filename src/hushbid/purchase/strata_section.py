@@ -66,10 +66,9 @@ class Stratification:
 
 def read_strata(top: Section) -> Stratification | None:
     """The strata that a file states; None if it states none, or if they are wrong."""
+    before, section = len(top.problems), top.section("strata")
     if not top.given("strata"):
         return None
-    before = len(top.problems)
-    section = top.section("strata")
     column = section.text("column", needed=True)
     shares, contrast = _numbers(section, "shares"), _numbers(section, "contrast")
     each, population = section.flag("each"), _counts(section)

@@ -20,9 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from hushbid.codec import SIGNED, TIME, Codec, Whole, hexadecimal
-from hushbid.documents import LARGEST_INTEGER, canonical
+from hushbid.codec import SIGNED, TIME, Codec, Perhaps, Whole, hexadecimal
+from hushbid.documents import LARGEST_INTEGER, canonical, content_hash, number_text
 from hushbid.errors import RecordError
+from hushbid.questions import Question
 from hushbid.receipts.keys import PUBLIC_KEY, SIGNATURE, PublicKey, SigningKey
 from hushbid.receipts.log import HASH, SALT_BYTES, Head
 from hushbid.receipts.merkle import HASH_BYTES, Tree, proves
@@ -34,6 +35,20 @@ TIMES = {"renewed": "link-renewed", "own_links": "own-link-made", "own_links_use
 
 _PLACE = Whole(1, LARGEST_INTEGER - 1)
 _HASH = hexadecimal(HASH_BYTES)
+
+
+def questions_hash(questions: Sequence[Question]) -> str | None:
+    """What stands for a survey's questions on its receipts: a hash of all that is public about them; None without."""
+    return content_hash({"questions": [_in_texts(one.to_dict()) for one in questions]}) if questions else None
+
+
+def _in_texts(value: Any) -> Any:
+    """Plain values with every double as a text, as these documents have them."""
+    if isinstance(value, Mapping):
+        return {name: _in_texts(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_in_texts(one) for one in value]
+    return number_text(value) if isinstance(value, float) else value
 
 
 def new_salt() -> bytes:
@@ -81,6 +96,12 @@ class Body:
     limit: float | None = None
     """The largest privacy loss that she said she accepts, beside the report that counted; None if she said none."""
 
+    questions: Annotated[str | None, Perhaps(HASH)] = None
+    """The hash of the questions that she was asked (`questions_hash`), all for one loss; None if it was one number."""
+
+    stratum: str | None = None
+    """The public stratum in which she was invited; None if the campaign had no strata."""
+
     renewed: tuple[Annotated[str, TIME], ...] = ()
     """When the analyst made a new link for her, while the campaign was not over."""
 
@@ -110,7 +131,7 @@ class Body:
                 raise RecordError(f"{name} must list times in order.", field=name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The body as plain values; a limit and lists of times only where there are any."""
+        """The body as plain values; a limit, questions, a stratum and lists of times only where there are any."""
         return _BODY.write(self)
 
     @classmethod

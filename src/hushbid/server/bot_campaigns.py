@@ -17,6 +17,7 @@ from hushbid.client import AnalystClient, AsyncParticipantClient, AsyncTransport
 from hushbid.client.views import OVER
 from hushbid.errors import HushbidError, InputError, ServerFailed
 from hushbid.priors import Prior, parse_prior, prior_from_dict
+from hushbid.questions import Question, question_from_dict
 from hushbid.server.bots import MIXTURE, Bot, Person, Tally, people
 from hushbid.verification.receipts import verify_log
 
@@ -117,18 +118,18 @@ async def play_campaign(
     ``network`` stands in for the real one, as for `hushbid.client.AsyncTransport`.
     """
     rng = np.random.default_rng(seed)
-    groups = _groups(settings, n)
+    groups, strata = _groups(settings, n), _strata(settings)
     run = asyncio.to_thread
     campaign = (await run(analyst.draft, settings)).id
-    if identities or groups[0][0] is not None:  # with ids or groups people are named, else only counted
+    if identities or strata or groups[0][0] is not None:  # with ids, groups or strata people are named, else counted
         named = [
-            {"id": f"bot-{k}", **({} if group is None else {"group": group})} for k, (group, _) in enumerate(groups)
+            {"id": f"bot-{k}", "group": group, "stratum": strata[k % len(strata)] if strata else None}
+            for k, (group, _) in enumerate(groups)
         ]
         invitations = await run(lambda: analyst.invite(campaign, people=named))
     else:
         invitations = await run(lambda: analyst.invite(campaign, count=n))
-    low, high = settings["bounds"]
-    cast = people(strategy, [prior for _, prior in groups], (float(low), float(high)), rng=rng)
+    cast = people(strategy, [prior for _, prior in groups], _asked(settings), rng=rng)
     stage = _Stage(progress, connections)
     async with AsyncTransport(analyst.url, connections=connections, attempts=PATIENCE, network=network) as transport:
         tokens = [invitation.token for invitation in invitations]
@@ -174,7 +175,8 @@ async def play_links(
         first = AsyncParticipantClient(transport, tokens[0], keeper=memory)
         # the first bot's view stands for all: one campaign, one state
         view = await first.participation()
-        cast = people(strategy, [prior or _guess(view)] * len(tokens), view.bounds, rng=np.random.default_rng(seed))
+        asked = view.questions or view.bounds or ()
+        cast = people(strategy, [prior or _guess(view)] * len(tokens), asked, rng=np.random.default_rng(seed))
         bots = _bots(transport, tokens, cast, stage.tally, memory)
         waiting = _Waiting(first, patience, sleep)
         if view.campaign_state == "reporting":
@@ -287,6 +289,20 @@ def _groups(settings: Mapping[str, Any], n: int) -> list[tuple[str | None, Prior
         named = [(str(name), _prior(one)) for name, one in form["groups"].items()]
         return [named[k % len(named)] for k in range(n)]
     return [(None, _prior(form))] * n
+
+
+def _strata(settings: Mapping[str, Any]) -> list[str]:
+    """The strata, which bots are in by turns; none if there are none."""
+    stated = settings.get("strata") or {}
+    return sorted(next(iter(stated.values()))) if stated else []
+
+
+def _asked(settings: Mapping[str, Any]) -> tuple[float, float] | tuple[Question, ...]:
+    """The range of the number, or the questions, that people are asked."""
+    if "questions" in settings:
+        return tuple(map(question_from_dict, settings["questions"]))
+    low, high = settings["bounds"]
+    return float(low), float(high)
 
 
 def _prior(form: Any) -> Prior:

@@ -24,6 +24,7 @@ import numpy as np
 from hushbid.client import AsyncParticipantClient, Participation
 from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.priors import Prior
+from hushbid.questions import Choice, Number, Question
 from hushbid.receipts.receipt import Receipt
 
 T = TypeVar("T")
@@ -58,20 +59,23 @@ class Person:
     limit: float | None
     """The largest loss that she accepts, if she has such a limit; told where the campaign takes limits."""
 
-    value: float
-    """Her datum."""
+    value: float | dict[str, object]
+    """Her datum, or her answers by the questions' names."""
 
     early: bool
     """Of two ways to withdraw or be late, whether she takes the earlier."""
 
 
 def people(
-    strategies: str, priors: Sequence[Prior], bounds: tuple[float, float], *, rng: np.random.Generator
+    strategies: str,
+    priors: Sequence[Prior],
+    asked: tuple[float, float] | Sequence[Question],
+    *,
+    rng: np.random.Generator,
 ) -> list[Person]:
-    """One person for each prior, from which her sensitivity is drawn."""
+    """One person for each prior, from which her sensitivity is drawn; asked for a number in a range, or questions."""
     if strategies not in STRATEGIES:
         raise InputError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategies!r}.", field="strategy")
-    low, high = bounds
     n = len(priors)
     chosen = (
         list(rng.choice(list(MIXTURE), size=n, p=list(MIXTURE.values()))) if strategies == "mixed" else [strategies] * n
@@ -81,18 +85,35 @@ def people(
         sensitivity = float(prior.sample(1, rng=rng)[0])
         least, most = prior.support
         told = min(max(sensitivity * _FACTORS.get(strategy, 1.0), least), most)  # within the support, or it is refused
-        value = low + (high - low) * float(rng.beta(5.0, 4.0))
         found.append(
             Person(
                 strategy=str(strategy),
                 sensitivity=sensitivity,
                 report=told,
                 limit=_LIMIT if place % _LIMITED == 0 else None,
-                value=value,
+                value=_datum(asked, rng),
                 early=place % 2 == 0,
             )
         )
     return found
+
+
+def _datum(asked: tuple[float, float] | Sequence[Question], rng: np.random.Generator) -> float | dict[str, object]:
+    """A number in a range, or an answer to every question."""
+    questions = [one for one in asked if isinstance(one, Question)]
+    if questions:
+        return {one.name: _answer(one, rng) for one in questions}
+    low, high = (float(end) for end in asked if not isinstance(end, Question))
+    return low + (high - low) * float(rng.beta(5.0, 4.0))
+
+
+def _answer(question: Question, rng: np.random.Generator) -> object:
+    if isinstance(question, Number):
+        return _datum(question.bounds, rng)
+    share = float(rng.beta(5.0, 4.0))
+    if isinstance(question, Choice):
+        return question.answers[min(int(share * len(question.answers)), len(question.answers) - 1)]
+    return share > 0.5
 
 
 @dataclass(slots=True)

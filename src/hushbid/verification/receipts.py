@@ -14,7 +14,7 @@ from hushbid.documents import content_hash
 from hushbid.errors import InputError
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import GENESIS, Event, report_commitment
-from hushbid.receipts.receipt import TIMES, Body, Receipt
+from hushbid.receipts.receipt import TIMES, Body, Receipt, questions_hash
 from hushbid.record import Record
 from hushbid.verification.findings import Check, Verification, judged, skipped
 from hushbid.verification.verifying import verify
@@ -171,6 +171,11 @@ def _in_record(body: Body, record: Record | None) -> Check:
         return judged("record", ["The record does not name the participant"], "")
     row = record.ids.index(body.participant)
     problems = []
+    if body.questions != questions_hash(record.outcome.market.survey or ()):
+        problems.append("The record is about other questions")
+    strata = record.outcome.market.strata
+    if body.stratum != (None if strata is None else strata[row]):
+        problems.append("The record has her in another stratum")
     if body.report != record.outcome.reports[row]:
         problems.append("The record has another report")
     limits = record.outcome.limits

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
-from tests.server.support import Installation
+from tests.server.support import PASSWORD, Installation
 
 PATIENCE = 120
 
@@ -52,7 +52,14 @@ def where(installation: Installation) -> list[str]:
     return named if installation.url is None else [*named, "--database", installation.url]
 
 
-def test_a_server_starts_answers_and_ends_in_order(tmp_path: Path) -> None:
+def token_of_ann(*options: str | Path) -> str:
+    """Ann's account, made beside a running server."""
+    made = hushbid("users", "add", "ann", *options, given=f"{PASSWORD}\n")
+    assert made.exit_code == 0, made.stderr
+    return hushbid("users", "token", "ann", *options).stdout.strip()
+
+
+def test_a_server_starts_answers_bots_play_and_it_ends_in_order(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with served("--home", home) as (process, url):
         health = httpx.get(f"{url}/api/v1/health")
@@ -61,8 +68,14 @@ def test_a_server_starts_answers_and_ends_in_order(tmp_path: Path) -> None:
         second = hushbid("serve", "--home", tmp_path / "two", "--port", port)
         assert second.exit_code == 2
         assert f"127.0.0.1 port {port} cannot be used" in second.stderr
+        token = token_of_ann("--home", home)
+        played = hushbid("bots", url, "--n", "12", "--json", HUSHBID_TOKEN=token)
+        assert played.exit_code == 0, played.stdout + played.stderr
+        result = json.loads(played.stdout)
+        assert (result["ok"], result["bots"]) == (True, 12)
         code, out, err = stopped(process, signal.SIGTERM)
     assert code == 0, err
+    assert token not in out + err
     assert out == "Stopped.\n"
     assert "hushbid users add" in err, "nobody is at a terminal, so no password is shown"
     assert "password" not in out
@@ -89,23 +102,15 @@ def refused_beside_a_running_server(*options: str) -> None:
     assert "Another server is running" in restoring.stderr
 
 
-def test_beside_a_running_server_accounts_are_made_bots_play_and_no_second_server_starts(
-    installation: Installation,
-) -> None:
+def test_beside_a_running_server_accounts_are_made_and_no_second_server_starts(installation: Installation) -> None:
     options = where(installation)
     with served("--quiet", *options) as (process, url):
         refused_beside_a_running_server(*options)
-        made = hushbid("users", "add", "ann", *options, given="correct horse battery staple\n")
-        assert made.exit_code == 0, made.stderr
-        login = httpx.post(f"{url}/api/v1/session", json={"name": "ann", "password": "correct horse battery staple"})
+        token = token_of_ann(*options)
+        login = httpx.post(f"{url}/api/v1/session", json={"name": "ann", "password": PASSWORD})
         assert login.status_code == 200
-        token = hushbid("users", "token", "ann", *options).stdout.strip()
-        played = hushbid("bots", url, "--n", "12", "--json", HUSHBID_TOKEN=token)
-        assert played.exit_code == 0, played.stdout + played.stderr
-        result = json.loads(played.stdout)
-        assert (result["ok"], result["bots"]) == (True, 12)
         backup = installation.folder.parent / "backup.gz"
-        assert "1 campaigns" in hushbid("backup", backup, *options).stdout
+        assert "0 campaigns" in hushbid("backup", backup, *options).stdout
         code, out, err = stopped(process, signal.SIGINT)  # as Ctrl-C does
     assert code == 0, err
     assert token not in out + err

@@ -55,22 +55,22 @@ def lying(page: Page, pattern: str, instead: str) -> None:
     page.unroute("**/p")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "instead", "sentence"),
-    [
-        (r'data-loss="[^"]+"', 'data-loss="1000000000.0"', "a larger privacy loss than you agreed to"),
-        (r'data-high="[^"]+"', 'data-high="1e9"', "another range of values"),
-        (r'data-payment="[^"]+"', 'data-payment="1"', "does not cover what you said"),
-        (r'data-currency="EUR"', 'data-currency="IDR"', "is in another currency"),
-    ],
-)
-def test_a_page_that_says_something_else_at_delivery_gets_nothing(
-    hers: Watched, shared: Live, pattern: str, instead: str, sentence: str
-) -> None:
+LIES = [
+    (r'data-loss="[^"]+"', 'data-loss="1000000000.0"', "a larger privacy loss than you agreed to"),
+    (r'data-high="[^"]+"', 'data-high="1e9"', "another range of values"),
+    (r'data-payment="[^"]+"', 'data-payment="1"', "does not cover what you said"),
+    (r'data-currency="EUR"', 'data-currency="IDR"', "is in another currency"),
+]
+
+
+def test_a_page_that_says_something_else_at_delivery_gets_nothing(hers: Watched, shared: Live) -> None:
     page = named(hers, opened(shared.service, 6, setting="local"))
-    lying(page, pattern, instead)
-    expect(page.locator("#problem")).to_contain_text(sentence, timeout=PATIENCE)
-    assert page.locator("#value").is_hidden()
+    for pattern, instead, sentence in LIES:
+        lying(page, pattern, instead)
+        expect(page.locator("#problem")).to_contain_text(sentence, timeout=PATIENCE)
+        assert page.locator("#value").is_hidden(), sentence
+    page.goto(page.url)
+    expect(page.locator("#value")).to_be_visible(timeout=PATIENCE)  # the truth is still believed
 
 
 def test_the_browser_she_named_her_price_in_needs_no_limit(hers: Watched, shared: Live) -> None:

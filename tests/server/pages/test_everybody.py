@@ -16,6 +16,7 @@ from tests.server.pages.support import DESK, PHONE, Visitor, Watched, keep, too_
 from tests.server.support import PASSWORD, Play, decided, drafted, opened
 
 SERIOUS = ("serious", "critical")
+AXE = Axe().axe_script
 FINDINGS = {"resultTypes": ["violations"]}
 CONTRAST = {**FINDINGS, "runOnly": {"type": "rule", "values": ["color-contrast"]}}
 LONG = "Donaudampfschifffahrtsgesellschaftskapitänswitwenrentenauszahlungsstelle " * 2
@@ -73,20 +74,31 @@ def everybody(browser: Browser, shared: Live) -> Iterator[Watched]:
         assert context.complaints == []
 
 
+@pytest.fixture(scope="module")
+def page(everybody: Watched) -> Page:
+    """One for all pages that are looked at: a new one would be a new process, which compiles everything again."""
+    return everybody.page()
+
+
 def examine(page: Page, name: str) -> None:
     """By day and by night, on a desk and on a phone: no serious finding, nothing sticks out."""
     page.set_viewport_size(DESK)  # type: ignore[arg-type]
     page.emulate_media(color_scheme="light")
-    found = [*Axe().run(page, options=FINDINGS).response["violations"]]
+    page.evaluate(AXE)
+    found = violations(page, FINDINGS)
     keep(page, f"{name}-desk")
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    found += Axe().run(page, options=CONTRAST).response["violations"]
+    found += violations(page, CONTRAST)
     keep(page, f"{name}-phone-night")
     assert [describe(one) for one in found if one["impact"] in SERIOUS] == []
     assert too_wide(page) == 0
     page.set_viewport_size({"width": 320, "height": 600})
     assert too_wide(page) == 0
+
+
+def violations(page: Page, options: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*page.evaluate("options => axe.run(document, options)", options)["violations"]]
 
 
 def describe(found: dict[str, Any]) -> str:
@@ -109,11 +121,9 @@ def come_in(page: Page, url: str, token: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/p/other", "/login", "/nothing-here"])
-def test_ways_in_are_for_everybody(everybody: Watched, path: str) -> None:
-    page = everybody.page()
+def test_ways_in_are_for_everybody(everybody: Watched, page: Page, path: str) -> None:
     page.goto(f"{everybody.url}{path}")
     examine(page, f"in{path.replace('/', '-')}")
-    page.close()
 
 
 @pytest.mark.parametrize(
@@ -123,8 +133,7 @@ def test_ways_in_are_for_everybody(everybody: Watched, path: str) -> None:
         *("done", "dropped"),
     ],
 )
-def test_where_a_participant_stands_is_for_everybody(everybody: Watched, town: Town, who: str) -> None:
-    page = everybody.page()
+def test_where_a_participant_stands_is_for_everybody(everybody: Watched, page: Page, town: Town, who: str) -> None:
     come_in(page, everybody.url, town.links()[who])
     if who == "offer-local":
         page.fill("#value", "7.5")
@@ -132,11 +141,9 @@ def test_where_a_participant_stands_is_for_everybody(everybody: Watched, town: T
         page.click("#make")
         page.wait_for_selector("#shown:not([hidden])")
     examine(page, f"participant-{who}")
-    page.close()
 
 
-def test_a_participants_other_pages_are_for_everybody(everybody: Watched, town: Town) -> None:
-    page = everybody.page()
+def test_a_participants_other_pages_are_for_everybody(everybody: Watched, page: Page, town: Town) -> None:
     come_in(page, everybody.url, town.links()["invited"])
     page.goto(f"{everybody.url}/p/choice?agreed=yes")
     page.fill("#price", "1.5")
@@ -152,11 +159,9 @@ def test_a_participants_other_pages_are_for_everybody(everybody: Watched, town: 
     examine(page, "participant-given-up")
     page.goto(f"{everybody.url}/c/{town.over.id}")
     examine(page, "public")
-    page.close()
 
 
-def test_analysts_pages_are_for_everybody(everybody: Watched, town: Town) -> None:
-    page = everybody.page()
+def test_analysts_pages_are_for_everybody(everybody: Watched, page: Page, town: Town) -> None:
     log_in(page, everybody.url)
     for name, path in {
         "campaigns": "/campaigns",
@@ -180,17 +185,14 @@ def test_analysts_pages_are_for_everybody(everybody: Watched, town: Town) -> Non
     page.click("button[value=save]")
     page.wait_for_selector(".field-problem")
     examine(page, "staff-edit-refused")
-    page.close()
 
 
-def test_attacks_run_in_the_background_and_tell_what_they_found(everybody: Watched, town: Town) -> None:
-    page = everybody.page()
+def test_attacks_run_in_the_background_and_tell_what_they_found(everybody: Watched, page: Page, town: Town) -> None:
     log_in(page, everybody.url)
     page.goto(f"{everybody.url}/campaigns/{town.over.id}/audit")
     page.get_by_role("button", name="Attack").click()
     page.wait_for_selector(".attack", timeout=60_000)
     assert page.locator(".attack.failed").count() == 0
-    page.close()
 
 
 # -- the keyboard ------------------------------------------------------------------------------------------------------

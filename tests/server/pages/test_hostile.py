@@ -54,6 +54,11 @@ DRAFT = {
 }
 
 
+on_the_strict_store = pytest.mark.parametrize("common", ["postgresql"], indirect=True)
+"""Above tests that type hundreds of texts: the store that holds fewer of them is enough, and that both keep what they
+take is tests/server/api's claim."""
+
+
 @pytest.fixture
 def ann(either: Live) -> Iterator[Visitor]:
     with Visitor(either.url) as visitor:
@@ -77,6 +82,7 @@ def harmless(response: httpx.Response) -> httpx.Response:
 # -- every field -------------------------------------------------------------------------------------------------------
 
 
+@on_the_strict_store
 def test_a_draft_refuses_or_escapes_whatever_is_typed(ann: Visitor) -> None:
     token = ann.csrf("/campaigns/new")
     for text in HOSTILE.values():
@@ -94,6 +100,7 @@ def test_a_draft_refuses_or_escapes_whatever_is_typed(ann: Visitor) -> None:
     harmless(ann.get("/campaigns"))
 
 
+@on_the_strict_store
 def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
     play = opened(either.service, len(HOSTILE))
     with Visitor(either.url) as her:
@@ -114,6 +121,7 @@ def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
             assert either.service.participation(play.token(row)).report is None
 
 
+@on_the_strict_store
 def test_a_participant_may_type_anything_for_a_value(either: Live) -> None:
     play = decided(either.service, len(HOSTILE))
     with Visitor(either.url) as her:
@@ -127,6 +135,7 @@ def test_a_participant_may_type_anything_for_a_value(either: Live) -> None:
             assert either.service.participation(play.token(row)).delivered_at is None
 
 
+@on_the_strict_store
 def test_other_fields_of_an_analyst_may_hold_anything(ann: Visitor, either: Live) -> None:
     over = released(either.service, 2)
     for number, text in enumerate(HOSTILE.values()):

@@ -10,7 +10,7 @@ import pytest
 from hushbid.documents import parsed
 from hushbid.record import Record
 from hushbid.server.pages import choice
-from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.numbers import Writing, sureness
 from hushbid.server.pages.texts import languages
 from hushbid.verification.verifying import verify
@@ -246,8 +246,7 @@ def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
 @pytest.mark.parametrize("language", languages().values(), ids=lambda texts: texts.language)
 def test_where_no_margin_may_be_told_the_page_says_so(language: Any) -> None:
     release = {"estimate": 6.318234, "half_width": {"level": 0.95, "value": None}}
-    shown = shown_estimate(language, Writing(language), release, (0.0, 10.0), "")
-    assert shown is not None
+    [shown] = shown_estimates(language, Writing(language), release, (0.0, 10.0), "")
     assert shown.value in ("6", "6.3", "6,3")
     assert shown.sentence == language.texts["estimate.anywhere"]
     assert "band2" not in shown.picture

@@ -193,15 +193,25 @@ def test_what_is_wrong_inside_a_prior_is_shown_at_the_prior() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a@x\nb@x", [("a@x", None), ("b@x", None)]),
-        ("id,group\na@x,days\n", [("a@x", "days")]),
-        ("a@x;days\nb@x;nights", [("a@x", "days"), ("b@x", "nights")]),
-        ('"a, b"\n', [("a, b", None)]),
-        ("a@x\tdays", [("a@x", "days")]),
+        ("a@x\nb@x", [("a@x", None, None), ("b@x", None, None)]),
+        ("id,group\na@x,days\n", [("a@x", "days", None)]),
+        ("Kennung;Gruppe\na@x;days\n", [("a@x", "days", None)]),
+        ("a@x;days\nb@x;nights", [("a@x", "days", None), ("b@x", "nights", None)]),
+        ('"a, b"\n', [("a, b", None, None)]),
+        ("a@x\tdays", [("a@x", "days", None)]),
+        ("id,stratum,group\na@x,old,days", [("a@x", "days", "old")]),
+        ("a@x,days,old", [("a@x", "days", "old")]),
     ],
 )
-def test_lists_of_people_are_read_as_people_keep_them(text: str, expected: list[tuple[str, str | None]]) -> None:
+def test_lists_of_people_are_read_as_people_keep_them(
+    text: str, expected: list[tuple[str, str | None, str | None]]
+) -> None:
     assert people_of(text) == expected
+
+
+def test_in_a_campaign_with_strata_a_second_column_alone_has_strata() -> None:
+    assert people_of("a@x,old", strata=True) == [("a@x", None, "old")]
+    assert people_of("a@x,days,old", strata=True) == [("a@x", "days", "old")]
 
 
 @pytest.mark.parametrize("text", ["", "id\n", " \n,\n"])

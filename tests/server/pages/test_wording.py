@@ -218,8 +218,8 @@ def test_the_script_shows_what_the_server_would(browser: Browser, shared: Live, 
         page.goto(f"{shared.url}/p/other")
         page.fill("#link", play.fresh(0))
         page.click("#enter button")
+        page.goto(f"{shared.url}/p/choice?agreed=yes")
         for price in prices:
-            page.goto(f"{shared.url}/p/choice?agreed=yes")
             page.fill("#price", price)
             page.click(".without-script button")
             shown["server"].append(" ".join(f"{page.inner_text('#means')} {page.inner_text('#truth')}".split()))

@@ -182,3 +182,28 @@ def test_the_servers_chain_refuses_what_has_no_single_form(body: dict[str, Any])
     with pytest.raises(RecordError, match="body must hold texts, whole numbers"):
         events.append(tx, "c1", "reported", body)
     assert not tx.memory.heads
+
+
+def test_a_database_from_before_strata_and_questions_is_brought_up_to_date_and_goes_on(
+    installation: Installation,
+) -> None:
+    """As version 0003 left it: without a column for strata, and with settings that know neither."""
+    with installation.start() as service:
+        play = opened(service, 3)
+        play.report()
+        before = play.view.settings.to_dict()
+    database = opened_database(installation)
+    with database.writer.begin():
+        database.writer.execute(text("ALTER TABLE participants DROP COLUMN stratum"))
+        database.writer.execute(text("UPDATE alembic_version SET version_num = '0003'"))
+    database.close()
+    with installation.start() as service:
+        again = play.on(service)
+        assert again.view.settings.to_dict() == before
+        assert {"questions", "strata"}.isdisjoint(before)
+        assert again.decide().state == "done"
+        again.deliver()
+        assert again.release().state == "done"
+        body = service.receipt(again.token(0)).body
+        assert (body.questions, body.stratum) == (None, None)
+        assert {"questions", "stratum"}.isdisjoint(body.to_dict())

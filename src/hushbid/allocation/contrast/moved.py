@@ -119,11 +119,20 @@ class Moved:
     """The offset to which she is moved; infinite for leaving."""
 
     place: IndexArray
-    """Her place in the stratum."""
+    """Her place in the stratum; −1 where nobody there is she."""
+
+    rank: IndexArray
+    """She is among the first so many, and one; the number of people if she is not there."""
 
     def take(self, which: IndexArray | BoolArray) -> "Moved":
         """Some of the pairs."""
-        return Moved(self.others, self.mass[which], self.own[which], self.to[which], self.place[which])
+        return Moved(self.others, *(getattr(self, name)[which] for name in ("mass", "own", "to", "place", "rank")))
+
+    @property
+    def there(self) -> BoolArray:
+        """Whether she is in the stratum as it is."""
+        there: BoolArray = self.rank < self.others.own.offset.size
+        return there
 
     def lowest(self) -> FloatArray:
         """The smallest offset in her stratum; infinite if nobody is left."""

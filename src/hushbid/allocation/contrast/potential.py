@@ -33,7 +33,7 @@ def budget_potential(
     # nobody else asks for anything: B/y at every cost
     alone = _mean_of_others(pairs) <= 0.0
     value[alone] = scaled.goal.number * np.log(own.base + pairs.to[alone])
-    sole = (own.offset.size - (pairs.place >= 0)) == 0
+    sole = (own.offset.size - pairs.there) == 0
     value[sole & ~alone & lost] = math.inf
     unsolved = np.flatnonzero(found.present & (pairs.to < level) & ~lost & ~alone)
     state = _State(
@@ -66,7 +66,7 @@ def _mean_of_others(pairs: Moved) -> FloatArray:
     if last <= 0.0:
         return np.zeros(pairs.to.size)
     positive = np.count_nonzero(own.base + own.offset > 0.0)
-    hers = (pairs.place >= 0) & (own.base + pairs.own > 0.0)
+    hers = pairs.there & (own.base + pairs.own > 0.0)
     # of other strata: everybody's slope less the stratum's
     outside = pairs.others.elsewhere(np.array([math.inf]))[1][0]
     return np.asarray((positive - hers) + (1.0 if outside > 1e-12 * last else 0.0), dtype=np.float64)
@@ -115,7 +115,7 @@ class _Sums:
         ends = np.append(pieces.key, 2.0 * pieces.key[-1] + 1.0)
         inside = np.nextafter(ends[state.piece], math.inf)
         _, mean, spread, _ = others.elsewhere(inside)
-        here = (pairs.place >= 0) & (pairs.place < state.count)
+        here = pairs.rank < state.count
         out = np.where(here, pairs.mass, 0.0)
         own = np.where(here, pairs.own, 0.0)
         nobody = state.count - here == 0

@@ -10,7 +10,7 @@ the ordinary problem.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -74,29 +74,37 @@ class Scaled:
         unit = problem.variance if isinstance(problem.variance, float) else float(problem.variance.min())
         if not unit > 0.0:
             raise InputError("variance must be positive with strata, got 0.", field="variance")
-        together = float(np.abs(strata.weights).sum())
-        factor, scale = together * together * unit, 1.0
+        empty = cls.counted(strata.weights, variance=unit, goal=goal, totals=_totals(problem, strata, unit))
+        return replace(empty, costs=limited(costs, empty.limits), codes=strata.codes, variance=problem.variance)
+
+    @classmethod
+    def counted(
+        cls, weights: FloatArray, *, variance: float, goal: Price | Accuracy | Budget, totals: FloatArray
+    ) -> "Scaled":
+        """Strata with these weights in which people are counted, but not listed; ``variance`` is the smallest."""
+        together = float(np.abs(weights).sum())
+        factor, scale = together * together * variance, 1.0
         limits = LEAST, MOST
         if isinstance(goal, Price):
-            scale = goal.buyer_weight * factor * math.sqrt(unit)
+            scale = goal.buyer_weight * factor * math.sqrt(variance)
             if not _LEAST_SCALE <= scale < math.inf:
                 raise InputError(
-                    f"error_weight={goal.buyer_weight:g}, variance={unit:g} and weights of {together:g} together are"
-                    f" too extreme: error_weight * weights**2 * variance**1.5 must be at least {_LEAST_SCALE:g}, and"
-                    " finite."
+                    f"error_weight={goal.buyer_weight:g}, variance={variance:g} and weights of {together:g} together"
+                    f" are too extreme: error_weight * weights**2 * variance**1.5 must be at least {_LEAST_SCALE:g},"
+                    " and finite."
                 )
             limits = TINY * scale, HUGE * scale
         return cls(
-            costs=limited(costs, limits),
-            codes=strata.codes,
-            sizes=np.abs(strata.weights) / together,
-            signs=np.sign(strata.weights),
-            variance=problem.variance,
-            unit=unit,
+            costs=np.zeros(0),
+            codes=np.zeros(0, dtype=np.intp),
+            sizes=np.abs(weights) / together,
+            signs=np.sign(weights),
+            variance=variance,
+            unit=variance,
             scale=scale,
             factor=factor,
             goal=goal,
-            totals=_totals(problem, strata, unit),
+            totals=totals,
             limits=limits,
         )
 

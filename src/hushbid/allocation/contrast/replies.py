@@ -27,7 +27,7 @@ from hushbid.errors import MarketError
 from hushbid.estimation import Strata
 
 _CHUNK = 1 << 13
-_ROUNDS = 100
+ROUNDS = 100
 _PRICE_ROUNDS = 16
 _BLUR = 1e-6
 """Where ``W`` is a smaller share of ``M·T`` than this, prefix sums do not tell it well enough."""
@@ -76,12 +76,13 @@ class ContrastReplies:
             own=(scaled.costs[rows] - cheapest) / scaled.scale,
             to=(costs - cheapest) / scaled.scale,
             place=self._place[rows],
+            rank=np.where(self._place[rows] < 0, one.rows.size, self._place[rows]),
         )
         if isinstance(scaled.goal, Price):
             return self._for_price(pairs, rows, costs)
         empty = pairs.lowest() == math.inf
         free = self._free_floor(stratum, pairs, rows, costs)
-        at, level, found = self._follow(pairs, _ROUNDS)
+        at, level, found, _ = self._follow(pairs, ROUNDS)  # by rounding some go to and fro between neighbours
         accurate = isinstance(scaled.goal, Accuracy)
         paid = found.mean * at - found.spread if accurate else np.full(at.size, scaled.half)
         over = np.maximum(level - pairs.to, 0.0)
@@ -101,8 +102,11 @@ class ContrastReplies:
 
     # -- from guess to guess -------------------------------------------------------------------------------------------
 
-    def _follow(self, pairs: Moved, rounds: int) -> tuple[FloatArray, FloatArray, Found]:
-        """``T``, the level of her stratum, and the piece, of each pair; ``T`` infinite where there is no answer."""
+    def _follow(self, pairs: Moved, rounds: int) -> tuple[FloatArray, FloatArray, Found, IndexArray]:
+        """``T``, the level of her stratum, and the piece, of each pair, and which did not settle.
+
+        ``T`` is infinite where there is no answer.
+        """
         size = pairs.others.own.size
         lowest = pairs.lowest()
         last = np.where(pairs.to < math.inf, pairs.to, 0.0)
@@ -129,22 +133,19 @@ class ContrastReplies:
             unsolved = unsolved[~(after.same(current) & enough | nobody)]
             if unsolved.size == 0:
                 break
-        if isinstance(self._scaled.goal, Price):
-            at[unsolved] = (
-                math.nan
-            )  # did not settle; for another goal it goes to and fro between neighbours by rounding
-        return at, level, found
+        return at, level, found, unsolved
 
     def _root(self, found: Found) -> FloatArray:
         if isinstance(self._scaled.goal, Price):
-            return _larger_root(found.mean, found.spread)
+            return larger_root(found.mean, found.spread)
         return level_root(self._scaled, found.mean, found.spread, found.floor)
 
     # -- a price -------------------------------------------------------------------------------------------------------
 
     def _for_price(self, pairs: Moved, rows: IndexArray, costs: FloatArray) -> tuple[FloatArray, ...]:
         scaled = self._scaled
-        at, level, found = self._follow(pairs, _PRICE_ROUNDS)
+        at, level, found, unsettled = self._follow(pairs, _PRICE_ROUNDS)
+        at[unsettled] = math.nan
         value = 0.5 * at * at + found.floor + 2.0 * found.mean / at - found.spread / at / at
         sure = self._is_best(pairs, at, found, value)
         loss = pairs.mass * np.maximum(level - pairs.to, 0.0) * (2.0 / (at * at * math.sqrt(scaled.unit)))
@@ -260,7 +261,7 @@ def _level_at(one: Stratum, at: float) -> float:
     return float(level)
 
 
-def _larger_root(mean: FloatArray, spread: FloatArray) -> FloatArray:
+def larger_root(mean: FloatArray, spread: FloatArray) -> FloatArray:
     """The larger root of ``T⁴ − 2MT + 2Q``, by Newton's method; where the quartic is least if it has none."""
     at = np.cbrt(2.0 * mean)
     lowest = np.cbrt(0.5 * mean)

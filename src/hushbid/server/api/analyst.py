@@ -120,7 +120,7 @@ async def preview(request: Request, caller: Analyst, campaign: CampaignId, given
 async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
     """Make personal links, shown this once. Takes up to 32 MiB, read only once it is clear who sends them."""
     given = await received(request, Invite)
-    people = None if given.people is None else [(one.id, one.group) for one in given.people]
+    people = None if given.people is None else [(one.id, one.group, one.stratum) for one in given.people]
     service, who = app_of(request).service, caller.who
     return await Once(request, who.id, key, status=201, shape=lambda found: {"invitations": found}).do(
         service.invite, who, campaign, count=given.count, people=people

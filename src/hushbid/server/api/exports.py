@@ -12,6 +12,7 @@ from hushbid.receipts.log import to_lines
 from hushbid.record import Record
 from hushbid.server.domain.views import PaymentRow, Principal
 from hushbid.server.service import Service
+from hushbid.tables import harmless
 
 JSON_LINES = "application/jsonl"
 _AT_ONCE = 1000
@@ -61,13 +62,6 @@ def in_units(minor: int, decimals: int) -> str:
     ('1.007', '-0.05', '1500')
     """
     return str(Decimal(minor).scaleb(-decimals).quantize(Decimal(1).scaleb(-decimals)))
-
-
-def harmless(label: str) -> str:
-    """A label that no spreadsheet takes for a formula; telephone numbers stay as they are."""
-    if label[:1] in ("=", "@", "\t", "\r") or (label[:1] in ("+", "-") and not label[1:].replace(" ", "").isdigit()):
-        return f"'{label}"
-    return label
 
 
 def log_lines(service: Service, who: Principal, campaign: str) -> bytes:

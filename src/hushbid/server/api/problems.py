@@ -219,7 +219,9 @@ def _field(found: Mapping[str, Any], inside: str | None = None) -> str:
     ]
     if len(shown) > 1 or inside is not None:
         shown = shown[1:]  # whether it came in the body, the address or a header
-    if inside is not None and shown[-1:] != [inside]:
+    if inside is not None:
+        if shown[-1:] == [inside.partition("[")[0]]:  # an entry of a list, questions[2].bounds, names the list itself
+            shown.pop()
         shown.append(inside)
     return ".".join(shown) or "request"
 

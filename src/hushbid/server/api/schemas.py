@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from hushbid.server.api.problems import MEDIA_TYPE, Problem
 from hushbid.server.domain import views
 from hushbid.server.domain.access import SECRET_LETTERS, SECRET_PREFIX
+from hushbid.server.domain.asked import Answers
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Whole
 from hushbid.server.domain.views import CampaignView, Page
 from hushbid.server.service.views_of import MOST_ON_A_PAGE
@@ -79,6 +80,9 @@ class Invitee(Form):
 
     group: str | None = Field(default=None, max_length=100)
     """Her group, if the prior has groups."""
+
+    stratum: str | None = Field(default=None, max_length=100)
+    """Her public stratum, if the campaign has strata."""
 
 
 class Invite(Form):
@@ -156,13 +160,18 @@ class Report(Form):
 
 
 class Delivery(Form):
-    """A participant's datum: as it is in the central setting, with noise already added in the local one."""
+    """A participant's data: as they are in the central setting, with noise already added in the local one."""
 
     value: Number | None = None
-    """The value; refused in the local setting."""
+    """The value, where one number is asked for; refused in the local setting."""
+
+    answers: dict[str, Any] | None = Field(default=None, repr=False)
+    """Her answers to several questions, all of them, under the questions' names: a number in the question's range, true
+    or false, or one of the answers of a choice. Refused in the local setting, and if one is left open."""
 
     message: dict[str, Any] | None = None
-    """A noisy value in the wire format of privatize; refused in the central setting."""
+    """A noisy value, or the noisy answers to several questions, in the wire format of privatize; refused in the central
+    setting."""
 
     nonce: str = Field(pattern=r"^[0-9a-f]{32}$")
     """128 random bits in hexadecimal, drawn for this delivery and sent with every attempt at it. Once something is
@@ -171,13 +180,15 @@ class Delivery(Form):
 
     @model_validator(mode="after")
     def _one_of_them(self) -> "Delivery":
-        if (self.value is None) == (self.message is None):
-            raise ValueError("Either value or message must be given.")
+        if sum(one is not None for one in (self.value, self.answers, self.message)) != 1:
+            raise ValueError("Either value, answers or message must be given.")
         return self
 
     @property
     def content(self) -> object:
         """Whichever was given."""
+        if self.answers is not None:
+            return Answers(self.answers)
         return self.value if self.message is None else self.message
 
 

@@ -6,6 +6,11 @@ In reading order:
 ==========  ============================================================================================
 `states`    the life of a campaign, and of one person's part in it
 `goal`      what the buyer states, once the fees are taken off
+`text`      texts that people type
+`numerals`  numbers and times that an analyst sends
+`belief`    what an analyst believes about sensitivities
+`asked`     the questions of a campaign that asks more than one number, and answers to them
+`strata`    which combination of the means of public strata is wanted
 `settings`  everything that is fixed about a campaign before anybody reports
 `entities`  a campaign and a participant as they are stored
 `access`    links and secrets: how a participant comes in

@@ -59,6 +59,9 @@ class Participant:
     """Who she is across campaigns; None if she was invited without an external id."""
 
     group_name: str | None
+    stratum: str | None
+    """In which stratum the analyst put her; None in a campaign without strata."""
+
     state: ParticipantState
     salt: bytes
     report: float | None

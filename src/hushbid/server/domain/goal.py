@@ -17,7 +17,7 @@ BUDGETS = ("budget", "hard_budget")
 """Those that are amounts of money."""
 
 
-def the_stated(numbers: Mapping[str, float | None]) -> str:
+def the_stated(numbers: Mapping[str, object]) -> str:
     """The name of the one goal that is stated."""
     given = [name for name, number in numbers.items() if number is not None]
     if len(given) != 1:
@@ -29,9 +29,9 @@ def the_stated(numbers: Mapping[str, float | None]) -> str:
     return given[0]
 
 
-def goal_after_fees(name: str, number: float, *, decimals: int, fees: int, people: int) -> Goal:
+def goal_after_fees(name: str, number: float | tuple[float, ...], *, decimals: int, fees: int, people: int) -> Goal:
     """The goal for privacy alone, once the ``fees`` of the campaign are taken off; ``people`` may have to be paid."""
-    if name not in BUDGETS:
+    if name not in BUDGETS or isinstance(number, tuple):
         return goal_named(name, number)
     unit = 10**decimals
     least = fees + (people if name == "hard_budget" else 0)

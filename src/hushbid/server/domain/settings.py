@@ -1,21 +1,26 @@
 """Everything that is fixed about a campaign before anybody reports."""
 
-import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, GetPydanticSchema, ValidationInfo
+from pydantic import AfterValidator, ConfigDict, Field, GetPydanticSchema, WithJsonSchema
 
 from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
 from hushbid.disclosure.error import FEWEST_PEOPLE
-from hushbid.documents import time_of, time_text
-from hushbid.errors import HushbidError, InputError, RecordError
+from hushbid.documents import time_text
+from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import check_currency
-from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
+from hushbid.priors import Grouped, Prior
+from hushbid.questions import Layout, Question
+from hushbid.server.domain.asked import QUESTIONS_SCHEMA, questions_of
+from hushbid.server.domain.belief import checked_prior, prior_of
 from hushbid.server.domain.goal import BUDGETS, GOALS, goal_after_fees, the_stated
+from hushbid.server.domain.numerals import as_double, as_time, moment_sent, require_whole
+from hushbid.server.domain.strata import STRATA_SCHEMA, Combination, combination_of
+from hushbid.server.domain.text import LONGEST, checked_text
 
 MOST_PEOPLE = 100_000
 """In one campaign."""
@@ -23,31 +28,34 @@ MOST_PEOPLE = 100_000
 LEAST_PEOPLE = FEWEST_PEOPLE
 """A server's campaigns need at least so many reports."""
 
-LONGEST_TITLE = 200
-_LONGEST = {"title": LONGEST_TITLE, "question": 2_000, "description": 20_000, "unit": 50, "group": 100}
-_MOST_GROUPS = 50
 _MOST_MONEY = 10**15
 _MOST_DAYS = 3650
 LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
-_LEAST_PRICE, _MOST_PRICE = 1e-9, 1e12
-_NEARLY_ALL = 0.999
-_NARROWEST = 1e-6
-_SHOWN = 10**18  # in a refusal; what is larger may be too large to be written
 
 
 def _length(name: str, *, needed: bool = False) -> Any:
     """How long a text may be, for whoever reads what a request looks like; `checked_text` refuses."""
-    shown: dict[str, Any] = {"maxLength": _LONGEST[name]}
+    shown: dict[str, Any] = {"maxLength": LONGEST[name]}
     return Field(json_schema_extra={"minLength": 1, **shown} if needed else shown)
 
 
 # How a field looks in a request, where it is not what it is here.
+_ERRORS_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}, {"type": "null"}]}
 Title = Annotated[str, _length("title", needed=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
-_PRIOR = GetPydanticSchema(lambda _, schema: schema(Annotated[str | dict[str, Any], AfterValidator(_prior_of)]))
-_MOMENT = GetPydanticSchema(lambda _, schema: schema(Annotated[_MomentText, AfterValidator(_moment_sent)]))
+_PRIOR = GetPydanticSchema(lambda _, schema: schema(Annotated[str | dict[str, Any], AfterValidator(prior_of)]))
+_QUESTIONS = GetPydanticSchema(
+    lambda _, schema: schema(Annotated[Any, AfterValidator(questions_of), WithJsonSchema(QUESTIONS_SCHEMA)])
+)
+_ERRORS = GetPydanticSchema(
+    lambda _, schema: schema(Annotated[Any, AfterValidator(_errors_of), WithJsonSchema(_ERRORS_SCHEMA)])
+)
+_STRATA = GetPydanticSchema(
+    lambda _, schema: schema(Annotated[Any, AfterValidator(combination_of), WithJsonSchema(STRATA_SCHEMA)])
+)
+_MOMENT = GetPydanticSchema(lambda _, schema: schema(Annotated[_MomentText, AfterValidator(moment_sent)]))
 _MomentText = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 
 
@@ -65,7 +73,7 @@ class CampaignSettings:
     """What people call the campaign."""
 
     question: Annotated[str, _length("question", needed=True)]
-    """What everybody is asked for, in a sentence."""
+    """What everybody is asked for, in a sentence; of several questions, what they are about."""
 
     prior: Annotated[Prior | Mapping[str, Prior], _PRIOR]
     """What is believed about sensitivities: one prior, or one for each named group; not fitted on participants.
@@ -73,11 +81,26 @@ class CampaignSettings:
     In a request: a text such as "uniform:1,2", a prior's fields, or {"groups": {"NAME": PRIOR, ...}}.
     """
 
-    bounds: tuple[Number, Number]
-    """The public range of the data; a central value outside is refused."""
-
     max_privacy_loss: Number
-    """Nobody is asked for more than this; what the ledger reserves while a campaign is open."""
+    """Nobody is asked for more than this, for all her answers together; what the ledger reserves while a campaign is
+    open."""
+
+    bounds: tuple[Number, Number] | None = None
+    """The public range of the data; a central value outside is refused. Left out beside questions, and only there."""
+
+    questions: Annotated[tuple[Question, ...], _QUESTIONS] = ()
+    """What is asked where it is more than one number, in order; each question has its own range, variance and unit.
+
+    In a request: objects with kind (number, yes_no or choice), name, importance, and bounds, variance and unit of a
+    number or answers of a choice. Everybody answers all of them, and loses one privacy loss.
+    """
+
+    strata: Annotated[Combination | None, _STRATA] = None
+    """Which combination of the means of public strata is wanted; left out, it is one mean. Everybody is invited with
+    her stratum.
+
+    In a request: {"shares": {"NAME": SHARE, ...}}, which add up to 1, or {"contrast": {"NAME": NUMBER, ...}}.
+    """
 
     budget: Whole | None = None
     """What fees and payments come to on average; minor units. Of this and the next three exactly one is stated."""
@@ -85,11 +108,13 @@ class CampaignSettings:
     hard_budget: Whole | None = None
     """What fees and payments together never exceed, whatever people report; minor units."""
 
-    standard_error: Number | None = None
-    """The root mean squared error to reach for as little as possible, in data units; under a relation, at worst."""
+    standard_error: Annotated[float | tuple[float, ...] | None, _ERRORS] = None
+    """The root mean squared error to reach for as little as possible, in data units; under a relation, at worst. With
+    questions a list, one for each of them."""
 
     buyer_weight: Number | None = None
-    """What one unit of squared error costs the buyer, in units of the currency."""
+    """What one unit of squared error costs the buyer, in units of the currency; with questions, of error relative to
+    each one's range, all added up by importance."""
 
     max_relation: Number = 0.0
     """How closely prices and data may be related, from 0 to 1, that the campaign is to be protected against."""
@@ -102,13 +127,13 @@ class CampaignSettings:
     setting. In the local setting they cannot."""
 
     variance: Number | None = None
-    """Of the data around their mean; left out, it is the largest that the bounds allow."""
+    """Of the data around their mean; left out, it is the largest that the bounds allow. Not stated beside questions."""
 
     description: Annotated[str, _length("description")] = ""
     """For what, by whom, and what happens with the result: what a person consents to."""
 
     unit: Annotated[str, _length("unit")] = ""
-    """Of the data."""
+    """Of the data; not stated beside questions."""
 
     currency: str = "EUR"
     """Three capital letters, as in ISO 4217."""
@@ -148,9 +173,11 @@ class CampaignSettings:
             object.__setattr__(
                 self, name, checked_text(getattr(self, name), name, needed=name in ("title", "question"))
             )
-        object.__setattr__(self, "prior", _checked_prior(self.prior))
+        object.__setattr__(self, "prior", checked_prior(self.prior))
+        object.__setattr__(self, "strata", combination_of(self.strata))
+        self._check_asked()
         if self.variance is not None:
-            object.__setattr__(self, "variance", _double(self.variance, "variance"))
+            object.__setattr__(self, "variance", as_double(self.variance, "variance"))
         check_currency(self.currency, self.decimals)
         if self.limits is None:
             object.__setattr__(self, "limits", self.setting == "central")
@@ -182,15 +209,39 @@ class CampaignSettings:
         return self.prior[group]
 
     @property
+    def one_range(self) -> tuple[float, float]:
+        """The public range, where one number is asked for."""
+        if self.bounds is None:
+            raise InputError("The campaign asks several questions, each with a range of its own.", field="bounds")
+        return self.bounds
+
+    @property
+    def layout(self) -> Layout | None:
+        """How the questions share everybody's loss; None without questions."""
+        return self._market(self.priors[0]).layout if self.questions else None
+
+    @property
+    def priors(self) -> list[Prior]:
+        """The priors, of one group or of each."""
+        return list(self.prior.values()) if isinstance(self.prior, Mapping) else [self.prior]
+
+    @property
     def stated(self) -> str:
         """The name of the one field that says what the buyer has."""
         return the_stated({name: getattr(self, name) for name in GOALS})
 
-    def market_for(self, groups: list[str | None], *, invited: int | None = None, fees: int | None = None) -> Market:
-        """The market for those of these groups, who reported.
+    def market_for(
+        self,
+        groups: list[str | None],
+        *,
+        strata: Sequence[str | None] = (),
+        invited: int | Mapping[str, int] | None = None,
+        fees: int | None = None,
+    ) -> Market:
+        """The market for those of these groups and strata, who reported.
 
-        ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about; ``fees``
-        are due in all, in minor units. Left out, everybody who was invited reported.
+        ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about, with strata
+        by stratum; ``fees`` are due in all, in minor units. Left out, everybody who was invited reported.
         """
         prior: Prior | Grouped
         if isinstance(self.prior, Mapping):
@@ -198,20 +249,27 @@ class CampaignSettings:
         else:
             prior = self.prior
         due = self.participation_fee * len(groups) if fees is None else fees
-        return self._market(prior, people=len(groups), fees=due).with_roster(invited or len(groups))
+        market = self._market(prior, people=len(groups), fees=due, column=strata)
+        return market.with_roster(invited or len(groups))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain JSON values; goals that are not stated are left out, and so are no relation and no
-        limits: campaigns from before there were any look as they did."""
+        """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits
+        and no questions: campaigns from before there were any look as they did."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in (*GOALS, "max_relation", "limits"):
+        for name in (*GOALS, "max_relation", "limits", "questions", "bounds", "strata"):
             if not values[name]:
                 del values[name]
         if isinstance(self.prior, Mapping):
             values["prior"] = {"groups": {name: prior.to_dict() for name, prior in self.prior.items()}}
         else:
             values["prior"] = self.prior.to_dict()
-        values["bounds"] = list(self.bounds)
+        if self.questions:
+            values["questions"] = [one.to_dict() for one in self.questions]
+        if self.strata is not None:
+            values["strata"] = self.strata.to_dict()
+        for name in ("bounds", "standard_error"):
+            if isinstance(values.get(name), tuple):
+                values[name] = list(values[name])
         for name in ("report_by", "deliver_by"):
             values[name] = None if values[name] is None else time_text(values[name])
         return values
@@ -231,46 +289,65 @@ class CampaignSettings:
         if unknown:
             raise InputError(f"settings have the fields {', '.join(sorted(known))}, but not {', '.join(unknown)}.")
         missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in values]
+        if "questions" not in values and "bounds" not in values:
+            missing.append("bounds or questions")
         if missing:
             raise InputError(f"settings must have {', '.join(missing)}.", field="settings")
         found = {"limits": False, **values}
-        found["prior"] = _prior_of(found["prior"])
+        found["prior"] = prior_of(found["prior"])
+        found["questions"] = questions_of(found.get("questions"))
+        found["standard_error"] = _errors_of(found.get("standard_error"))
+        found["strata"] = combination_of(found.get("strata"))
         for name in ("report_by", "deliver_by"):
             if isinstance(found.get(name), str):
-                found[name] = _time_of(found[name], name)
+                found[name] = as_time(found[name], name)
         return cls(**found)
 
     def require_people(self, least: int) -> None:
         """Refuse a campaign that would buy from fewer people than a server allows."""
-        _whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
+        require_whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
 
-    def _market(self, prior: Prior | Grouped, *, people: int = 0, fees: int = 0) -> Market:
+    def _market(
+        self, prior: Prior | Grouped, *, people: int = 0, fees: int = 0, column: Sequence[str | None] = ()
+    ) -> Market:
         name = self.stated
         goal = goal_after_fees(name, getattr(self, name), decimals=self.decimals, fees=fees, people=people)
         try:
             return Market(
                 prior=prior,
                 setting=self.setting,
-                bounds=self.bounds,
-                variance=self.variance,
                 goal=goal,
+                **({"questions": self.questions} if self.questions else {"bounds": self.bounds}),
+                **({} if self.strata is None else self.strata.of_people(column or self.strata.names)),
+                variance=self.variance,
                 max_privacy_loss=self.max_privacy_loss,
                 max_relation=self.max_relation,
             )
         except InputError as problem:
-            problem.field = name if problem.field == "goal" else problem.field
+            here = {"goal": name, **dict.fromkeys(("shares", "contrast", "weights"), "strata")}
+            problem.field = here.get(problem.field or "", problem.field)
             raise
 
+    def _check_asked(self) -> None:
+        """One number in a range, or questions, which have all of that themselves."""
+        object.__setattr__(self, "questions", questions_of(self.questions))
+        if not self.questions and self.bounds is None:
+            raise InputError("bounds must be stated, or questions.", field="bounds")
+        stated = {"bounds": self.bounds is not None, "variance": self.variance is not None, "unit": self.unit != ""}
+        for name in (name for name, given in stated.items() if given and self.questions):
+            raise InputError(f"{name} must not be stated beside questions, each of which has its own.", field=name)
+
     def _check_market(self) -> None:
-        priors = list(self.prior.values()) if isinstance(self.prior, Mapping) else [self.prior]
-        for name in ("standard_error", "buyer_weight", "max_privacy_loss", "max_relation"):
+        object.__setattr__(self, "standard_error", _errors_of(self.standard_error))
+        for name in ("buyer_weight", "max_privacy_loss", "max_relation"):
             if getattr(self, name) is not None or name.startswith("max"):
-                object.__setattr__(self, name, _double(getattr(self, name), name))
+                object.__setattr__(self, name, as_double(getattr(self, name), name))
         for name in BUDGETS:
             if getattr(self, name) is not None:
-                _whole(getattr(self, name), name, 1, _MOST_MONEY)
-        market = self._market(priors[0])
-        object.__setattr__(self, "bounds", market.bounds)
+                require_whole(getattr(self, name), name, 1, _MOST_MONEY)
+        market = self._market(self.priors[0])
+        if not self.questions:
+            object.__setattr__(self, "bounds", market.bounds)
         market.error_weight(1)
         if self.variance is not None and varies_too_much(self.variance, market.bounds):
             raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")
@@ -283,111 +360,20 @@ class CampaignSettings:
             )
 
     def _check_numbers(self) -> None:
-        _whole(self.participation_fee, "participation_fee", 0, _MOST_MONEY)
+        require_whole(self.participation_fee, "participation_fee", 0, _MOST_MONEY)
         if self.spending_ceiling is not None:
-            _whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
-        _whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
-        _whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
+            require_whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
+        require_whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
+        require_whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
         for name in ("fee_after_withdrawal", "automatic", "public_estimate", "limits"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)
 
 
-def checked_text(text: object, name: str, *, needed: bool = False, longest: int | None = None) -> str:
-    """A text that every store and every page can hold: no control characters but line ends, of limited length."""
-    most = longest if longest is not None else _LONGEST[name]
-    if not isinstance(text, str):
-        raise InputError(f"{name} must be text, got {type(text).__name__}.", field=name)
-    cleaned = unicodedata.normalize("NFC", text).strip()
-    if any(unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\r\t" for letter in cleaned):
-        raise InputError(f"{name} must not contain control characters.", field=name)
-    if len(cleaned) > most or (needed and not cleaned):
-        raise InputError(f"{name} must have {1 if needed else 0} to {most} characters, got {len(cleaned)}.", field=name)
-    return cleaned
-
-
-def _checked_prior(prior: object) -> Prior | dict[str, Prior]:
-    if isinstance(prior, Prior):
-        return _with_prices(prior)
-    if not isinstance(prior, Mapping) or not 1 <= len(prior) <= _MOST_GROUPS:
-        raise InputError(
-            f"prior must be a prior such as Uniform(1, 2), or one for each of 1 to {_MOST_GROUPS} groups.",
-            field="prior",
-        )
-    if not all(isinstance(one, Prior) for one in prior.values()):
-        raise InputError("prior must map every group to a prior.", field="prior")
-    return {checked_text(name, "group", needed=True): _with_prices(one) for name, one in prior.items()}
-
-
-def _with_prices(prior: Prior) -> Prior:
-    """A prior over prices that somebody could name and be paid; others overflow where payments are computed."""
-    middle, high = (float(prior.quantile(share)) for share in (0.5, _NEARLY_ALL))
-    if not (middle >= _LEAST_PRICE and high <= _MOST_PRICE):
-        raise InputError(
-            f"prior must have its median at {_LEAST_PRICE:g} or more and nearly all prices up to {_MOST_PRICE:g}, got"
-            f" {middle:g} and {high:g}.",
-            field="prior",
-        )
-    if middle < high < middle * (1.0 + _NARROWEST):
-        raise InputError("prior must not be so narrow that doubles cannot tell its prices apart.", field="prior")
-    return prior
-
-
-def _prior_of(form: object) -> Prior | dict[str, Prior]:
-    if isinstance(form, Mapping) and set(form) == {"groups"}:
-        if not isinstance(form["groups"], Mapping):
-            raise InputError("prior.groups must map names to priors.", field="prior")
-        return {str(name): _one_prior(one) for name, one in form["groups"].items()}
-    return _one_prior(form)
-
-
-def _one_prior(form: object) -> Prior:
-    try:
-        if isinstance(form, str):
-            return parse_prior(form)
-        prior = prior_from_dict(form) if isinstance(form, Mapping) else None
-    except HushbidError as problem:
-        problem.field = "prior"  # whichever of its parameters
-        raise
-    except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise InputError(f"prior cannot be read: {type(problem).__name__}.", field="prior") from None
-    if not isinstance(prior, Prior):
-        raise InputError(
-            'prior must be a text such as "uniform:1,2", a prior\'s fields, or {"groups": {...}}.', field="prior"
-        )
-    return prior
-
-
-def _time_of(text: str, name: str) -> datetime:
-    try:
-        return time_of(text, name)
-    except RecordError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"{name} must be a time such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name
-        ) from None
-    if moment.tzinfo is None:
-        raise InputError(f"{name} must have a time zone, such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name)
-    return moment
-
-
-def _moment_sent(text: str, sent: ValidationInfo) -> datetime:
-    return _time_of(text, str(sent.field_name))
-
-
-def _double(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name} must be one number, got {type(value).__name__}.", field=name)
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(f"{name} must be a number that a double can hold.", field=name) from None
-
-
-def _whole(value: object, name: str, low: int, high: int) -> None:
-    if type(value) is not int or not low <= value <= high:
-        shown = value if isinstance(value, (int, float)) and -_SHOWN < value < _SHOWN else type(value).__name__
-        raise InputError(f"{name} must be a whole number from {low} to {high}, got {shown}.", field=name)
+def _errors_of(stated: object) -> float | tuple[float, ...] | None:
+    """One standard error, or one for each question."""
+    if stated is None:
+        return None
+    if isinstance(stated, (list, tuple)):
+        return tuple(as_double(one, "standard_error") for one in stated)
+    return as_double(stated, "standard_error")

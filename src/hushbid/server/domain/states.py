@@ -8,7 +8,8 @@ A campaign::
 
 In ``allocating`` and ``releasing`` everything stands still while a job decides or draws; a server that died in between
 takes the job up again when it starts. ``nothing_bought`` means that too few people reported, or none within reach of
-the prior; ``undelivered`` that everybody who was to deliver dropped out. Both are final: no estimate will ever exist.
+the prior, of all or of one stratum; ``undelivered`` that everybody who was to deliver, of all or of one stratum,
+dropped out. Both are final: no estimate will ever exist.
 From ``allocating`` a campaign can be cancelled only if its job failed. A database that was restored from a backup
 older than a decision may hold a campaign that can never go on; the server cancels it when it starts.
 

@@ -54,6 +54,21 @@ class Spending(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPreview(View):
+    """How precise the estimate of one question would be."""
+
+    name: str
+    """The question's."""
+
+    standard_error: float | None
+    """Root mean squared error on average, in its unit; of a choice, the share that varies most. None if often nothing
+    would be bought."""
+
+    worst_standard_error: float | None
+    """The same at worst, under the relation that the campaign is protected against."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview(View):
     """What can be expected of a campaign: for the analyst, before it opens."""
 
@@ -61,10 +76,14 @@ class Preview(View):
     """What it may cost."""
 
     standard_error: float | None
-    """Root mean squared error of the estimate on average, in data units; None if often nothing would be bought."""
+    """Root mean squared error of the estimate on average, in data units; None if often nothing would be bought, and
+    where there are questions."""
 
     worst_standard_error: float | None
     """The same at worst, under the relation between prices and data that the campaign is protected against."""
+
+    questions: tuple[QuestionPreview, ...]
+    """The errors of each question's estimate; empty where one number is asked for."""
 
     share_bought: float
     """Which part of the people would be bought from."""
@@ -173,6 +192,9 @@ class ParticipantView(View):
     """How the analyst calls her; None for auditors."""
 
     group: str | None
+    stratum: str | None
+    """In which stratum she was invited; None without strata."""
+
     state: ParticipantState
     due: int
     """What she is owed and has not been paid."""
@@ -191,6 +213,9 @@ class Invitation(View):
     token: str
     reads_only: bool = False
     """Whether it may change nothing, because it was renewed after a delivery."""
+
+    stratum: str | None = None
+    """Her stratum, if the campaign has strata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +308,16 @@ class ParticipationView(View):
     description: str
     unit: str
     setting: Literal["central", "local"]
-    bounds: tuple[float, float]
+    bounds: tuple[float, float] | None
+    """The public range of her value; None where there are questions."""
+
+    questions: tuple[dict[str, Any], ...]
+    """What she is asked, where it is more than one number; whoever leaves one question open delivers nothing."""
+
+    noise_groups: tuple[dict[str, Any], ...]
+    """Which questions share a noise, by their places (``rows``), and what part of the privacy loss (``parts``, in units
+    of 2**-30, which add up to all of it): what a device needs for a message in the local setting."""
+
     currency: str
     decimals: int
     participation_fee: int
@@ -303,6 +337,12 @@ class ParticipationView(View):
     campaign_state: CampaignState
     state: ParticipantState
     group: str | None
+    stratum: str | None
+    """In which stratum the analyst put her; None without strata."""
+
+    strata: dict[str, Any] | None
+    """Which combination of the strata's means is estimated: ``shares`` or a ``contrast``, by their names."""
+
     report: float | None
     """Her last report."""
 
@@ -344,7 +384,15 @@ class PublicView(View):
     question: str
     unit: str
     setting: Literal["central", "local"]
-    bounds: tuple[float, float]
+    bounds: tuple[float, float] | None
+    """The public range of the data; None where there are questions."""
+
+    questions: tuple[dict[str, Any], ...]
+    """What is asked, where it is more than one number."""
+
+    strata: dict[str, Any] | None
+    """Which combination of the strata's means is estimated; None if it is one mean."""
+
     state: CampaignState
     people: int
     """How many were invited."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from hushbid.errors import HushbidError, InputError, ServerFailed
-from hushbid.server.api.exports import Csv, download, harmless
+from hushbid.errors import Conflict, HushbidError, InputError, ServerFailed
+from hushbid.server.api.exports import Csv, download
 from hushbid.server.api.schemas import answer
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
@@ -23,6 +23,7 @@ from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
 from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
+from hushbid.tables import harmless
 
 router = APIRouter(include_in_schema=False)
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
@@ -44,7 +45,7 @@ async def edit(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
-    if view.state.value != "draft":
+    if view.state.value != "draft" or view.settings.questions or view.settings.strata:  # the form knows neither
         return visit.go(f"/campaigns/{found}")
     typed = as_typed(view.settings, visit.write)
     people = sum(view.people.values())
@@ -63,6 +64,9 @@ async def change(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
+    if view.settings.questions or view.settings.strata:
+        told = "This draft asks several questions, or has strata: change it through the HTTP interface."
+        raise Conflict(told, field="questions" if view.settings.questions else "strata")
     return await _sent(visit, view)
 
 
@@ -214,7 +218,7 @@ async def invite(request: Request, campaign: str) -> Response:
     view = await visit.app.run(service.campaign, visit.who, found)
     typed = {name: form.text(name) for name in ("count", "people")}
     try:
-        people = _invited(form)
+        people = _invited(form, strata=view.settings.strata is not None)
         digest = form.text("digest") or _digest(people)
         asked = visit.repeatable(form, "page invite", found, digest, encode=_encoded)
         links = await visit.app.run(_links, service, asked, visit.who, found, people)
@@ -261,7 +265,7 @@ def _invite_page(
     )
 
 
-def _invited(form: Form) -> int | list[tuple[str, str | None]] | None:
+def _invited(form: Form, *, strata: bool) -> int | list[tuple[str, str | None, str | None]] | None:
     """How many, or who; None if the form only asks for links that were made before.
 
     Exactly one of the three must be filled in: nothing that was typed is left aside.
@@ -272,17 +276,22 @@ def _invited(form: Form) -> int | list[tuple[str, str | None]] | None:
     if sum(map(bool, (ids, form.file, count))) != 1:
         raise Unreadable("invite.one")
     if not count:
-        return people_of(form.file.decode("utf-8-sig", "replace") if form.file else ids)
+        return people_of(form.file.decode("utf-8-sig", "replace") if form.file else ids, strata=strata)
     if not (count.isascii() and count.isdigit() and len(count) <= 6 and 1 <= int(count) <= MOST_PEOPLE):
         raise Unreadable("invite.whole")
     return int(count)
 
 
-def people_of(text: str) -> list[tuple[str, str | None]]:
-    """Ids, and groups if there are any, from a table or a list: one person a line, an optional head.
+def people_of(text: str, *, strata: bool = False) -> list[tuple[str, str | None, str | None]]:
+    """Ids, and groups and strata if there are any, from a table or a list: one person a line, an optional head.
+
+    The column called ``stratum`` has strata, or else the last of two or three in a campaign with strata; any other
+    second column has groups.
 
     >>> people_of("id,group\\nann@x.org,nights\\n\\nbob@x.org,days")
-    [('ann@x.org', 'nights'), ('bob@x.org', 'days')]
+    [('ann@x.org', 'nights', None), ('bob@x.org', 'days', None)]
+    >>> people_of("id,stratum\\nann@x.org,old"), people_of("bob@x.org,days,young", strata=True)
+    ([('ann@x.org', None, 'old')], [('bob@x.org', 'days', 'young')])
     """
     delimiter = ";" if text.count(";") > text.count(",") else "\t" if "\t" in text else ","
     try:
@@ -291,13 +300,21 @@ def people_of(text: str) -> list[tuple[str, str | None]]:
         raise InputError(
             "people must be one id a line, or a table with the columns id and group.", field="people"
         ) from None
+    stratum = 1 if strata and rows and len(rows[0]) == 2 else 2
     if rows and rows[0][0].strip().casefold() in _FIRST_COLUMN:
+        head = [cell.strip().casefold() for cell in rows[0]]
+        stratum = head.index("stratum") if "stratum" in head else stratum
         del rows[0]
+    group = 2 if stratum == 1 else 1
     if not rows:
         raise InputError("people must have at least one id.", field="people")
     if len(rows) > MOST_PEOPLE:
         raise InputError(f"people must be at most {MOST_PEOPLE}, got {len(rows)}.", field="people")
-    return [(row[0].strip(), row[1].strip() or None if len(row) > 1 else None) for row in rows]
+    return [(row[0].strip(), _cell(row, group), _cell(row, stratum)) for row in rows]
+
+
+def _cell(row: Sequence[str], place: int) -> str | None:
+    return row[place].strip() or None if place < len(row) else None
 
 
 def _links(
@@ -305,7 +322,7 @@ def _links(
     asked: Repeatable,
     who: Principal,
     campaign: str,
-    people: int | list[tuple[str, str | None]] | None,
+    people: int | list[tuple[str, str | None, str | None]] | None,
 ) -> list[dict[str, Any]]:
     """Make links once for one form; the same form again gives the same links."""
     if people is None:

@@ -15,7 +15,10 @@ from hushbid.server.pages.texts import Texts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownEstimate:
-    """An estimate in words and as a picture."""
+    """An estimate in words and, unless it is one of several shares, as a picture."""
+
+    name: str
+    """Of which question; empty where one number was asked for."""
 
     value: str
     """Rounded to what its error leaves, with its unit."""
@@ -26,12 +29,44 @@ class ShownEstimate:
     picture: Markup
 
 
-def shown_estimate(
-    t: Texts, w: Writing, release: Mapping[str, Any] | None, bounds: Sequence[float], unit: str
-) -> ShownEstimate | None:
+def shown_estimates(
+    t: Texts, w: Writing, release: Mapping[str, Any] | None, bounds: Sequence[float] | None, unit: str
+) -> tuple[ShownEstimate, ...]:
     """What is shown of a release, if there is one: to staff the interval for what was delivered."""
     if release is None:
-        return None
+        return ()
+    if bounds is not None:
+        return (_shown(t, w, release, release.get("range", bounds), unit),)
+    return tuple(_answered(t, w, one, place) for place, one in enumerate(release["answers"]))
+
+
+def _answered(t: Texts, w: Writing, answer: Mapping[str, Any], place: int) -> ShownEstimate:
+    """What was found for one question: a mean, the share of yes, or the share of every answer."""
+    question = answer["question"]
+    name, between = question["name"], answer.get("range", question.get("bounds", (0.0, 1.0)))
+    if question["kind"] == "number":
+        return _shown(t, w, answer, between, question["unit"], name=name, place=place)
+    if question["kind"] == "yes_no":
+        return _shown(t, w, answer, between, "", name=t("estimate.yes", name=name), place=place)
+    first, *others = (
+        (word, _shown(t, w, {**answer, "estimate": share}, between, "")) for word, share in answer["shares"].items()
+    )
+    value = "; ".join(f"{word} {shown.value}" for word, shown in (first, *others))
+    return ShownEstimate(
+        name=t("estimate.shares", name=name), value=value, sentence=first[1].sentence, picture=Markup()
+    )
+
+
+def _shown(
+    t: Texts,
+    w: Writing,
+    release: Mapping[str, Any],
+    bounds: Sequence[float],
+    unit: str,
+    *,
+    name: str = "",
+    place: int = 0,
+) -> ShownEstimate:
     for_staff = "delivered_half_width" in release
     margin = release["delivered_half_width" if for_staff else "half_width"]
     value, half = margin_texts(w, release["estimate"], margin["value"], bounds)
@@ -42,12 +77,14 @@ def shown_estimate(
         kind = "estimate.interval_staff" if for_staff else "estimate.interval"
         sentence = t(kind, half=f"{half}{after}", level=w.percent(margin["level"]))
     width = math.inf if half is None else float(margin["value"])
-    picture = pictures.estimate_bar(t, w, release["estimate"], width, bounds, value=value, half=half)
-    return ShownEstimate(value=f"{value}{after}", sentence=sentence, picture=picture)
+    picture = pictures.estimate_bar(t, w, release["estimate"], width, bounds, value=value, half=half, place=place)
+    return ShownEstimate(name=name, value=f"{value}{after}", sentence=sentence, picture=picture)
 
 
-def estimate_value(w: Writing, release: Mapping[str, Any], bounds: Sequence[float], unit: str) -> str:
-    """The estimate alone, as staff see it in a list."""
+def estimate_value(w: Writing, release: Mapping[str, Any], bounds: Sequence[float] | None, unit: str) -> str | None:
+    """The estimate alone, as staff see it in a list; None where there are several."""
+    if bounds is None:
+        return None
     value, _ = margin_texts(w, release["estimate"], release["delivered_half_width"]["value"], bounds)
     return f"{value} {unit}" if unit else value
 

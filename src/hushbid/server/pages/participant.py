@@ -16,11 +16,12 @@ from hushbid.server.api.auth import CSRF_HEADER
 from hushbid.server.api.exports import download
 from hushbid.server.api.schemas import Delivery, answer, received
 from hushbid.server.domain.access import NoEntry
+from hushbid.server.domain.asked import Answers
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import MenuView, ParticipationView
-from hushbid.server.pages import choice, pictures
+from hushbid.server.pages import answering, choice, pictures
 from hushbid.server.pages.entry import entry_page
-from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.numbers import Unreadable, sureness
 from hushbid.server.pages.visit import Form, OpenLinkFirst, Visit, anybody, base_address, participant
 from hushbid.server.service import Service
@@ -87,10 +88,17 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         return visit.page("participant/consent.html", status=status, here="/p", dots=dots, **values, **more)
     if stage == "offer":
         assert view.promised is not None
-        values |= {"typed": "", "problem": None, "bar": pictures.sure_bar(sureness(view.promised)), **more}
+        values |= {"typed": "", "problem": None, "bar": pictures.sure_bar(sureness(view.promised))}
+        values |= {"asked": answering.empty(view), "survey": _survey(view), **more}
         values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
         return visit.page("participant/offer.html", status=status, here="/p", **values)
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
+
+
+def _survey(view: ParticipationView) -> str | None:
+    """What decides about a message in the local setting, for the page's scripts; None where it is one number."""
+    survey = {"questions": view.questions, "groups": view.noise_groups}
+    return json.dumps(survey) if view.questions else None
 
 
 def _key_told(visit: Visit, days: int) -> str:
@@ -102,8 +110,8 @@ def _key_told(visit: Visit, days: int) -> str:
 def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
     """Numbers that several pages show."""
     step = choice.step_of(view)
-    estimate = shown_estimate(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
-    return {"step": step, "price": None if view.report is None else view.report * step, "estimate": estimate}
+    estimates = shown_estimates(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
+    return {"step": step, "price": None if view.report is None else view.report * step, "estimates": estimates}
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------
@@ -216,6 +224,7 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
         status=status,
         here="/p/choice",
         view=view,
+        survey=_survey(view),
         menu=menu,
         plain_menu=json.dumps(choice.plain_menu(menu)),
         step=step,
@@ -290,14 +299,16 @@ async def deliver_value(request: Request) -> Response:
     view = await _ask(visit, lambda service: service.participation(visit.token))
     if view.setting != "central":
         raise NotAllowed("In this campaign noise is added in the browser: the value itself must not be sent.")
+    awaited = stage_of(view, visit.app.service.clock()) == "offer"
+    if view.bounds is None:
+        return await _deliver_answers(visit, view, form, awaited=awaited)
     typed = form.text("value")[:100]
     low, high = view.bounds
-    awaited = stage_of(view, visit.app.service.clock()) == "offer"
     try:
         value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
         if value is not None and not form.ticked("sure"):
             return visit.page(
-                "participant/confirm_value.html", here="/p", view=view, value=value, nonce=form.text("nonce")
+                "participant/confirm_value.html", here="/p", view=view, value=value, asked=(), nonce=form.text("nonce")
             )
         promise = visit.app.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
@@ -309,7 +320,24 @@ async def deliver_value(request: Request) -> Response:
     return visit.go("/p")
 
 
+async def _deliver_answers(visit: Visit, view: ParticipationView, form: Form, *, awaited: bool) -> Response:
+    """Take the answers to several questions, all or none."""
+    asked = answering.filled(visit, view, form) if awaited else []  # what comes too late is not looked at
+    if any(one.problem for one in asked):
+        return await _standing(visit, status=422, asked=asked)
+    nonce = form.text("nonce")
+    if awaited and not form.ticked("sure"):
+        return visit.page("participant/confirm_value.html", here="/p", view=view, asked=asked, nonce=nonce)
+    given = Answers({one.question["name"]: one.answer for one in asked})
+    try:
+        await asyncio.wrap_future(visit.app.service.deliver.soon(visit.token, given, nonce=nonce))
+    except Conflict:
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    return visit.go("/p")
+
+
 def _value(visit: Visit, view: ParticipationView, typed: str) -> float:
+    assert view.bounds is not None
     low, high = view.bounds
     value = float(visit.write.read(typed))
     if not low <= value <= high:

@@ -133,14 +133,24 @@ def estimate_bar(
     *,
     value: str,
     half: str | None,
+    place: int = 0,
 ) -> Markup:
-    """The estimate with its interval, on the public range; ``value`` and ``half`` are the two in words."""
+    """The estimate with its interval, on the public range; ``value`` and ``half`` are the two in words.
+
+    Of several pictures on a page each has a ``place`` of its own.
+    """
     drawn = [_estimate_drawing(w, estimate, half_width, bounds, width) for width in (704.0, 344.0)]
     title = t("estimate.picture")
     words = {"estimate": value} if half is None else {"estimate": value, "half": half}
     description = t("estimate.picture_bare" if half is None else "estimate.picture_text", **words)
     return Markup("").join(
-        _shown(drawing, name=f"estimate-{kind}", title=title, description=description, class_=kind)
+        _shown(
+            drawing,
+            name=f"estimate-{kind}" + (f"-{place}" if place else ""),
+            title=title,
+            description=description,
+            class_=kind,
+        )
         for kind, drawing in zip(("wide", "narrow"), drawn, strict=True)
     )
 

@@ -85,8 +85,8 @@ def as_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
 
     plain = {name: str(getattr(settings, name)) for name in ("title", "question", "description", "unit", "setting")}
     return plain | {
-        "low": write.typed(settings.bounds[0]),
-        "high": write.typed(settings.bounds[1]),
+        "low": write.typed(settings.one_range[0]),
+        "high": write.typed(settings.one_range[1]),
         "prior": prior_typed(settings.prior),
         "goal": settings.stated,
         **{name: money(getattr(settings, name)) for name in BUDGETS},

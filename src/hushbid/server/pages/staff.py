@@ -7,7 +7,7 @@ from hushbid.errors import NotFound
 from hushbid.server.api import exports
 from hushbid.server.pages import pictures
 from hushbid.server.pages.auditing import Attacks
-from hushbid.server.pages.estimates import estimate_value, shown_estimate
+from hushbid.server.pages.estimates import estimate_value, shown_estimates
 from hushbid.server.pages.visit import anybody, require_id, staff
 from hushbid.server.service.views_of import place_of
 
@@ -129,5 +129,5 @@ async def public(request: Request, campaign: str) -> Response:
     found = require_id(campaign)
     view = await visit.app.run(visit.app.service.public, found)
     keys = await visit.app.run(visit.app.service.keys)
-    estimate = shown_estimate(visit.texts, visit.write, view.release, view.bounds, view.unit)
-    return visit.page("public.html", view=view, fingerprint=keys.newest.fingerprint, estimate=estimate)
+    estimates = shown_estimates(visit.texts, visit.write, view.release, view.bounds, view.unit)
+    return visit.page("public.html", view=view, fingerprint=keys.newest.fingerprint, estimates=estimates)

@@ -14,11 +14,11 @@ from starlette.exceptions import HTTPException
 
 from hushbid.errors import HushbidError, InputError, ServerFailed
 from hushbid.server.api.schemas import answer
-from hushbid.server.domain.settings import LONGEST_TITLE
 from hushbid.server.domain.states import CampaignState
+from hushbid.server.domain.text import LONGEST_TITLE
 from hushbid.server.domain.views import CampaignView, JobView, Principal
 from hushbid.server.pages import pictures
-from hushbid.server.pages.estimates import shown_estimate
+from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.numbers import Unreadable
 from hushbid.server.pages.settings_form import prior_typed
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id, staff
@@ -131,6 +131,8 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
     settings, job = view.settings, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
     steps = _OFFERED.get(view.state, ())
+    if settings.questions or settings.strata:  # the form knows neither
+        steps = tuple(step for step in steps if step != "edit")
     if job is not None and job.state == "failed" and view.state is _C.ALLOCATING:
         steps = ("close-reporting", "cancel")
     return {
@@ -148,7 +150,7 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
         "states": pictures.STATE_COLOURS,
         "total": sum(view.people.values()),
         "money": visit.money_of(settings),
-        "estimate": shown_estimate(visit.texts, visit.write, view.release, settings.bounds, settings.unit),
+        "estimates": shown_estimates(visit.texts, visit.write, view.release, settings.bounds, settings.unit),
         "live": not view.state.is_over and view.state is not _C.DRAFT,
     }
 

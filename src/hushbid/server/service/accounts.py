@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, Throttled
 from hushbid.server.domain.access import SECRET_PREFIX
-from hushbid.server.domain.settings import checked_text
+from hushbid.server.domain.text import checked_text
 from hushbid.server.domain.views import Principal, Session
 from hushbid.server.service.use_case import Desk
 from hushbid.server.store import accounts, participants

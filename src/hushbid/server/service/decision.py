@@ -102,7 +102,7 @@ def run(desk: Desk, job: JobView) -> None:
         reporters = participants.everybody(connection, job.campaign, ParticipantState.REPORTED)
         persons = [one.person_id for one in reporters if one.person_id is not None]
         identities = ledger.identities_of(connection, persons)
-        invited = participants.count(connection, job.campaign)
+        invited = participants.rosters(connection, job.campaign) or participants.count(connection, job.campaign)
         withdrawn = participants.everybody(connection, job.campaign, ParticipantState.WITHDRAWN)
     # done already, before a crash
     if campaign.state is not CampaignState.ALLOCATING:
@@ -137,7 +137,7 @@ def _decided(
     reporters: list[Participant],
     identities: dict[str, str],
     *,
-    invited: int,
+    invited: int | dict[str, int],
     fees: int,
 ) -> tuple[Record | None, str | None]:
     """The decision that stands for this campaign, made now if there was none; without a record, why there is none."""
@@ -147,9 +147,13 @@ def _decided(
 
     def decide() -> dict[str, Any]:
         record, reason, least = None, None, _fewest(desk, campaign)
+        strata = campaign.settings.strata
+        silent = [] if strata is None else strata.without([one.stratum for one in reporters])
         try:
             if len(reporters) < least:
                 reason = f"Only {len(reporters)} of the at least {least} people needed reported."
+            elif silent:
+                reason = f"Nobody in stratum {silent[0]!r} reported, so its mean cannot be estimated."
             else:
                 record = _record(campaign, reporters, invited=invited, fees=fees)
         except (Unreachable, DivergentPayment):  # limits, or people who stayed away, have made it impossible
@@ -178,6 +182,9 @@ def _decided(
         return None, stands.get("reason") or f"Only {len(reporters)} people reported, which is too few."
     record = Record.from_dict(stands["record"])
     outcome = record.outcome
+    strata = [one.stratum for one in reporters if one.stratum is not None]
+    if (outcome.market.survey or ()) != campaign.settings.questions or list(outcome.market.strata or ()) != strata:
+        raise _Forgotten
     stated = np.full(len(reporters), math.inf) if outcome.limits is None else outcome.limits
     if not (np.array_equal(outcome.reports, _reports(reporters)) and np.array_equal(stated, _limits(reporters))):
         raise _Forgotten
@@ -194,11 +201,13 @@ def _fewest(desk: Desk, campaign: Campaign) -> int:
     return max(campaign.settings.minimum_people, desk.installation.least_people)
 
 
-def _record(campaign: Campaign, reporters: list[Participant], *, invited: int, fees: int) -> Record:
+def _record(campaign: Campaign, reporters: list[Participant], *, invited: int | dict[str, int], fees: int) -> Record:
     """Run the market. Equals are bought from in the order of a hash of their random pseudonyms."""
     settings = campaign.settings
     groups = [one.group_name for one in reporters]
-    market, ids = settings.market_for(groups, invited=invited, fees=fees), [one.id for one in reporters]
+    strata = [one.stratum for one in reporters] if settings.strata is not None else []
+    market = settings.market_for(groups, strata=strata, invited=invited, fees=fees)
+    ids = [one.id for one in reporters]
     limits = _limits(reporters)
     outcome = market.acquire(
         _reports(reporters),

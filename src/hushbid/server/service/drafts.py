@@ -12,8 +12,9 @@ from hushbid.errors import Conflict, InputError
 from hushbid.receipts.receipt import new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, checked_text
+from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.text import checked_text
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
 from hushbid.server.installation import Installation
 from hushbid.server.service.forecast import menus, preview, sketched
@@ -23,8 +24,8 @@ from hushbid.server.store import campaigns, events, ledger, links, participants
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import new_id, new_token
 
-Person = str | tuple[str, str | None]
-"""An external id, or one with a group."""
+Person = str | tuple[str, str | None] | tuple[str, str | None, str | None]
+"""An external id, or one with a group, or one with a group and a stratum."""
 
 _LONGEST_LABEL = 200
 _NUMBERED = re.compile(r"P-\d+", flags=re.IGNORECASE)
@@ -113,15 +114,15 @@ def invite(
     persons: Mapping[str, str] = {}
     # people by id: known across campaigns, so that losses add up
     if people is not None:
-        identities = [tx.installation.identity(label) for label, _ in named]
+        identities = [tx.installation.identity(label) for label, _, _ in named]
         _refuse_repetition(identities)
         persons = ledger.persons_of(tx.connection, identities, tx.at)
         _refuse_known(tx, campaign_id, list(persons.values()))
     invitations, rows, ways = [], [], []
-    for place, (label, group) in enumerate(named, start=before + 1):
+    for place, (label, group, stratum) in enumerate(named, start=before + 1):
         token = new_token("p")
         person = persons[tx.installation.identity(label)] if people is not None else None
-        one = Invitation(id=new_id("p"), label=label, group=group, token=token)
+        one = Invitation(id=new_id("p"), label=label, group=group, stratum=stratum, token=token)
         invitations.append(one)
         rows.append(_row(campaign_id, place, one, person))
         ways.append(links.row(token, one.id, made_by="analyst", at=tx.at))
@@ -155,16 +156,28 @@ def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) ->
     event = events.append(tx, campaign_id, "link-renewed", body)
     if campaign.root is None:
         participants.change(tx.connection, participant.id, renewed=",".join((*participant.renewed, event.at)))
-    return Invitation(id=participant.id, label=label, group=participant.group_name, token=token, reads_only=reads_only)
+    return Invitation(
+        id=participant.id,
+        label=label,
+        group=participant.group_name,
+        stratum=participant.stratum,
+        token=token,
+        reads_only=reads_only,
+    )
 
 
-def look_ahead(desk: Desk, settings: CampaignSettings, people: int | Sequence[str | None]) -> Preview:
-    """What a campaign may cost: for so many people, or for people of these groups."""
+def look_ahead(
+    desk: Desk, settings: CampaignSettings, people: int | Sequence[str | None], strata: Sequence[str | None] = ()
+) -> Preview:
+    """What a campaign may cost: for so many people, or for people of these groups and strata."""
     size = people if isinstance(people, int) else len(people)
     if not 1 <= size <= MOST_PEOPLE:
         raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.", field="people")
     groups: list[str | None] = [None] * size if isinstance(people, int) else list(people)
-    return preview(settings, groups, desk.effort)
+    if settings.strata is not None and (len(strata) != size or settings.strata.without(strata)):
+        told = "people must be those who are invited, with somebody in every stratum: invite first, and leave it out."
+        raise InputError(told, field="people")
+    return preview(settings, groups, desk.effort, strata)
 
 
 def sketch_menu(desk: Desk, settings: CampaignSettings, people: int) -> MenuView | None:
@@ -178,7 +191,8 @@ def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | No
     with desk.read() as connection:
         settings = campaigns.get(connection, campaign_id).settings
         groups = participants.groups(connection, campaign_id)
-    return look_ahead(desk, settings, groups if people is None else people)
+        strata = participants.strata(connection, campaign_id)
+    return look_ahead(desk, settings, groups, strata) if people is None else look_ahead(desk, settings, people)
 
 
 def opening(desk: Desk, who: Principal, campaign_id: str) -> Operation[CampaignView]:
@@ -190,9 +204,11 @@ def opening(desk: Desk, who: Principal, campaign_id: str) -> Operation[CampaignV
     with desk.read() as connection:
         campaign = campaigns.get(connection, campaign_id)
         groups = participants.groups(connection, campaign_id)
+        strata = participants.strata(connection, campaign_id)
     _require_ready(campaign, groups, desk.installation, desk.clock())
-    forecast = preview(campaign.settings, groups, desk.effort)
-    menu_of = menus(campaign.settings, groups, desk.effort)
+    _require_strata(campaign.settings, strata)
+    forecast = preview(campaign.settings, groups, desk.effort, strata)
+    menu_of = menus(campaign.settings, groups, desk.effort, strata)
     return lambda tx: _open(tx, campaign, forecast, menu_of)
 
 
@@ -220,6 +236,19 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
             raise Conflict(f"The deadline for {what} has passed already: change {name} first.", field=name)
 
 
+def _require_strata(settings: CampaignSettings, strata: Sequence[str | None]) -> None:
+    """Refuse to open a campaign in which somebody is in no stratum, or a stratum is empty."""
+    wanted = settings.strata
+    known = {None} if wanted is None else set(wanted.names)
+    if not set(strata) <= known:
+        told = "Everybody's stratum must be one of the settings' strata: invite people with those."
+        raise Conflict(told, field="strata")
+    empty = [] if wanted is None else wanted.without(strata)
+    if empty:
+        told = f"Somebody must be invited in stratum {empty[0]!r} first, who may still give something up."
+        raise Conflict(told, field="strata")
+
+
 def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[str, MenuView]) -> CampaignView:
     """Open a campaign whose costs were computed for the settings and people it has; exhausted people are excluded."""
     connection = tx.connection
@@ -238,6 +267,7 @@ def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[
             f"At least {campaign.settings.minimum_people} people must be invited who may still give something up, got"
             f" {len(groups) - excluded}."
         )
+    _require_strata(now.settings, participants.strata(connection, campaign.id))
     campaigns.step(
         connection,
         now,
@@ -283,8 +313,8 @@ def _above_ceiling(settings: CampaignSettings, forecast: Preview) -> str:
 
 def _named(
     campaign: Campaign, count: int | None, people: Sequence[Person] | None, before: int
-) -> list[tuple[str, str | None]]:
-    """Everybody's label and group."""
+) -> list[tuple[str, str | None, str | None]]:
+    """Everybody's label, group and stratum."""
     if (count is None) == (people is None):
         raise InputError("Either count or people must be given.")
     size = count if people is None else len(people)
@@ -293,18 +323,30 @@ def _named(
     if people is None:
         if campaign.settings.groups:
             raise InputError("people must be given with their groups, because the prior has groups.", field="people")
-        return [(f"P-{place:05d}", None) for place in range(before + 1, before + size + 1)]
+        if campaign.settings.strata is not None:
+            raise InputError("people must be given with their strata, because there are strata.", field="people")
+        return [(f"P-{place:05d}", None, None) for place in range(before + 1, before + size + 1)]
     found = []
     for row, person in enumerate(people):
-        label, group = (person, None) if isinstance(person, str) else person
+        label, group, stratum = (*((person,) if isinstance(person, str) else person), None, None)[:3]
+        _check_stratum(campaign.settings, stratum, row)
         if (group is None) != (not campaign.settings.groups):
             told = f"A group must be given exactly if the prior has groups; row {row} is wrong."
             raise InputError(told, field="people", row=row)
         if group is not None and group not in campaign.settings.groups:
             told = f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}."
             raise InputError(told, field="people", row=row)
-        found.append((_checked_label(label, row), group))
+        found.append((_checked_label(label, row), group, stratum))
     return found
+
+
+def _check_stratum(settings: CampaignSettings, stratum: str | None, row: int) -> None:
+    if (stratum is None) != (settings.strata is None):
+        told = f"A stratum must be given exactly if the campaign has strata; row {row} is wrong."
+        raise InputError(told, field="people", row=row)
+    if settings.strata is not None and stratum not in settings.strata.names:
+        told = f"The stratum in row {row} is not one of {', '.join(settings.strata.names)}."
+        raise InputError(told, field="people", row=row)
 
 
 def _checked_label(text: object, row: int) -> str:
@@ -347,6 +389,7 @@ def _row(campaign_id: str, number: int, one: Invitation, person: str | None) -> 
         "label": one.label,
         "person_id": person,
         "group_name": one.group,
+        "stratum": one.stratum,
         "state": ParticipantState.INVITED.value,
         "salt": new_salt(),
         "paid": 0,

@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 
 from hushbid.errors import Conflict
 from hushbid.receipts.merkle import Tree
-from hushbid.receipts.receipt import Body, tree_of
+from hushbid.receipts.receipt import Body, questions_hash, tree_of
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.settings import checked_text
 from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.text import checked_text
 from hushbid.server.domain.views import AccountView, CampaignView, PaymentRow, Principal
 from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import campaign_view, payment_row
@@ -170,6 +170,8 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         currency=campaign.settings.currency,
         decimals=campaign.settings.decimals,
         salt=participant.salt,  # keeps others from guessing her entry in the tree
+        questions=questions_hash(campaign.settings.questions),
+        stratum=participant.stratum,
         renewed=participant.renewed,
         own_links=participant.own_links,
         own_links_used=participant.own_links_used,

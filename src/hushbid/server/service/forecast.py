@@ -14,11 +14,14 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
-from hushbid.mechanism import Population, decide
+from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.schedule import expected_menu, own_schedule
+from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
+from hushbid.priors import Prior
 from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.views import MenuView, Preview, Spending
+from hushbid.server.domain.views import MenuView, Preview, QuestionPreview, Spending
+from hushbid.server.service.views_of import menu_name
 from hushbid.server.store.schema import plain_text
 
 _LEAST, _MOST = 20, 200
@@ -39,47 +42,82 @@ class Effort:
     seconds: float = _SECONDS
 
 
-def preview(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> Preview:
+def preview(
+    settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
+) -> Preview:
     """What a campaign with these people may cost, and how good its estimate would be."""
-    population = settings.market_for(list(groups)).for_people(len(groups))
-    rng = _generator(settings, groups)
+    market = settings.market_for(list(groups), strata=strata)
+    population = market.for_people(len(groups))
+    rng = _generator(settings, groups, strata)
     paid: list[float] = []
-    errors: list[tuple[float, float]] = []
+    errors: list[tuple[float, float, float]] = []
     bought: list[float] = []
     end = time.monotonic() + effort.seconds
     # as many campaigns as the time allows, but never too few
     while len(paid) < effort.most and (len(paid) < effort.least or time.monotonic() < end):
         decided = decide(population, population.sample(rng))
         paid.append(decided.total_payment)
-        errors.append((decided.mse, decided.worst_mse))
+        errors.append((decided.mse, decided.worst_mse, math.fsum(np.square(decided.weights))))
         bought.append(decided.active / len(groups))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
     worst = worst_payment(population, above_support=True, limits=settings.limits is True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
-    error, worst_error = (float(one) for one in np.mean(np.array(errors), axis=0))
+    error, worst_error, squares = (float(one) for one in np.mean(np.array(errors), axis=0))
     ceiling = settings.spending_ceiling
     return Preview(
         spending=spending,
-        standard_error=math.sqrt(error) if math.isfinite(error) else None,
-        worst_standard_error=math.sqrt(worst_error) if math.isfinite(worst_error) else None,
+        standard_error=None if market.survey else _root(error),
+        worst_standard_error=None if market.survey else _root(worst_error),
+        questions=_by_question(market, population, error, squares),
         share_bought=float(np.mean(bought)),
         above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
     )
 
 
-def menus(settings: CampaignSettings, groups: Sequence[str | None], effort: Effort) -> dict[str, MenuView]:
-    """What a person of each group can expect as a function of her report; one menu, named "", without groups."""
-    present = sorted({group or "" for group in groups})
-    population = settings.market_for(list(groups)).for_people(len(groups))
-    share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(present))
-    rng = _generator(settings, groups)
-    return {name: _menu(population, settings, groups, name, share, rng) for name in present}
+def _root(squared: float) -> float | None:
+    return math.sqrt(squared) if math.isfinite(squared) else None
+
+
+def _by_question(market: Market, population: Population, mse: float, squares: float) -> tuple[QuestionPreview, ...]:
+    """The errors of a survey's questions, from the mean error of all of them together and the mean ``Σw²``."""
+    if market.survey is None or market.layout is None:
+        return ()
+    found = question_errors(
+        market.survey,
+        market.layout,
+        noise=noise_in(mse, squares, market.layout.variance, population.unit),
+        squares=squares,
+        population=population,
+        relation=market.max_relation,
+    )
+    return tuple(
+        QuestionPreview(
+            name=one.question.name, standard_error=_root(one.mse), worst_standard_error=_root(one.worst_mse)
+        )
+        for one in found
+    )
+
+
+def menus(
+    settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
+) -> dict[str, MenuView]:
+    """What a person of each group and stratum can expect as a function of her report, by `menu_name`."""
+    kinds = list(zip(groups, strata or [None] * len(groups), strict=True))
+    # the first of each kind stands for it
+    rows = {menu_name(*kind): row for row, kind in reversed(list(enumerate(kinds)))}
+    population = settings.market_for(list(groups), strata=strata).for_people(len(groups))
+    share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(rows))
+    rng = _generator(settings, groups, strata)
+    found = {}
+    for name, row in sorted(rows.items()):
+        found[name] = _menu(population, settings.prior_of(groups[row]), row, share, rng)
+    return found
 
 
 def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
-    """Roughly what people of a single group can expect, for a picture; none for groups or crowds."""
-    if settings.groups or people > _SKETCHED_PEOPLE:
+    """Roughly what people of a single group can expect, for a picture; none for groups, strata or crowds."""
+    if settings.groups or settings.strata is not None or people > _SKETCHED_PEOPLE:
         return None
     rng = np.random.default_rng(people)
     population = settings.market_for([None] * people).for_people(people)
@@ -93,25 +131,16 @@ def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
     )
 
 
-def _menu(
-    population: Population,
-    settings: CampaignSettings,
-    groups: Sequence[str | None],
-    group: str,
-    effort: Effort,
-    rng: np.random.Generator,
-) -> MenuView:
-    """Average what one person faces over simulated reports of the others."""
-    row = next(row for row, name in enumerate(groups) if (name or "") == group)
-    prior = settings.prior_of(group or None)
+def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: np.random.Generator) -> MenuView:
+    """Average what the person in a row faces over simulated reports of the others."""
     top = 1.0 if math.isfinite(prior.support[1]) else 1.0 - 0.5 / _POINTS
     reports = np.asarray(prior.quantile(np.linspace(0.0, top, _POINTS)))
     done = 0
     found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     end = time.monotonic() + effort.seconds
     while done < effort.most and (done < effort.least or time.monotonic() < end):
-        # one person's curve in each campaign; without groups a menu does several at once
-        if population.grouped:
+        # one person's curve in each campaign; where all are alike a menu does several at once
+        if population.grouped or population.strata is not None:
             decided = decide(population, population.sample(rng))
             loss, payment = own_schedule(population, decided, row).at(reports)
             found.append((loss, payment, (loss > 0.0).astype(float)))
@@ -149,9 +178,12 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
     )
 
 
-def _generator(settings: CampaignSettings, groups: Sequence[str | None]) -> np.random.Generator:
-    """Made from settings and groups alone: whoever looks again sees the same simulated people, perhaps more of them."""
-    content = plain_text({"settings": settings.to_dict(), "groups": list(groups)})
+def _generator(
+    settings: CampaignSettings, groups: Sequence[str | None], strata: Sequence[str | None]
+) -> np.random.Generator:
+    """Made from settings and people alone: whoever looks again sees the same simulated people, perhaps more of them."""
+    known = {"strata": list(strata)} if settings.strata is not None else {}
+    content = plain_text({"settings": settings.to_dict(), "groups": list(groups), **known})
     return np.random.default_rng(list(hashlib.sha256(content.encode()).digest()))
 
 

@@ -1,10 +1,10 @@
 """What a participant does: report, decline, withdraw, deliver; and what she sees and can take with her.
 
 Of several reports the last one counts. Data come in after the decision, sealed before they are stored, and the first
-delivery counts. Whoever delivers again is answered without a look at the value, neither the stored one nor the one she
-sends: an answer that depended on them would tell, guess by guess, what is sealed. That an acknowledgement got lost is
-seen by the random nonce that a client draws for a delivery and sends with every attempt at it; of the nonce a hash is
-stored.
+delivery counts; the answers to several questions are one delivery, all or nothing. Whoever delivers again is answered
+without a look at the value, neither the stored one nor the one she sends: an answer that depended on them would tell,
+guess by guess, what is sealed. That an acknowledgement got lost is seen by the random nonce that a client draws for a
+delivery and sends with every attempt at it; of the nonce a hash is stored.
 """
 
 import hashlib
@@ -12,7 +12,6 @@ import hmac
 import math
 import re
 import struct
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
 from fractions import Fraction
@@ -20,9 +19,6 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from hushbid.disclosure import PrivatizedValue
-from hushbid.disclosure.local import grid_bits
-from hushbid.disclosure.message import as_ratio
 from hushbid.documents import canonical, parsed
 from hushbid.errors import Conflict, DataError, InputError, ReportError
 from hushbid.receipts.keys import SigningKey
@@ -31,12 +27,14 @@ from hushbid.receipts.merkle import Tree
 from hushbid.receipts.receipt import Receipt, issue, new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.access import Link
+from hushbid.server.domain.asked import codes_of
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.settings import LEAST_LOSS
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import MenuView, ParticipationView, PersonalLedger
 from hushbid.server.installation import Installation, mark_withdrawn
 from hushbid.server.service.ending import body_of, tree_over
+from hushbid.server.service.messages import checked_message
 from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import menu_view, own_view, participation_view
 from hushbid.server.store import campaigns, events, ledger, links, participants
@@ -164,7 +162,8 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
 
 
 def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> ParticipationView:
-    """Store a value (central) or a message (local); again with the same nonce changes nothing, another is refused."""
+    """Store a value or answers (central), or a message (local); again with the same nonce changes nothing, another is
+    refused."""
     name = _checked_nonce(nonce)
     campaign, participant = acting(tx, secret)
     # again: the nonce alone tells a repetition from a second delivery
@@ -195,13 +194,16 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     return participation_view(campaign, changed)
 
 
-def opened(installation: Installation, campaign: Campaign, participant: Participant) -> float | dict[str, Any]:
-    """What a participant delivered, for the release only."""
+def opened(
+    installation: Installation, campaign: Campaign, participant: Participant
+) -> float | list[float] | dict[str, Any]:
+    """What a participant delivered, for the release only: a value, her answers, or a message."""
     assert participant.delivery is not None
     content = installation.vault.open(campaign.id, participant.id, participant.delivery)
-    if campaign.settings.setting == "central":
-        return float(_DOUBLE.unpack(content)[0])
-    return parsed(content)
+    if campaign.settings.setting != "central":
+        return parsed(content)
+    numbers = [float(number) for (number,) in _DOUBLE.iter_unpack(content)]
+    return numbers if campaign.settings.questions else numbers[0]
 
 
 def _checked_nonce(nonce: object) -> str:
@@ -214,14 +216,17 @@ def _checked_nonce(nonce: object) -> str:
 
 
 def _encoded(campaign: Campaign, participant: Participant, given: object) -> bytes:
-    """What is sealed; a central value always has the same length."""
-    if campaign.settings.setting == "central":
-        return _DOUBLE.pack(_checked_value(campaign, given))
-    return canonical(_checked_message(participant, given).to_dict())
+    """What is sealed; what is sealed in the central setting always has the same length, whatever she says."""
+    settings = campaign.settings
+    if settings.setting != "central":
+        assert participant.promised is not None
+        return canonical(checked_message(settings, participant.promised, given))
+    numbers = codes_of(settings.questions, given) if settings.questions else [_checked_value(campaign, given)]
+    return b"".join(map(_DOUBLE.pack, numbers))
 
 
 def _checked_value(campaign: Campaign, given: object) -> float:
-    low, high = campaign.settings.bounds
+    low, high = campaign.settings.one_range
     problem = f"value must be a number from {low:g} to {high:g}."
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise DataError(problem, field="value")
@@ -234,21 +239,6 @@ def _checked_value(campaign: Campaign, given: object) -> float:
     return value
 
 
-def _checked_message(participant: Participant, given: object) -> PrivatizedValue:
-    assert participant.promised is not None
-    if not isinstance(given, (Mapping, PrivatizedValue)):
-        raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
-    try:
-        message = PrivatizedValue.from_dict(given.to_dict() if isinstance(given, PrivatizedValue) else given)
-    except InputError as problem:
-        raise DataError(f"message cannot be read: {problem}", field="message") from None
-    if message.epsilon != as_ratio(participant.promised):
-        raise DataError("message must be made with exactly the privacy loss that was promised.", field="message")
-    if message.grid_bits != grid_bits(participant.promised):
-        raise DataError(f"message must be on the grid of {grid_bits(participant.promised)} bits.", field="message")
-    return message
-
-
 def read_own(connection: Connection, secret: str) -> ParticipationView:
     """What a participant sees."""
     holder = participants.holder(connection, secret)
@@ -258,7 +248,8 @@ def read_own(connection: Connection, secret: str) -> ParticipationView:
 def read_menu(connection: Connection, secret: str) -> MenuView:
     """What a participant can expect as a function of her report."""
     participant = participants.by_secret(connection, secret)
-    return menu_view(campaigns.get(connection, participant.campaign_id), participant.group_name)
+    campaign = campaigns.get(connection, participant.campaign_id)
+    return menu_view(campaign, participant.group_name, participant.stratum)
 
 
 def receipt(connection: Connection, secret: str, *, tree_of: "TreeOf", key: SigningKey) -> Receipt:
@@ -348,6 +339,7 @@ def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
         "id": participant.id,
         "label": participant.label,
         "group": participant.group_name,
+        "stratum": participant.stratum,
         "number": participant.number,
         "state": participant.state.value,
         "report": participant.report,

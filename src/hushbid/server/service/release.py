@@ -1,5 +1,7 @@
 """The one estimate: deliveries stop, noise is drawn once, everybody's receipt is fixed, the key is destroyed.
 
+Of several questions the one release holds the estimates of all.
+
 The estimate is drawn into the claims folder under the campaign's name, before anything of it is stored in the database;
 whoever draws again for the same campaign, after a crash or on a restored database, gets that one. The database can hold
 one release per campaign, and only a campaign that is ``releasing`` becomes ``released``, once.
@@ -13,9 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from hushbid.disclosure import Release, release_plan
-from hushbid.disclosure.error import FEWEST_PEOPLE, published_half_width
+from hushbid.disclosure.error import FEWEST_PEOPLE, ErrorModel, published_half_width
 from hushbid.disclosure.once_files import stored
-from hushbid.errors import Conflict, NothingDelivered
+from hushbid.errors import CampaignError, Conflict, NothingDelivered
 from hushbid.mechanism.market import plan_of
 from hushbid.receipts.merkle import Tree
 from hushbid.record import Record
@@ -35,6 +37,7 @@ from hushbid.server.store.database import Transaction
 LEVEL = 0.95
 _STEPS = ("reading data", "drawing the estimate", "storing what everybody lost", "making receipts")
 _NOBODY = "Everybody from whom data were bought dropped out, so there is no estimate."
+_NOBODY_IN_STRATUM = "Everybody from whom data were bought in one of the strata dropped out, so there is no estimate."
 
 
 def release(tx: Transaction, who: Principal, campaign_id: str, *, accept_nobody: bool = False) -> JobView:
@@ -106,9 +109,11 @@ def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people:
     before = stored(installation.home.claims, name)
     if before is not None:
         mark_standing(installation.home, name)
-        return Release.from_dict(before)
+        return _of_these_questions(Release.from_dict(before), record)
     # the only place where values are opened
-    data = [opened(installation, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people]
+    data: list[Any] = [
+        opened(installation, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people
+    ]
     installation.crash("release.read")
     begin_step(desk, job, _STEPS[1])
     try:
@@ -117,6 +122,13 @@ def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people:
     except NothingDelivered:
         return None
     mark_standing(installation.home, name)
+    return _of_these_questions(release, record)
+
+
+def _of_these_questions(release: Release, record: Record) -> Release:
+    """The one release of a campaign answers what was decided and paid for, or nothing is shown."""
+    if tuple(answer.question for answer in release.answers) != (record.outcome.market.survey or ()):
+        raise CampaignError("What was drawn for this campaign answers other questions than were decided on.")
     return release
 
 
@@ -127,7 +139,9 @@ def _store(desk: Desk, job: JobView, record: Record, people: list[Participant], 
     """
     promised = record.outcome.privacy_loss.tolist()
     losses = [None] * len(people) if release is None else release.privacy_loss.tolist()
-    dropped = set(range(len(people))) if release is None else set(release.dropped_out)
+    # without an estimate, since all or all in a stratum dropped out: whoever delivered did
+    absent = (row for row, one in enumerate(people) if one.state is not ParticipantState.DELIVERED)
+    dropped = set(absent if release is None else release.dropped_out)
     rows = []
     for row, one in enumerate(people):
         state = one.state
@@ -169,7 +183,9 @@ def _finish_nothing(tx: Transaction, job: JobView, campaign: Campaign, tree: Tre
     """Nobody delivered: the campaign is over without an estimate."""
     over = replace(campaign, state=CampaignState.UNDELIVERED)
     named = ending.sealed(tx, over, "undelivered", {}, tree=tree)
-    campaigns.step(tx.connection, campaign, CampaignState.UNDELIVERED, reason=_NOBODY, **named)
+    delivered = participants.count(tx.connection, campaign.id, ParticipantState.DELIVERED)
+    reason = _NOBODY_IN_STRATUM if delivered else _NOBODY
+    campaigns.step(tx.connection, campaign, CampaignState.UNDELIVERED, reason=reason, **named)
     ledger.free(tx.connection, campaign.id, kind="promised")
     ending.finish_job(tx, job.id)
 
@@ -185,19 +201,40 @@ def shown_release(release: Release) -> dict[str, Any]:
     """What is stored to be shown: for everybody, and under ``staff`` what only staff may see.
 
     ``half_width`` is for everybody and ``delivered_half_width`` for staff, each with the level at which it holds; its
-    value is None where the interval would be as wide as the range or wider. Where fewer than `FEWEST_PEOPLE` were
-    bought from, of a stratum or of all, none is for everybody: it would tell what one of them reported.
+    value is None where the interval would be as wide as the range or wider. Of a survey each of the ``answers`` has
+    its own, sure by itself and not together with the others. Of strata ``range`` says between which values the truth
+    lies.
     """
-    low, high = release.range
-    public = published_half_width(planned=release.planned_error, delivered=release.error, width=high - low, level=LEVEL)
-    # of few, the width would tell a report
+    public = release.public()
+    if not release.answers:
+        low, high = release.range
+        for_all, for_staff = _margins(release, release.planned_error, release.error, high - low)
+        between = {"range": [low, high]} if release.strata is not None else {}
+        return {**public, **between, **for_all, "staff": for_staff}
+    margins = [_margins(release, one.planned_error, one.error, one.range[1] - one.range[0]) for one in release.answers]
+    ranges: list[dict[str, Any]] = [
+        {} if release.strata is None else {"range": list(answer.range)} for answer in release.answers
+    ]
+    shown = [
+        {**one, **between, **for_all}
+        for one, between, (for_all, _) in zip(public["answers"], ranges, margins, strict=True)
+    ]
+    staff = [{**one, **for_staff} for one, (_, for_staff) in zip(shown, margins, strict=True)]
+    return {**public, "answers": shown, "staff": {"answers": staff}}
+
+
+def _margins(
+    release: Release, planned: ErrorModel, delivered: ErrorModel, width: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How far an estimate may be off, for everybody and for staff.
+
+    Where fewer than `FEWEST_PEOPLE` were bought from, of a stratum or of all, none is for everybody: it would tell what
+    one of them reported.
+    """
+    public = published_half_width(planned=planned, delivered=delivered, width=width, level=LEVEL)
     if release.fewest < FEWEST_PEOPLE:
         public = math.inf
-    return {
-        **release.public(),
-        "half_width": _margin(public),
-        "staff": {"delivered_half_width": _margin(release.error.half_width(LEVEL))},
-    }
+    return {"half_width": _margin(public)}, {"delivered_half_width": _margin(delivered.half_width(LEVEL))}
 
 
 def _margin(half_width: float) -> dict[str, float | None]:

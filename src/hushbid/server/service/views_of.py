@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from hushbid.errors import InputError, NotFound
 from hushbid.receipts.log import Event
 from hushbid.server.domain import rules
+from hushbid.server.domain.asked import plain_groups, plain_questions
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import (
@@ -141,6 +142,7 @@ def participant_view(campaign: Campaign, participant: Participant, *, labelled: 
         id=participant.id,
         label=participant.label if labelled else None,
         group=participant.group_name,
+        stratum=participant.stratum,
         state=participant.state,
         due=rules.due(campaign, participant),
         paid=participant.paid,
@@ -182,6 +184,8 @@ def participation_view(
         unit=settings.unit,
         setting=settings.setting,
         bounds=settings.bounds,
+        questions=plain_questions(settings.questions),
+        noise_groups=plain_groups(settings.layout),
         currency=settings.currency,
         decimals=settings.decimals,
         participation_fee=settings.participation_fee,
@@ -195,6 +199,8 @@ def participation_view(
         campaign_state=campaign.state,
         state=participant.state,
         group=participant.group_name,
+        stratum=participant.stratum,
+        strata=None if settings.strata is None else settings.strata.to_dict(),
         report=participant.report,
         takes_limits=settings.limits is True,
         limit=participant.loss_limit,
@@ -235,6 +241,8 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
         unit=campaign.settings.unit,
         setting=campaign.settings.setting,
         bounds=campaign.settings.bounds,
+        questions=plain_questions(campaign.settings.questions),
+        strata=None if campaign.settings.strata is None else campaign.settings.strata.to_dict(),
         state=campaign.state,
         people=participants.count(connection, campaign.id),
         root=campaign.root,
@@ -244,11 +252,16 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
     )
 
 
-def menu_view(campaign: Campaign, group: str | None) -> MenuView:
-    """The menu for somebody of a group, as it was computed when the campaign opened."""
+def menu_name(group: str | None, stratum: str | None) -> str:
+    """Under which name the menu for somebody of a group and a stratum is kept."""
+    return group or "" if stratum is None else f"{group or ''}\n{stratum}"
+
+
+def menu_view(campaign: Campaign, group: str | None, stratum: str | None) -> MenuView:
+    """The menu for somebody of a group and a stratum, as it was computed when the campaign opened."""
     if campaign.menus is None or campaign.state is CampaignState.DRAFT:
         raise NotFound("This campaign has no menu: it has not opened yet.")
-    menu: dict[str, Any] = plain_values(campaign.menus)[group or ""]
+    menu: dict[str, Any] = plain_values(campaign.menus)[menu_name(group, stratum)]
     return MenuView(
         reports=tuple(menu["reports"]),
         privacy_loss=tuple(menu["privacy_loss"]),

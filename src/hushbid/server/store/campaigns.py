@@ -134,7 +134,7 @@ def release_of(connection: Connection, campaign_id: str, *, staff: bool) -> dict
 def released_without_margin(connection: Connection) -> list[str]:
     """Campaigns whose release was stored by a server that did not yet store how far off it may be."""
     rows = connection.execute(select(releases.c.campaign_id, releases.c.public))
-    return [row.campaign_id for row in rows if "half_width" not in plain_values(row.public)]
+    return [row.campaign_id for row in rows if {"half_width", "answers"}.isdisjoint(plain_values(row.public))]
 
 
 def change_release(connection: Connection, campaign_id: str, shown: Mapping[str, Any]) -> None:

@@ -211,6 +211,18 @@ def groups(connection: Connection, campaign_id: str) -> list[str | None]:
     return list(connection.execute(query.order_by(_C.number)).scalars())
 
 
+def strata(connection: Connection, campaign_id: str) -> list[str | None]:
+    """The stratum of everybody who is not excluded, in the same order as `groups`."""
+    query = select(_C.stratum).where(_C.campaign_id == campaign_id, _C.state != ParticipantState.EXCLUDED.value)
+    return list(connection.execute(query.order_by(_C.number)).scalars())
+
+
+def rosters(connection: Connection, campaign_id: str) -> dict[str, int]:
+    """How many were invited in each stratum; nobody where there are none."""
+    query = select(_C.stratum, func.count()).where(_C.campaign_id == campaign_id, _C.stratum.is_not(None))
+    return {name: int(many) for name, many in connection.execute(query.group_by(_C.stratum))}
+
+
 def count(connection: Connection, campaign_id: str, *states: ParticipantState) -> int:
     """How many there are in a campaign; only those in certain states, if any are named."""
     query = select(func.count()).select_from(participants).where(_C.campaign_id == campaign_id)

@@ -218,6 +218,7 @@ participants = Table(
     Column("label", Text, nullable=False),
     Column("person_id", Text, ForeignKey("people.id")),
     Column("group_name", Text),
+    Column("stratum", Text),
     Column("state", State(ParticipantState), nullable=False),
     Column("salt", LargeBinary, nullable=False),
     Column("report", Float(53)),

@@ -5,6 +5,7 @@
  */
 import { amount, fixed, percent, readNumber, sure, sureness } from "./numbers.js";
 import { agree, PrivatizeError } from "./privatize.js";
+import { agreeToSurvey } from "./survey.js";
 
 const form = document.getElementById("choice");
 const field = form.elements.namedItem("price");
@@ -123,10 +124,12 @@ async function send(event) {
   const price = readNumber(field.value);
   if (price === null) return; // the server says what is wrong
   event.preventDefault();
-  const { campaign, participant, setting, low, high, most } = form.dataset;
+  const { campaign, participant, setting, low, high, survey, most } = form.dataset;
   try {
     const hers = { price: price / step, currency, decimals };
-    await agree({ campaign, participant, setting, bounds: [low, high], largestLoss: most, ...hers });
+    const shown = { campaign, participant, setting, largestLoss: most, ...hers };
+    if (survey) await agreeToSurvey({ ...shown, survey: JSON.parse(survey) });
+    else await agree({ ...shown, bounds: [low, high] });
   } catch (error) {
     if (error instanceof PrivatizeError && error.code === "changed") {
       document.getElementById("changed").hidden = false;

@@ -31,6 +31,7 @@ import {
   preparedBefore,
   PrivatizeError,
   ratioOf,
+  requireAgreedOn,
   statesLoss,
   termsOf,
   uniformBelow,
@@ -52,6 +53,11 @@ const KINDS = ["number", "yes_no", "choice"];
 /** Keep what a person agrees to by naming her price for a survey, as `agree` does for one number. */
 export async function agreeToSurvey({ survey, ...shown }) {
   await agreeOn({ ...shown, range: rangeOf(asSurvey(survey)) });
+}
+
+/** Refuse what goes beyond what she agreed to, as `requireAgreed` does for one number. */
+export function requireAgreedSurvey(kept, { survey, ...asked }) {
+  requireAgreedOn(kept, { ...asked, range: rangeOf(asSurvey(survey)) });
 }
 
 /** The request body for her answers, in the questions' order: made, stored durably, and only then given; once. */

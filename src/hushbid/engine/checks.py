@@ -1,0 +1,154 @@
+"""What is refused before anybody is priced: options that do not go together, columns and rows that cannot be read."""
+
+import numpy as np
+
+from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
+from hushbid.engine.adapter import Engine, pyarrow
+from hushbid.engine.decisions import PRICED
+from hushbid.engine.histogram import MOST_PEOPLE
+from hushbid.engine.passes import Census, Named, NamesKernel
+from hushbid.engine.people import PROBLEMS, People, Run
+from hushbid.errors import InputError, ReportError
+from hushbid.mechanism import Market
+from hushbid.mechanism.population import groups_of
+from hushbid.mechanism.strata import refuse_caps
+from hushbid.mechanism.terms import ONE_LOCAL_CAP
+from hushbid.tables import refusal, refused_kind
+
+
+def check_options(
+    market: Market,
+    on_bad_rows: str,
+    check_ids: str,
+    *,
+    stratum: str | None,
+    variance: str | None,
+    limit: str | None,
+    cap: str | None,
+) -> None:
+    """Refuse what the market and the columns cannot be together."""
+    for name, value, allowed in (
+        ("on_bad_rows", on_bad_rows, ("fail", "drop")),
+        ("check_ids", check_ids, ("exact", "off")),
+    ):
+        if value not in allowed:
+            raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
+    _check_strata(market, stratum, cap=cap)
+    if market.survey is not None and market.strategy.sends_messages:
+        told = "questions in the local setting need engine='memory': engines combine messages with one value each."
+        raise InputError(told, field="questions")
+    if market.survey is not None and variance is not None:
+        told = f"variance must not name a column ({variance!r}) beside questions, each of which has its own."
+        raise InputError(told, field="variance")
+    for name in ("variance", "user_weight", "max_privacy_loss"):
+        if isinstance(getattr(market, name), np.ndarray):
+            told = f"{name} of the market must be one number here; variances and caps may come from columns."
+            raise InputError(told, field=name)
+    if variance is not None and market.strategy.one_variance:
+        raise InputError(ONE_LOCAL_VARIANCE, field="variance")
+    if cap is not None and market.strategy.sends_messages:
+        raise InputError(ONE_LOCAL_CAP, field="cap")
+    if limit is not None:
+        market.require_limits()
+
+
+def _check_strata(market: Market, stratum: str | None, *, cap: str | None) -> None:
+    if market.each:
+        raise InputError(
+            "each=True needs engine='memory': it makes a market of its own for each stratum, so price the people of"
+            " each by themselves here.",
+            field="each",
+        )
+    if (market.strata is not None) != (stratum is not None):
+        told = "stratum must name the column of strata if, and only if, the market states shares or a contrast of them."
+        raise InputError(told, field="stratum")
+    if market.strata:
+        told = "strata of the market must be empty here: the column that stratum names says who is in which."
+        raise InputError(told, field="strata")
+    if market.strata is not None and cap is not None:
+        refuse_caps("cap", goal=market.stated_goal, each=market.each, local=market.strategy.sends_messages)
+
+
+def people_of(
+    market: Market,
+    engine: Engine,
+    *,
+    report: str,
+    id: str | None,
+    group: str | None,
+    stratum: str | None,
+    variance: str | None,
+    limit: str | None,
+    cap: str | None,
+    tie_seed: bytes,
+) -> People:
+    """Which columns say what; refused if one is not there, or cannot say it."""
+    names = engine.names
+    if id is not None and id not in names and id == "id":
+        id = None  # the usual name, and no such column: there are no ids
+    wanted = (report, id, group, stratum, variance, limit, cap)
+    missing = [name for name in wanted if name is not None and name not in names]
+    if missing:
+        told = f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}."
+        raise InputError(told, field=missing[0])
+    for name in (id, group, stratum):
+        held = None if name is None else refused_kind(pyarrow().types, engine.kind(name))
+        if held is not None:
+            raise refusal(str(name), held)
+    taken = [name for name, _ in PRICED if name in names]
+    if taken:
+        raise InputError(f"The table must not have a column {taken[0]!r} yet: pricing appends it.", field=taken[0])
+    if market.grouped != (group is not None):
+        raise InputError(
+            "group must name the column of labels if, and only if, the market's prior is Grouped.", field="group"
+        )
+    priors = {one.name: one.prior for one in groups_of(market.prior, None)}
+    if len(tie_seed) > 64:
+        raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.", field="tie_seed")
+    return People(
+        report=report,
+        id=id,
+        group=group,
+        stratum=stratum,
+        strata=market.strata_names,
+        variance=variance,
+        limit=limit,
+        cap=cap,
+        priors=priors,
+        tie_seed=tie_seed,
+    )
+
+
+def refuse_rows(run: Run, census: Census, on_bad_rows: str) -> None:
+    """Rows that cannot be priced, too many of them, or none."""
+    if census.rows == 0:
+        raise InputError("The table has no rows: there is nobody to price.")
+    if census.rows >= MOST_PEOPLE:
+        raise InputError(f"The table must have fewer than {MOST_PEOPLE} rows, got {census.rows}.")
+    if census.bad and on_bad_rows == "fail":
+        counts = ", ".join(f"{count} {PROBLEMS[code]}" for code, count in sorted(census.problems.items()))
+        examples = [text for _, text in census.examples]
+        if not examples and run.people.id is not None:
+            examples = list(run.reduce("naming bad rows", NamesKernel(run.people), Named()).texts)
+        raise ReportError(
+            f"{census.bad} of {census.rows} rows cannot be priced by column {run.people.report!r} ({counts})"
+            f"{': ' * bool(examples)}{'; '.join(examples)}. Leave them out with on_bad_rows='drop'.",
+            field=run.people.report,
+            row=census.examples[0][0] if census.examples else None,
+        )
+    if census.people == 0:
+        raise InputError("No row can be priced: there is nobody to buy from.")
+
+
+def refuse_repeated_ids(run: Run, census: Census) -> None:
+    """Ids that name two people, or nobody."""
+    if run.people.id is None:
+        raise InputError("check_ids='exact' needs id, the name of a column.", field="id")
+    run.starts("looking for repeated ids")
+    different = run.engine.distinct(run.people.id)
+    if different != census.rows:
+        raise InputError(
+            f"Column {run.people.id!r} must name everybody once, but {census.rows} rows have {different} different"
+            " ids (missing ones not counted).",
+            field=run.people.id,
+        )

@@ -1,0 +1,159 @@
+"""What is written of a purchase: tables of decisions and payments, the estimate, the record, the report, a summary.
+
+Every file is staged; the last of them, which tells that all are there, last.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from hushbid.disclosure import Answer
+from hushbid.documents import plain
+from hushbid.durable import Staging, Write
+from hushbid.engine import Priced
+from hushbid.engine.payouts import checked, due
+from hushbid.purchase.campaign import Campaign
+from hushbid.purchase.deciding import Decided, Everybody, record_writer
+from hushbid.purchase.people import Reading
+from hushbid.purchase.releasing import MADE_UP_NOTICE, asked_notes, wave_stamps
+from hushbid.purchase.results import campaign_estimate, payment_columns, summary
+from hushbid.record import Record
+from hushbid.report import AuditLine, build_report, render_report
+from hushbid.tables import Raw, table_writer
+
+_SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What the files are called."""
+
+    decisions: Path
+    payments: Path
+    estimate: Path
+    report: Path
+    record: Path
+    summary: Path | None
+    """Written where an engine decided."""
+
+    @classmethod
+    def of(cls, campaign: Campaign, folder: Path, reading: Reading) -> "Names":
+        """In the campaign's folder; an engine writes Parquet."""
+        on_engine = reading.engine != "memory"
+        end = "parquet" if on_engine else campaign.decisions_format
+        figures = folder / ("summary.json" if campaign.data else "decided.json")
+        return cls(
+            decisions=folder / f"decisions.{end}",
+            payments=folder / f"payments.{end}",
+            estimate=folder / "estimate.json",
+            report=folder / "report.html",
+            record=folder / ("record.json" if campaign.data else "outcome.json"),
+            summary=figures if on_engine else None,
+        )
+
+    @property
+    def last(self) -> Path:
+        """Where it is, all are."""
+        return self.summary or self.record
+
+
+def write_results(
+    files: Staging,
+    names: Names,
+    campaign: Campaign,
+    decided: Decided,
+    priced: Priced | None,
+    answer: Answer | None,
+    record: Record | None,
+    stamps: list[str],
+    audits: tuple[AuditLine, ...],
+) -> list[Path]:
+    """Stage every file, the last of them last; decisions that an engine wrote are staged already."""
+    paths, everybody = [names.decisions], decided.everybody
+    made_up: dict[str, Raw] = {}
+    if everybody is not None and campaign.made_up:
+        made_up = {"made_up": ["yes"] * len(everybody.people)}
+    if everybody is not None:
+        files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **made_up}))
+    if answer is not None:
+        paths += [names.payments, names.estimate]
+        if everybody is None:
+            _write_payments_on_engine(files, names.payments, campaign, priced, answer)
+        else:
+            owed = payment_columns(everybody, answer, late_is_paid=campaign.late_is_paid)
+            files.add(names.payments, table_writer(names.payments, {**owed, **made_up}))
+        files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
+    if everybody is not None and record is not None:
+        if campaign.data is not None:
+            paths.append(names.report)
+            page = _report(campaign, decided, everybody, answer, record, audits)
+            files.add(names.report, lambda file: file.write(page.encode()))
+        paths.append(names.record)
+        files.add(names.record, record_writer(record))
+    if names.summary is not None:
+        paths.append(names.summary)
+        files.add(names.summary, _json_writer(summary(campaign, decided, answer, stamps)))
+    return paths
+
+
+def _write_payments_on_engine(
+    files: Staging, path: Path, campaign: Campaign, priced: Priced | None, answer: Answer
+) -> None:
+    assert priced is not None
+    assert campaign.data is not None
+    # as in memory: without drop-outs the payments are those that were decided
+    mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
+    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, made_up=campaign.made_up)
+    checked(files.make(path, lambda place: priced.write(frame, place)), priced)
+
+
+def _json_writer(values: Mapping[str, Any]) -> Write:
+    content = json.dumps(plain(values), indent=2) + "\n"
+    return lambda file: file.write(content.encode())
+
+
+def _report(
+    campaign: Campaign,
+    decided: Decided,
+    everybody: Everybody,
+    answer: Answer | None,
+    record: Record,
+    audits: tuple[AuditLine, ...],
+) -> str:
+    notices = [MADE_UP_NOTICE, *campaign.notices] if campaign.made_up else list(campaign.notices)
+    if not campaign.made_up and answer is not None:
+        told = wave_stamps(campaign.wave, answer.waves_before)
+        notices += [f"{stamp[0].upper()}{stamp[1:]}." for stamp in told]
+    if campaign.data is not None and campaign.data.kind == "simulated_values":
+        notices.append(_SIMULATED)
+    report = build_report(
+        everybody.outcome,
+        None if answer is None else answer.release,
+        campaign_name=campaign.name,
+        quantity=campaign.quantity,
+        unit=campaign.unit,
+        money=everybody.money,
+        groups=everybody.people.groups,
+        audits=audits,
+        prior_from_participants=bool(decided.origin.get("overlap")),
+        spending_ceiling=campaign.ceiling,
+        notices=notices,
+        record_hash=record.hash,
+        date=date.today().isoformat(),
+        level=campaign.level,
+    )
+    return str(render_report(report))
+
+
+def notes_of(campaign: Campaign) -> list[str]:
+    """What a record says of a campaign beside its decisions."""
+    notes = [f"campaign: {campaign.name}", *asked_notes(campaign.quantity, campaign.wave)]
+    if campaign.path is not None and campaign.path.exists():
+        notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")
+    if campaign.data is not None and campaign.data.kind == "simulated_values":
+        notes.append(_SIMULATED)
+    return [*notes, *campaign.notices]

@@ -1,0 +1,150 @@
+"""Columns that Arrow brings: of Parquet files, of data frames, and of large CSV files."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.errors import MissingExtra
+from hushbid.tables.columns import HOLD_LABELS, NUMERALS, Texts, without_mark
+
+_WORTH_ARROW = 100_000
+_KINDS = (
+    ("is_integer", "integers"),
+    ("is_floating", "floats"),
+    ("is_string", "texts"),
+    ("is_large_string", "texts"),
+    ("is_string_view", "texts"),
+    ("is_null", "nothing"),
+    ("is_decimal", "decimals"),
+    ("is_timestamp", "timestamps"),
+    ("is_date", "dates"),
+    ("is_time", "times"),
+    ("is_boolean", "truth values"),
+    ("is_binary", "bytes"),
+    ("is_large_binary", "bytes"),
+    ("is_binary_view", "bytes"),
+    ("is_fixed_size_binary", "bytes"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ArrowColumn:
+    """An Arrow array in memory."""
+
+    content: Any
+    """A ``pyarrow.ChunkedArray``; dictionaries are taken apart."""
+
+    numerals: bool = False
+    """Whether it holds the cells of a CSV file, texts of which each may be a number."""
+
+    comma: bool = False
+    """Whether a comma may be the decimal sign."""
+
+    @property
+    def kind(self) -> str:
+        return NUMERALS if self.numerals else arrow_kind(pyarrow().types, self.content.type)
+
+    @property
+    def raw(self) -> Any:
+        return self.labels()[0] if self._has_marks else self.content
+
+    def numbers(self) -> tuple[FloatArray, BoolArray]:
+        pa = pyarrow()
+        try:
+            values: FloatArray = self.content.cast(pa.float64(), safe=False).to_numpy()
+        except pa.ArrowInvalid:  # a text that is no number
+            return self.texts().numbers()
+        if self.numerals and np.isnan(values).sum() > self.content.null_count:  # Arrow reads nan, which is none
+            return self.texts().numbers()
+        return values, np.zeros(values.size, dtype=bool)
+
+    @property
+    def has_commas(self) -> bool:
+        return self.comma and self.texts().has_commas
+
+    def texts(self) -> Texts:
+        """The cells of a CSV file, one by one."""
+        return Texts(["" if cell is None else cell for cell in self.content.to_pylist()], self.comma)
+
+    def cells(self) -> list[Any]:
+        found: list[Any] = self.content.to_pylist()
+        return found if self.kind != "floats" else [None if cell != cell else cell for cell in found]
+
+    def labels(self) -> tuple[list[Any], BoolArray]:
+        found = self.content.to_pylist()
+        if self._has_marks:
+            found = [without_mark(cell) if cell is not None and cell[:1] == "'" else cell for cell in found]
+        return found, np.zeros(len(found), dtype=bool)
+
+    @property
+    def _has_marks(self) -> bool:
+        """Whether it holds cells of a CSV file of which one begins with an apostrophe."""
+        if not self.numerals:
+            return False
+        from pyarrow import compute
+
+        return compute.any(compute.starts_with(self.content, "'")).as_py() is True
+
+    def only(self, rows: IndexArray) -> "ArrowColumn":
+        return ArrowColumn(self.content.take(pyarrow().array(rows)), self.numerals, self.comma)
+
+
+def arrow_column(content: Any) -> ArrowColumn:
+    """A column of a table of Arrow's; dictionaries are taken apart, and views, of which Arrow can do little, copied."""
+    pa = pyarrow()
+    if pa.types.is_dictionary(content.type):
+        parts = [_with_plain_texts(part) for part in content.chunks]
+        kind = parts[0].type if parts else pa.dictionary(pa.int32(), pa.string())
+        content = pa.chunked_array(parts, type=kind).cast(kind.value_type)
+    if pa.types.is_string_view(content.type):
+        content = content.cast(pa.large_string())
+    return ArrowColumn(content)
+
+
+def _with_plain_texts(part: Any) -> Any:
+    pa = pyarrow()
+    if not pa.types.is_string_view(part.type.value_type):
+        return part
+    return pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(pa.large_string()))
+
+
+def arrow_kind(types: Any, kind: Any) -> str:
+    """The word for what a column of an Arrow type holds; ``types`` is ``pyarrow.types``."""
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return next((name for test, name in _KINDS if getattr(types, test)(kind)), str(kind))
+
+
+def refused_kind(types: Any, kind: Any) -> str | None:
+    """What a column of an Arrow type holds, if it may not name people or groups; ``types`` is ``pyarrow.types``."""
+    held = arrow_kind(types, kind)
+    return None if held in HOLD_LABELS else held
+
+
+def places_of(wanted: list[str], among: list[str]) -> IndexArray:
+    """Where each text stands among others that all differ, −1 where it does not; many of them by Arrow, if it is there.
+
+    >>> places_of(["b", "x"], ["a", "b"]).tolist()
+    [1, -1]
+    """
+    if len(wanted) < _WORTH_ARROW or find_spec("pyarrow") is None:
+        rows = {text: row for row, text in enumerate(among)}
+        return np.array([rows.get(text, -1) for text in wanted], dtype=np.intp)
+    pa = pyarrow()
+    from pyarrow import compute
+
+    kind = pa.large_string()
+    found = compute.index_in(pa.array(wanted, kind), value_set=pa.array(among, kind)).fill_null(-1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.intp)
+
+
+def pyarrow(what: str = "Parquet files and data frames need") -> Any:
+    """The package, imported when it is needed."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtra(f"{what} pyarrow: pip install 'hushbid[engines]', or use CSV.") from None
+    return pa

@@ -1,0 +1,291 @@
+"""What a column holds, whatever it came in: cells of a file, objects, or an array. Arrow's are in `arrow`.
+
+A column has a *kind*, the word for what stands in it, and can be asked for numbers, for cells and for labels, which
+name people or groups. Numbers are NaN where nothing stands; where something stands that is none, the row is *strange*.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
+Raw = Any
+"""A list, a NumPy array or an Arrow array: what is written beside decisions, and what a caller gives by name."""
+
+ANYTHING, NUMERALS = "anything", "numerals"
+"""Cells of which each must be looked at, and texts of a file of which each may be a number."""
+
+HOLD_NUMBERS = frozenset({"integers", "floats", "decimals", "nothing", ANYTHING, NUMERALS})
+HOLD_LABELS = frozenset({"integers", "texts", "nothing", ANYTHING, NUMERALS})
+
+_ARRAY_KINDS = {
+    "i": "integers",
+    "u": "integers",
+    "f": "floats",
+    "b": "truth values",
+    "c": "complex numbers",
+    "M": "dates",
+    "m": "durations",
+    "S": "bytes",
+}
+_REAL = (int, float, np.integer, np.floating, Decimal, Fraction)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_FORMULA = frozenset("=@\t\r")
+MARKED = _FORMULA | frozenset("+-'")
+"""What a text may begin with that `harmless` changes."""
+
+
+class Column(Protocol):
+    """One column of a table."""
+
+    @property
+    def kind(self) -> str:
+        """The word for what it holds."""
+        ...
+
+    @property
+    def raw(self) -> Raw:
+        """As it was given, to be written beside decisions."""
+        ...
+
+    def numbers(self) -> tuple[FloatArray, BoolArray]:
+        """Numbers, NaN where there is none, and which of these rows hold something all the same."""
+        ...
+
+    @property
+    def has_commas(self) -> bool:
+        """Whether commas are read as decimal signs."""
+        ...
+
+    def cells(self) -> list[Any]:
+        """Python's own objects, None where one is missing."""
+        ...
+
+    def labels(self) -> tuple[list[Any], BoolArray]:
+        """Texts and integers, None where one is missing, and which rows hold something else."""
+        ...
+
+    def only(self, rows: IndexArray) -> "Column":
+        """Some of the rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Texts:
+    """The cells of a CSV file."""
+
+    content: list[str]
+    comma: bool = False
+    """Whether the file is one in which a comma may be the decimal sign."""
+
+    kind = NUMERALS
+
+    @property
+    def raw(self) -> list[str]:
+        return self.labels()[0]
+
+    def numbers(self) -> tuple[FloatArray, BoolArray]:
+        cells = self.content
+        # the quick way, if no cell is missing, strange or written with underscores
+        try:
+            values = np.array([float(cell) for cell in cells])
+            if not (np.isnan(values).any() or any("_" in cell for cell in cells)):
+                return values, np.zeros(values.size, dtype=bool)
+        except ValueError:
+            pass
+        if self.has_commas:
+            cells = [cell.replace(",", ".", 1) for cell in cells]
+        values = np.array([number_of(cell) for cell in cells])
+        return values, np.isnan(values) & np.array([bool(cell.strip()) for cell in cells])
+
+    @property
+    def has_commas(self) -> bool:
+        """Whether commas are decimal signs here: the file may have such, a cell has one, and no cell has a point."""
+        return (
+            self.comma and any("," in cell for cell in self.content) and not any("." in cell for cell in self.content)
+        )
+
+    def cells(self) -> list[Any]:
+        return list(self.content)
+
+    def labels(self) -> tuple[list[Any], BoolArray]:
+        # an apostrophe before what a spreadsheet would run is how such a text is written
+        found = [without_mark(cell) if cell[:1] == "'" else cell for cell in self.content]
+        return found, np.zeros(len(found), dtype=bool)
+
+    def only(self, rows: IndexArray) -> "Texts":
+        return Texts([self.content[row] for row in rows.tolist()], self.comma)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cells:
+    """Objects of any kind: a spreadsheet's cells, or a list."""
+
+    content: list[Any]
+    numerals: bool = False
+    """Whether a text may be a number, as in a spreadsheet, where one cannot see what it is."""
+
+    kind = ANYTHING
+    has_commas = False
+
+    @property
+    def raw(self) -> list[Any]:
+        return self.content
+
+    def numbers(self) -> tuple[FloatArray, BoolArray]:
+        found = [_number(cell, self.numerals) for cell in self.content]
+        strange = np.array([one is None for one in found], dtype=bool)
+        return np.array([math.nan if one is None else one for one in found]), strange
+
+    def cells(self) -> list[Any]:
+        return [None if is_missing(cell) else cell for cell in self.content]
+
+    def labels(self) -> tuple[list[Any], BoolArray]:
+        found = self.cells()
+        return found, np.array([not _is_label(cell) for cell in found], dtype=bool)
+
+    def only(self, rows: IndexArray) -> "Cells":
+        return Cells([self.content[row] for row in rows.tolist()], self.numerals)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Array:
+    """A NumPy array of one kind."""
+
+    content: NDArray[Any]
+
+    has_commas = False
+
+    @property
+    def kind(self) -> str:
+        return _ARRAY_KINDS.get(self.content.dtype.kind, str(self.content.dtype))
+
+    @property
+    def raw(self) -> NDArray[Any]:
+        return self.content
+
+    def numbers(self) -> tuple[FloatArray, BoolArray]:
+        return self.content.astype(np.float64), np.zeros(self.content.size, dtype=bool)
+
+    def cells(self) -> list[Any]:
+        found: list[Any] = self.content.tolist()
+        return found if self.content.dtype.kind != "f" else [None if cell != cell else cell for cell in found]
+
+    def labels(self) -> tuple[list[Any], BoolArray]:
+        return self.content.tolist(), np.zeros(self.content.size, dtype=bool)
+
+    def only(self, rows: IndexArray) -> "Array":
+        return Array(self.content[rows])
+
+
+def column_of(values: Any) -> Column:
+    """A column of a list, an array, or whatever NumPy reads; a masked entry is missing."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = _unmasked(values)
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and _is_mixed(values):
+        return Cells(list(values))
+    found = np.asarray(values)
+    if found.ndim != 1:
+        raise TypeError
+    return Cells(found.tolist()) if found.dtype.kind in "OUT" else Array(found)
+
+
+def _is_mixed(values: Sequence[Any]) -> bool:
+    """Whether NumPy would change what stands there: numbers beside a text or a truth value, integers beside a gap."""
+    kinds = {type(one) for one in values}
+    truths = kinds & {bool, np.bool_}
+    return (bool(truths) and kinds != truths) or any(isinstance(one, str) or is_missing(one) for one in values)
+
+
+def _unmasked(values: Any) -> NDArray[Any]:
+    if not np.ma.is_masked(values):
+        found: NDArray[Any] = values.data
+    elif values.dtype.kind == "f":
+        found = values.filled(math.nan)
+    else:
+        found = values.astype(object).filled(None)
+    return found
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether there is nothing: None, NaN, a masked entry, or the missing value of pandas, which is not imported."""
+    if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(cell, (float, np.floating)) and math.isnan(cell)
+
+
+def _is_label(cell: Any) -> bool:
+    return cell is None or isinstance(cell, str) or (isinstance(cell, (int, np.integer)) and not isinstance(cell, bool))
+
+
+def _number(cell: Any, numerals: bool) -> float | None:
+    """A cell as a number: NaN if it is missing, None if it holds something else."""
+    if is_missing(cell):
+        return math.nan
+    if isinstance(cell, str) and numerals:
+        found = number_of(cell)
+        return None if math.isnan(found) and cell.strip() else found
+    if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, _REAL):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:  # an integer beyond every float
+        return math.inf if cell > 0 else -math.inf
+
+
+def number_of(text: str) -> float:
+    """The number that a text is; NaN if it is none, as are NA, nan and 1_000, which Python would read.
+
+    >>> number_of(" 2.5 "), number_of("inf"), number_of("NA"), number_of("nan"), number_of("1_000"), number_of("")
+    (2.5, inf, nan, nan, nan, nan)
+    """
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+def has_decimal_comma(cell: Any) -> bool:
+    """Whether a text looks like a number with a decimal comma."""
+    return isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell) is not None
+
+
+def word_of(cell: object, *, capitals: bool) -> str:
+    """A cell as a word, empty where it is; unless ``capitals`` count, 1.0 and True are the words 1 and true."""
+    word = "" if is_missing(cell) else str(cell).strip()
+    return word if capitals else word.lower().removesuffix(".0")
+
+
+# -- texts that a spreadsheet would run --------------------------------------------------------------------------------
+
+
+def harmless(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: marked by an apostrophe; telephone numbers stay as they are.
+
+    >>> [harmless(one) for one in ("=1+1", "@me", "+49 30 1", "-2", "-a", "'=x", "ann")]
+    ["'=1+1", "'@me", '+49 30 1', '-2', "'-a", "''=x", 'ann']
+    """
+    return f"'{text}" if _would_run(text.lstrip("'")) else text
+
+
+def without_mark(text: str) -> str:
+    """The inverse of `harmless`; what it would not have marked stays as it is.
+
+    >>> [without_mark(one) for one in ("'=1+1", "''=x", "=1+1", "'ann'")]
+    ['=1+1', "'=x", '=1+1', "'ann'"]
+    """
+    return text[1:] if text[:1] == "'" and _would_run(text.lstrip("'")) else text
+
+
+def _would_run(text: str) -> bool:
+    if text[:1] in ("+", "-"):
+        return not text[1:].replace(" ", "").isdigit()
+    return text[:1] in _FORMULA

@@ -1,0 +1,201 @@
+"""CSV as people have it: UTF-8, UTF-16 or Windows-1252; commas, semicolons or tabs; decimal commas beside semicolons.
+
+A large file without quotes and empty lines is cut up by Arrow, where that is installed; any other, and one in which
+Arrow finds a fault, cell by cell, which tells where the fault is. Both give the same table.
+"""
+
+import codecs
+import csv
+import io
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hushbid.arrays import first_row, rows_text
+from hushbid.errors import InputError
+from hushbid.tables.arrow import ArrowColumn, pyarrow
+from hushbid.tables.columns import MARKED, Column, Raw, Texts, harmless, without_mark
+from hushbid.tables.table import Table, rows_note
+
+FAST_FROM = 4 << 20
+"""From so many bytes on Arrow is worth its import."""
+
+_DELIMITERS = ",;\t"
+_LONGEST_CELL = 1 << 20
+_HEAD = 1 << 16
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WINDOWS = "is not UTF-8 and was read as Windows-1252."
+
+
+def read_csv(content: bytes, source: str, needed: list[str], optional: list[str]) -> Table:
+    """Columns by name; all missing ones are told at once."""
+    text, notes = _decoded(content, source)
+    names, delimiter = _header(text, source, needed)
+    refuse_missing(source, names, needed)
+    wanted = {name: names.index(name) for name in dict.fromkeys([*needed, *optional]) if name in names}
+    found = _cut_up(text, source, names, delimiter, wanted) if _is_plain(text) else None
+    if found is None:
+        found = _cell_by_cell(text, source, delimiter, len(names), wanted)
+    columns, lines = found
+    rows = lines.size
+    return Table(source=source, columns=columns, rows=rows, numbered=np.arange(rows), lines=lines, notes=notes)
+
+
+def names_in_csv(file: BinaryIO, source: str) -> list[str]:
+    """The names in the header; reads no further than needed."""
+    head = file.read(_HEAD)
+    if head.startswith(_UTF_16):
+        head += file.read()  # a line ends in the middle of two bytes
+    elif len(head) == _HEAD:
+        head = head[: head.rfind(b"\n") + 1] or head + file.read()
+    return _header(_decoded(head, source)[0], source, [])[0]
+
+
+def refuse_missing(source: str, names: list[str], needed: list[str]) -> None:
+    """Say at once which columns there are not."""
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise InputError(
+            f"{source} must have the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}; it has"
+            f" {', '.join(map(repr, names[:20]))}{' and more' * (len(names) > 20)}.",
+            field=missing[0],
+        )
+
+
+def refuse_twins(source: str, names: list[str]) -> None:
+    """Say if two columns have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{source} has two columns called {twice!r}.")
+
+
+def _decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
+    """The text, and what is to be said about how it was read."""
+    notes: tuple[str, ...] = ()
+    try:
+        text = content.decode("utf-16" if content.startswith(_UTF_16) else "utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content.count(b"\n", 0, problem.start) + 1
+        try:
+            text, notes = content.decode("cp1252"), (f"{source} {_WINDOWS}",)
+        except UnicodeDecodeError:
+            raise InputError(f"{source} must be text in UTF-8 or Windows-1252, but line {line} is neither.") from None
+    if "\0" in text or (notes and any(ord(sign) < 32 and sign not in "\t\r\n" for sign in set(text))):
+        raise InputError(f"{source} is neither CSV nor Parquet nor an Excel workbook: it holds bytes that are no text.")
+    return text, notes
+
+
+def _header(text: str, source: str, needed: list[str]) -> tuple[list[str], str]:
+    """The names in the first row, and the delimiter between them: the one that gives most of the names needed."""
+    readings, end = [], text.find("\n", _HEAD)
+    head = text if end < 0 else text[:end]
+    csv.field_size_limit(_LONGEST_CELL)
+    for delimiter in _DELIMITERS:
+        try:
+            first = next(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), [])
+        except csv.Error as problem:
+            raise InputError(f"{source}, line 1, is not CSV: {problem}.") from None
+        names = [without_mark(name.strip()) for name in first]
+        # most of the names that are needed, then most names, then the usual delimiter
+        readings.append((sum(name in names for name in needed), len(names), -_DELIMITERS.index(delimiter), names))
+    _, _, place, names = max(readings)
+    if not any(names):
+        raise InputError(f"{source} is empty: its first line must name the columns.")
+    refuse_twins(source, names)
+    return names, _DELIMITERS[-place]
+
+
+Found = tuple[dict[str, Column], Any]
+"""Columns by name, and what a spreadsheet calls their rows."""
+
+
+def _cell_by_cell(text: str, source: str, delimiter: str, width: int, wanted: Mapping[str, int]) -> Found:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    cells, lines, line = [], [], 1
+    try:
+        next(reader)
+        for row in reader:
+            line += 1
+            if row:  # an empty line is not a row
+                cells.append(row)
+                lines.append(line)
+    except csv.Error as problem:
+        raise InputError(f"{source}, row {line + 1} of the spreadsheet, is not CSV: {problem}.") from None
+    numbers = np.array(lines, dtype=np.int64)
+    ragged = np.array([len(row) != width for row in cells], dtype=bool)
+    if ragged.any():
+        raise InputError(
+            f"{source}: every row must have {width} cells, as the header has, but {rows_text(ragged, 'does')} not"
+            f" ({rows_note(first_row(ragged), numbers)}).",
+            row=first_row(ragged),
+        )
+    comma = delimiter == ";"
+    return {name: Texts([row[place] for row in cells], comma) for name, place in wanted.items()}, numbers
+
+
+# -- the quick way -----------------------------------------------------------------------------------------------------
+
+
+def _is_plain(text: str) -> bool:
+    """Whether lines are rows and delimiters separate cells, so that Arrow reads what we would."""
+    if len(text) < FAST_FROM or find_spec("pyarrow") is None or '"' in text:
+        return False
+    inside = text.rstrip("\r\n")
+    return text.count("\r") == text.count("\r\n") and "\n\n" not in inside and "\n\r\n" not in inside
+
+
+def _cut_up(text: str, source: str, names: list[str], delimiter: str, wanted: Mapping[str, int]) -> Found | None:
+    """By Arrow; None if it finds a fault, which we then name better."""
+    pa = pyarrow()
+    from pyarrow import csv as arrow_csv
+
+    kinds = {name: pa.string() for name in wanted}
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(text.encode()),
+            read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, quote_char=False),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(wanted),
+                column_types=kinds,
+                strings_can_be_null=True,
+                null_values=[""],
+                check_utf8=False,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    comma = delimiter == ";"
+    columns = {name: ArrowColumn(table.column(name), numerals=True, comma=comma) for name in wanted}
+    return {**columns}, np.arange(2, table.num_rows + 2)
+
+
+# -- out ---------------------------------------------------------------------------------------------------------------
+
+
+def write_csv(file: BinaryIO, columns: Mapping[str, Raw]) -> None:
+    """Write columns; a text that a spreadsheet would run is marked, and `read_csv` takes the mark off again."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([harmless(name) for name in columns])
+    writer.writerows(zip(*(_harmless(column) for column in columns.values()), strict=True))
+    text.flush()
+    text.detach()  # the file is the caller's to close
+
+
+def listed(column: Raw) -> list[Any]:
+    """A list, an array or an Arrow array as Python's own objects."""
+    if hasattr(column, "to_pylist"):
+        return list(column.to_pylist())
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
+def _harmless(column: Raw) -> list[Any]:
+    cells = listed(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
+        return cells
+    # the few that need a look, each once
+    doubtful = {cell for cell in set(cells) if isinstance(cell, str) and cell[:1] in MARKED}
+    return [harmless(cell) if cell in doubtful else cell for cell in cells] if doubtful else cells

@@ -1,0 +1,158 @@
+"""Excel workbooks: the first sheet, whose first row that is not empty names the columns.
+
+What is read are values. An error such as #DIV/0!, and a formula that no spreadsheet has calculated yet, are cells that
+hold something, but no number and no name; they are never taken for empty ones.
+"""
+
+import io
+import warnings
+import zipfile
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hushbid.errors import InputError, MissingExtra
+from hushbid.tables.columns import Cells, Raw, is_missing
+from hushbid.tables.csv_files import listed, refuse_missing, refuse_twins
+from hushbid.tables.table import Table
+
+ZIP_MAGIC, OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+_MOST_ROWS, _LONGEST_TEXT = 1 << 20, 32767
+_MOST_DIGITS = 10**15
+"""A spreadsheet keeps 15 digits of a number."""
+
+_DATED = datetime(1980, 1, 1)
+
+
+class _NoValue:
+    """An error, or a formula without a value."""
+
+
+_NO_VALUE = _NoValue()
+
+
+def read_workbook(content: bytes, source: str, needed: list[str], optional: list[str]) -> Table:
+    """Columns of the first sheet by name."""
+    rows = _rows(content, source, values=True)
+    line, names = next(((line, _names(row)) for line, row in enumerate(rows, 1) if not _is_empty(row)), (0, []))
+    if not names:
+        raise InputError(f"{source} is empty: the first row of its first sheet must name the columns.")
+    refuse_twins(source, [name for name in names if name])
+    refuse_missing(source, [name for name in names if name], needed)
+    wanted = {name: names.index(name) for name in dict.fromkeys([*needed, *optional]) if name in names}
+    kept = [(number, row) for number, row in enumerate(rows[line:], line + 1) if not _is_empty(row)]
+    columns = {name: [_value(row, place) for _, row in kept] for name, place in wanted.items()}
+    if any(cell is None for cells in columns.values() for cell in cells):
+        _mark_formulas(content, source, [number for number, _ in kept], wanted, columns)
+    lines = np.array([number for number, _ in kept], dtype=np.int64)
+    found = {name: Cells(cells, numerals=True) for name, cells in columns.items()}
+    return Table(source=source, columns=found, rows=len(kept), numbered=np.arange(len(kept)), lines=lines)
+
+
+def names_in_workbook(content: bytes, source: str) -> list[str]:
+    """The names of the columns."""
+    rows = _rows(content, source, values=True)
+    return [name for name in next((_names(row) for row in rows if not _is_empty(row)), []) if name]
+
+
+def _rows(content: bytes, source: str, *, values: bool) -> list[tuple[Any, ...]]:
+    """Pairs of value and type; the values of formulas, or formulas."""
+    try:
+        from openpyxl import load_workbook
+        from openpyxl.utils.exceptions import InvalidFileException
+    except ImportError:
+        raise MissingExtra("Excel workbooks need openpyxl: pip install 'hushbid[xlsx]', or use CSV.") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about what it does not keep, and we do not need
+            book = load_workbook(io.BytesIO(content), read_only=True, data_only=values)
+            if not book.worksheets:
+                raise InputError(f"{source} has no sheet of cells.")
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # some programs state them wrongly
+            return [tuple((cell.value, cell.data_type) for cell in row) for row in sheet.iter_rows()]
+    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, TypeError, SyntaxError, OSError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"{source} is not a readable Excel workbook ({type(problem).__name__}).") from None
+
+
+def _is_empty(row: tuple[Any, ...]) -> bool:
+    return all(value is None and kind != "f" for value, kind in row)
+
+
+def _names(row: tuple[Any, ...]) -> list[str]:
+    return ["" if value is None else str(value).strip() for value, _ in row]
+
+
+def _value(row: tuple[Any, ...], place: int) -> Any:
+    value, kind = row[place] if place < len(row) else (None, "n")
+    if kind == "e":
+        return _NO_VALUE
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
+        return int(value)  # 7 and 7.0 are one number to a spreadsheet, and one name
+    return value
+
+
+def _mark_formulas(
+    content: bytes, source: str, lines: list[int], wanted: Mapping[str, int], columns: dict[str, list[Any]]
+) -> None:
+    """Where a cell has no value, see whether a formula stands there."""
+    rows = _rows(content, source, values=False)
+    for name, place in wanted.items():
+        for number, line in enumerate(lines):
+            row = rows[line - 1]
+            if columns[name][number] is None and place < len(row) and row[place][1] == "f":
+                columns[name][number] = _NO_VALUE
+
+
+# -- out ---------------------------------------------------------------------------------------------------------------
+
+
+def xlsxwriter() -> Any:
+    """The package, imported when it is needed."""
+    try:
+        import xlsxwriter as package
+    except ImportError:
+        raise MissingExtra("Excel workbooks need xlsxwriter: pip install 'hushbid[xlsx]', or use CSV.") from None
+    return package
+
+
+def write_workbook(file: BinaryIO, columns: Mapping[str, Raw]) -> None:
+    """Write columns as one sheet; a text stays one whatever it begins with. The same table gives the same bytes."""
+    cells = {name: listed(column) for name, column in columns.items()}
+    rows = len(next(iter(cells.values()), []))
+    if rows >= _MOST_ROWS:
+        raise InputError(f"A sheet has room for {_MOST_ROWS - 1:,} people, and there are {rows:,}: use CSV or Parquet.")
+    whole = io.BytesIO()
+    book = xlsxwriter().Workbook(whole, {"in_memory": True})
+    book.set_properties({"created": _DATED})
+    sheet, as_text = book.add_worksheet(), book.add_format({"quote_prefix": True})
+    sheet.freeze_panes(1, 0)
+    for place, (name, column) in enumerate(cells.items()):
+        for row, cell in enumerate([name, *column]):
+            _write_cell(sheet, as_text, row, place, cell)
+    book.close()
+    file.write(whole.getvalue())
+
+
+def _write_cell(sheet: Any, as_text: Any, row: int, place: int, cell: Any) -> None:
+    if is_missing(cell):
+        return
+    if isinstance(cell, bool):
+        sheet.write_boolean(row, place, cell)
+    elif isinstance(cell, (int, float)) and abs(cell) < float("inf") and not _loses_digits(cell):
+        sheet.write_number(row, place, cell)
+    else:
+        text = str(cell)
+        if len(text) > _LONGEST_TEXT:
+            raise InputError(
+                f"A cell of a sheet has room for {_LONGEST_TEXT:,} characters, but row {row - 1} has more."
+            )
+        sheet.write_string(row, place, text, as_text)
+
+
+def _loses_digits(cell: float) -> bool:
+    return isinstance(cell, int) and abs(cell) >= _MOST_DIGITS
