@@ -22,7 +22,7 @@ them; `write_figures` saves pictures and numbers. `FIGURES` lists them all:
     frontier        what a buyer can state: error against money, and four ways to choose a point
     relation        what protection against related prices and data costs, and what it saves
 
-Pictures need matplotlib (the extra ``report``); numbers do not.
+Pictures need matplotlib (the extra ``plot``); numbers do not.
 """
 
 import io
