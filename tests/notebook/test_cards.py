@@ -28,7 +28,7 @@ from hushbid import (
 )
 from hushbid.baselines import Comparison, compare
 from hushbid.notebook import card
-from hushbid.purchase import buy
+from hushbid.purchase import buy, run_campaign
 
 EVIL = "<script>alert('x')</script>&\u202e"
 MARKET = Market(prior=Uniform(1, 2), goal=Budget(60), bounds=(0, 100), variance=400)
@@ -191,7 +191,7 @@ def test_a_purchase_shows_its_campaign_its_money_and_the_public_estimate(tmp_pat
         '[market]\nsetting = "central"\nprior = "uniform:1,3"\nbounds = [0, 12]\nvariance = 2\nbuyer_weight = 500\n'
         '[data]\nlate = "unpaid"\n'
     )
-    bought = buy(file, reports=people, audit=False)
+    bought = run_campaign(file, reports=people, audit=False)
     html = html_of(bought)
     assert bought.release is not None
     words = Reader(html).words
@@ -202,8 +202,12 @@ def test_a_purchase_shows_its_campaign_its_money_and_the_public_estimate(tmp_pat
     assert "script" not in Reader(html).tags
     assert f"{EVIL[:-1]} of sleep" in words
     cheap = {**people, "sensitivity": np.where(np.arange(n) < 2, 1.0, 3.5)}
-    hidden = html_of(buy(file, reports=cheap, audit=False, force=True))
+    hidden = html_of(run_campaign(file, reports=cheap, audit=False, force=True))
     assert fact(hidden, "Total payment") == fact(hidden, "Privacy loss of each") == "withheld"
+    bare = html_of(buy(people, MARKET, value="value", question="sleep", currency="EUR"))
+    assert Reader(bare).words[0] == "Purchase: purchase"
+    assert fact(bare, "Total payment").startswith("EUR ")
+    assert "Written" not in Reader(bare).words
 
 
 def evil_things() -> list[Any]:

@@ -160,7 +160,7 @@ class Purchase:
         notes += [f"No estimate: {self.missing}"] if self.missing else []
         notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
         notes += [f"Stamped: {stamp}." for stamp in self.stamps]
-        return card(f"Campaign {campaign.name}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
+        return card(f"Purchase: {campaign.name}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
 
 
 def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:
