@@ -29,6 +29,7 @@ from hushbid import (
 from hushbid.baselines import Comparison, compare
 from hushbid.notebook import card
 from hushbid.purchase import buy, run_campaign
+from hushbid.wording import at_most
 
 EVIL = "<script>alert('x')</script>&\u202e"
 MARKET = Market(prior=Uniform(1, 2), goal=Budget(60), bounds=(0, 100), variance=400)
@@ -84,7 +85,7 @@ def test_an_outcome_shows_the_figures_of_its_summary(outcome: Outcome) -> None:
     assert fact(html, "Bought from") == f"{outcome.active} of 101 people"
     assert f"Total payment: {fact(html, 'Total payment')}" in summary
     assert fact(html, "Expected error (root mean square)") in summary
-    assert fact(html, "Privacy loss of each") in summary
+    assert fact(html, "Privacy loss of each") == f"at most {at_most(outcome.privacy_loss.max()):g}"
 
 
 def test_nothing_of_one_person_is_in_the_card_of_an_outcome() -> None:
@@ -107,7 +108,8 @@ def test_a_stratum_with_few_sellers_tells_no_error_and_the_others_do() -> None:
     labels = ["north"] * 40 + ["south"] * 3
     reports = np.linspace(1.0, 1.5, 43)
     each = Market(prior=Uniform(1, 2), goal=Price(1000.0), strata=labels, each=True).acquire(reports)
-    assert fact(html_of(each), "south") == "withheld"
+    assert fact(html_of(each), "south") == fact(html_of(each), "Privacy loss of each") == "withheld"
+    assert "Fewer than 5 people of a stratum were bought from" in html_of(each)
     assert float(fact(html_of(each), "north")) > 0.0
     both = Market(prior=Uniform(1, 2), goal=Price(1000.0), strata=labels, shares={"north": 0.5, "south": 0.5})
     assert fact(html_of(both.acquire(reports)), "Expected error (root mean square)") == "withheld"

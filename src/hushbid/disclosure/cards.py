@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hushbid.disclosure.error import FEW
+from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.notebook import WITHHELD, Table, card
 from hushbid.wording import decimals_for, fixed, level_text, number
 
@@ -26,8 +26,15 @@ def release_card(public: Mapping[str, Any]) -> str:
     if "bounds" in public:
         low, high = public["bounds"]
         facts.append(("Data between", f"{number(low)} and {number(high)}"))
-    hidden = any(WITHHELD in row for row in table.rows)
-    return card("Release", facts=facts, tables=[table, strata], notes=[FEW if hidden else _PLANNED])
+    return card("Release", facts=facts, tables=[table, strata], notes=[why_withheld(public) or _PLANNED])
+
+
+def why_withheld(public: Mapping[str, Any]) -> str:
+    """Why errors are not told; empty if they are."""
+    answers = public.get("answers", [public])
+    if all(answer["planned_standard_error"] is not None for answer in answers):
+        return ""
+    return FEW_IN_STRATUM if "strata" in public else FEW
 
 
 def estimates_table(public: Mapping[str, Any], name: str = "the mean", unit: str = "") -> Table:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hushbid.disclosure.error import FEW, FEWEST_PEOPLE
+from hushbid.disclosure.error import FEW, FEW_IN_STRATUM, FEWEST_PEOPLE
 from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.planning import Planned
 from hushbid.mechanism.summary import asked_words, error_words, nothing_words
@@ -70,13 +70,14 @@ def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -
     if outcome.active == 0:
         return card("Outcome", notes=[nothing_words(outcome, market)])
     hidden = outcome.active < FEWEST_PEOPLE
-    largest = number(at_most(float(outcome.privacy_loss.max()), 3))
+    small_stratum = any(error == WITHHELD for _, error in errors)
+    largest = number(at_most(float(outcome.privacy_loss.max())))
     facts = [
         ("Setting", market.setting),
         ("Asked for", asked_words(market)),
         ("Goal", market.stated_goal.words),
         ("Bought from", f"{count(outcome.active)} of {people(outcome.reports.size)}"),
-        ("Privacy loss of each", WITHHELD if hidden else f"at most {largest}"),
+        ("Privacy loss of each", WITHHELD if hidden or small_stratum else f"at most {largest}"),
         ("Total payment", WITHHELD if hidden else number(outcome.total_payment, 6)),
         ("A misreport gains", WITHHELD if hidden else f"at most {number(at_most(outcome.incentive_error))}"),
     ]
@@ -85,7 +86,7 @@ def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -
         facts.insert(5, ("Expected error (root mean square)", errors[0][1]))
     else:
         tables = [_cut("Expected errors (root mean square)", ("estimate", "error"), errors)]
-    notes = [FEW] if hidden or any(error == WITHHELD for _, error in errors) else []
+    notes = [FEW] if hidden else [FEW_IN_STRATUM] if small_stratum else []
     if (outcome.payments < 0.0).any():
         notes.append("Who values the estimate more than giving data costs her pays.")
     if np.isinf(outcome.privacy_loss).any():

@@ -11,7 +11,7 @@ import numpy as np
 
 from hushbid import wording
 from hushbid.disclosure import Answer, Release
-from hushbid.disclosure.cards import estimates_table
+from hushbid.disclosure.cards import estimates_table, why_withheld
 from hushbid.disclosure.error import FEW
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
@@ -154,9 +154,11 @@ class Purchase:
         if self.files:
             facts.append(("Written", ", ".join(path.name for path in self.files)))
         tables: list[Table] = []
+        notes = [FEW] if hidden else []
         if self.release is not None:
-            tables.append(estimates_table(self.release.public(), campaign.quantity, campaign.unit))
-        notes = [FEW] if hidden or any(WITHHELD in row for table in tables for row in table.rows) else []
+            public = self.release.public()
+            tables.append(estimates_table(public, campaign.quantity, campaign.unit))
+            notes = notes or [one for one in (why_withheld(public),) if one]
         notes += [f"No estimate: {self.missing}"] if self.missing else []
         notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
         notes += [f"Stamped: {stamp}." for stamp in self.stamps]
