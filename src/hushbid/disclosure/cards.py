@@ -26,10 +26,10 @@ def release_card(public: Mapping[str, Any]) -> str:
     if "bounds" in public:
         low, high = public["bounds"]
         facts.append(("Data between", f"{number(low)} and {number(high)}"))
-    return card("Release", facts=facts, tables=[table, strata], notes=[why_withheld(public) or _PLANNED])
+    return card("Release", facts=facts, tables=[table, strata], notes=[_why_withheld(public) or _PLANNED])
 
 
-def why_withheld(public: Mapping[str, Any]) -> str:
+def _why_withheld(public: Mapping[str, Any]) -> str:
     """Why errors are not told; empty if they are."""
     answers = public.get("answers", [public])
     if all(answer["planned_standard_error"] is not None for answer in answers):

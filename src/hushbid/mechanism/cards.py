@@ -56,7 +56,7 @@ def error_rows(
     """What is estimated from an outcome, of which ``stratum`` if of one, and how far each may be off."""
     if outcome.active == 0:
         return ((stratum, "nothing was bought"),)
-    hidden = _fewest(outcome, market) < FEWEST_PEOPLE
+    hidden = fewest_bought_from(outcome, market) < FEWEST_PEOPLE
     if not questions:
         return ((stratum, WITHHELD if hidden else error_words(outcome, market)),)
     return tuple(
@@ -70,14 +70,14 @@ def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -
     if outcome.active == 0:
         return card("Outcome", notes=[nothing_words(outcome, market)])
     hidden = outcome.active < FEWEST_PEOPLE
-    small_stratum = any(error == WITHHELD for _, error in errors)
+    small_stratum = fewest_bought_from(outcome, market) < FEWEST_PEOPLE
     largest = number(at_most(float(outcome.privacy_loss.max())))
     facts = [
         ("Setting", market.setting),
         ("Asked for", asked_words(market)),
         ("Goal", market.stated_goal.words),
         ("Bought from", f"{count(outcome.active)} of {people(outcome.reports.size)}"),
-        ("Privacy loss of each", WITHHELD if hidden or small_stratum else f"at most {largest}"),
+        ("Privacy loss of each", WITHHELD if small_stratum else f"at most {largest}"),
         ("Total payment", WITHHELD if hidden else number(outcome.total_payment, 6)),
         ("A misreport gains", WITHHELD if hidden else f"at most {number(at_most(outcome.incentive_error))}"),
     ]
@@ -130,12 +130,11 @@ def plan_card(plan: Planned, market: Terms, questions: Sequence[QuestionError]) 
     return card("Plan", facts=facts, tables=[errors, protection, frontier])
 
 
-def _fewest(outcome: Decision, market: Terms) -> int:
-    """From how many people is bought, where a combination of strata is estimated in the smallest of them."""
-    if market.stratified is None:
+def fewest_bought_from(outcome: Decision, market: Terms) -> int:
+    """From how many people is bought; where there are strata, in that with the fewest, but for those with nobody."""
+    if market._strata is None or outcome.active == 0:
         return outcome.active
-    codes = market.stratified.codes[outcome.privacy_loss > 0.0]
-    return int(np.bincount(codes, minlength=market.stratified.count).min())
+    return int(np.unique(market._strata.codes[outcome.privacy_loss > 0.0], return_counts=True)[1].min())
 
 
 def _error(one: QuestionError) -> str:
