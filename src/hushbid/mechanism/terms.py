@@ -57,6 +57,11 @@ NOT_BY_RESPONSE = (
     " response, for which this has not been proved; ask it as Number(bounds=(0, 1)), to which devices add Laplace"
     " noise, or choose the central setting."
 )
+NO_STRATA_BY_RESPONSE = (
+    "strata cannot be combined where a single yes/no question is asked in the local setting: it is answered by"
+    " randomised response, for which this is not implemented; ask it as Number(bounds=(0, 1)), ask for each=True, or"
+    " choose the central setting."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +196,7 @@ class Terms:
         goal, cares = self.stated_goal, bool(np.any(np.asarray(self.user_weight) > 0))
         varies = bool(np.all(np.asarray(self.stated_variance) > 0.0))
         if self.stratified is not None and self.strategy.response:
-            raise InputError(f"strata{NOT_BY_RESPONSE}", field="strata")
+            raise InputError(NO_STRATA_BY_RESPONSE, field="strata")
         if self._strata is not None:
             refuse_with_strata(goal, each=self.each, local=self.strategy.sends_messages, cares=cares, varies=varies)
         if goal == Price(0.0) and not cares:

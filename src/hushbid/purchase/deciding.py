@@ -142,6 +142,9 @@ class Decided:
     everybody: Everybody | None
     """What was decided about each person; None where that stays with an engine."""
 
+    question_errors: tuple[QuestionError, ...] | None = None
+    """The errors of a survey's questions; None where everybody's outcome tells them."""
+
     passes: int | None = None
     """How often an engine read the rows to decide."""
 
@@ -156,7 +159,7 @@ class Decided:
         )
         if self.market.survey is not None:
             everybody = self.everybody
-            errors = self.market.errors_of(self.figures) if everybody is None else everybody.outcome.question_errors()
+            errors = (self.question_errors or ()) if everybody is None else everybody.outcome.question_errors()
             facts |= {"questions": [_question_facts(one) for one in errors]}
             for name in ("standard_error", "worst_standard_error"):  # of no question, but of the one number bought as
                 del facts[name]

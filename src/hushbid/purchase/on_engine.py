@@ -5,6 +5,7 @@ checked under a temporary name, and only then takes its own. Up to `LARGEST_RECO
 be taken here, where the same code as for memory decides about each and makes tables, record and report.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,7 @@ class OnEngine:
             incentive_error=with_rounding(summary.incentive_error, currency.decimals),
             origin=self.origin,
             everybody=everybody,
+            question_errors=self.priced.question_errors() if everybody is None else None,
             passes=summary.passes,
         )
 
@@ -73,6 +75,7 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
             report=wanted.sensitivity,
             id=wanted.id,
             group=wanted.group if wanted.prior.is_grouped else None,
+            stratum=wanted.stratum,
             limit=wanted.limit,
             engine=reading.engine,
             on_bad_rows=reading.on_bad_rows,
@@ -118,6 +121,8 @@ def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
         id_column=found.ids,
         reports=found.reports,
         groups=found.labels,
+        strata=found.strata,
+        roster_by_stratum=None if found.strata is None else Counter(found.strata),
         limits=found.limits,
         dropped=priced.summary.dropped,
         id_name=wanted.id,

@@ -33,18 +33,18 @@ class Stratification:
     """How many people of each stratum the means are about; None for those in the table."""
 
     def fields(self, people: People | None, relation: float) -> dict[str, Any]:
-        """The market's fields for people who are at hand, or, before any are, for one in each stratum that is named."""
+        """The market's fields for people who are at hand, or, before any are, as far as they are known."""
         counts = self.population if people is None or self.population else people.roster_by_stratum
         return {
             **self.wanted,
-            "strata": self._names if people is None else people.strata,
+            "strata": self._nobody if people is None else people.strata,
             **({"population": counts} if relation > 0.0 and counts is not None else {}),
         }
 
     @property
-    def _names(self) -> list[str]:
-        [stated] = self.wanted.values()
-        return list(stated if isinstance(stated, Mapping) else self.population or ["everybody"])
+    def _nobody(self) -> list[str]:
+        """Labels before people are read: none, but for a mean of every stratum, which somebody must have a name for."""
+        return list(self.population or ["everybody"]) if "each" in self.wanted else []
 
     @property
     def people(self) -> int:

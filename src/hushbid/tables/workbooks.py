@@ -6,7 +6,6 @@ hold something, but no number and no name; they are never taken for empty ones.
 
 import io
 import warnings
-import zipfile
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -59,6 +58,8 @@ def names_in_workbook(content: bytes, source: str) -> list[str]:
 
 def _rows(content: bytes, source: str, *, values: bool) -> list[tuple[Any, ...]]:
     """Pairs of value and type; the values of formulas, or formulas."""
+    from zipfile import BadZipFile  # loads much, and few read workbooks
+
     try:
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
@@ -73,7 +74,7 @@ def _rows(content: bytes, source: str, *, values: bool) -> list[tuple[Any, ...]]
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # some programs state them wrongly
             return [tuple((cell.value, cell.data_type) for cell in row) for row in sheet.iter_rows()]
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError, TypeError, SyntaxError, OSError) as problem:
+    except (InvalidFileException, BadZipFile, KeyError, ValueError, TypeError, SyntaxError, OSError) as problem:
         if isinstance(problem, InputError):
             raise
         raise InputError(f"{source} is not a readable Excel workbook ({type(problem).__name__}).") from None
