@@ -6,10 +6,11 @@ nothing from outside, takes its colours from the notebook, light or dark, and ca
 style.
 """
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from typing import Any, Literal
 
 from hushbid.wording import showable
@@ -76,6 +77,13 @@ def card(
             parts.append(_table(caption + head, [_row(one) for one in table.rows]))
     parts += [f"<p>{_text(one)}</p>" for one in notes]
     return "\n".join([*parts, "</div>"])
+
+
+def pretty(shown: Any, printer: Any, cycle: bool) -> None:
+    """The ``_repr_pretty_`` of what has a card: its text. A notebook keeps it beside the HTML: it tells no more."""
+    body = shown._repr_html_().removeprefix(_STYLE)
+    lines = re.sub(r"</(?:p|tr|caption)>", "\n", re.sub(r"</t[hd]>(?=<t)", "  ", body.replace("\n", "")))
+    printer.text(unescape(re.sub(r"<[^>]*>", "", lines)).strip())
 
 
 def _table(head: str, rows: Sequence[str]) -> str:

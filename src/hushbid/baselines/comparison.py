@@ -34,7 +34,7 @@ from hushbid.baselines.uniform_loss import UniformLoss
 from hushbid.disclosure.error import FEWEST_IN_CHART
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market, Population
-from hushbid.notebook import Table, card
+from hushbid.notebook import Table, card, pretty
 from hushbid.tables import Library, frame_of_rows
 from hushbid.wording import people as so_many
 
@@ -176,6 +176,8 @@ class Comparison:
         return card(
             title, facts=[("Compared on", drawn)], tables=[Table(caption="", head=_HEAD, rows=rows)], notes=notes
         )
+
+    _repr_pretty_ = pretty
 
 
 def compare(

@@ -18,6 +18,7 @@ from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import InputError, RecordError
 from hushbid.estimation import Setting
+from hushbid.notebook import pretty
 from hushbid.questions import Choice, Number, Question, question_from_dict
 from hushbid.tables import Library, frame_of_rows
 
@@ -347,6 +348,8 @@ class Release:
 
     def _repr_html_(self) -> str:
         return release_card(self.public())
+
+    _repr_pretty_ = pretty
 
 
 def versions(setting: Setting) -> dict[str, str]:

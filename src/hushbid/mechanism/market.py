@@ -54,6 +54,7 @@ from hushbid.mechanism.version_1 import (
     market_of_version_1,
 )
 from hushbid.mechanism.virtual_figures import FEWEST, drawn
+from hushbid.notebook import pretty
 from hushbid.priors import Grouped, Prior
 
 _FORMAT, _VERSION = "hushbid outcome", 2
@@ -216,6 +217,8 @@ class Market(Terms):
     def _repr_html_(self) -> str:
         return market_card(self)
 
+    _repr_pretty_ = pretty
+
     def errors_of(self, figures: Figures, population: Population | None = None) -> tuple[QuestionError, ...]:
         """How far the estimate of each question may be off, from figures about all; empty without questions.
 
@@ -373,6 +376,8 @@ class Outcome(Decision):
         errors = [error_rows(part, part.market, part.question_errors(), name) for name, part in parts.items()]
         return outcome_card(self, self.market, tuple(row for rows in errors for row in rows))
 
+    _repr_pretty_ = pretty
+
     def _several_errors(self) -> str:
         """The error of each question, of each stratum's mean, or of each question in each stratum, in words."""
         if not self.market.each:
@@ -437,6 +442,8 @@ class Plan(Planned):
 
     def _repr_html_(self) -> str:
         return plan_card(self, self.market, self.question_errors)
+
+    _repr_pretty_ = pretty
 
 
 # -- from an outcome and data to the one estimate ----------------------------------------------------------------------

@@ -17,7 +17,7 @@ from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.cards import fewest_bought_from
 from hushbid.money import amounts_due, in_units
-from hushbid.notebook import WITHHELD, Table, card
+from hushbid.notebook import WITHHELD, Table, card, pretty
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody
 from hushbid.purchase.releasing import BEFORE, estimate_facts, estimate_text, late_text, moved_text
@@ -162,6 +162,8 @@ class Purchase:
         notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
         notes += [f"Stamped: {stamp}." for stamp in self.stamps]
         return card(f"Purchase: {campaign.name}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
+
+    _repr_pretty_ = pretty
 
     def _fewest(self) -> int:
         """From how many people is bought, in the stratum with the fewest if that is known."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.notebook import Table, card
+from hushbid.notebook import Table, card, pretty
 from hushbid.wording import NBSP
 
 Status = Literal["ok", "failed", "skipped"]
@@ -80,6 +80,8 @@ class Verification:
         table = Table(caption="", head=("verdict", "check", "what was found"), rows=rows)
         notes = [*(f"Stamped: {stamp}." for stamp in self.stamps), f"{self.kind.capitalize()} {self.hash}."]
         return card(self._verdict(), tables=[table], notes=notes, failed=not self.ok)
+
+    _repr_pretty_ = pretty
 
     def to_dict(self) -> dict[str, Any]:
         """The verification as plain values."""
