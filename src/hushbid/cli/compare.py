@@ -38,6 +38,7 @@ def command(options: MarketOptions, reports: str | None, as_json: bool, **given:
     mean, with the standard error of its simulation in brackets. Then the rivals: what other ways to buy would have paid
     for the same accuracy, and what error they would have reached with the same money.
     """
+    options.one_estimate("compare strata")
     refused = _refused(options)
     settings = tuple(one for one in SETTINGS if one not in refused)
     bought = _on_reports(options, settings, reports, given) if reports else _on_prior(options, settings, given)

@@ -119,6 +119,14 @@ class MarketOptions:
 
         return None if self.strata is None else strata_in(self.strata)
 
+    def one_estimate(self, what: str) -> "Stratification | None":
+        """The strata of the panel, of which one estimate is wanted."""
+        found = self.stratification()
+        if found is not None and found.each:
+            told = f"each = true makes every stratum a campaign of its own: {what} one by one, each without --strata."
+            raise InputError(told, field="strata.each")
+        return found
+
     def market_of(self, people: "People | None", *, setting: str | None = None) -> "Market":
         """The market for people who reported, or, with None, as far as it is known before they are read."""
         source, strata = self.prior_source(), self.stratification()

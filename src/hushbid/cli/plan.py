@@ -34,7 +34,7 @@ def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
     against a relation of prices and data, or more money, would do. All before anybody has reported, from simulated
     campaigns.
     """
-    strata = options.stratification()
+    strata = options.one_estimate("plan strata")
     if strata is not None:
         if given["people"] is not None:
             raise click.UsageError("--people must not be given beside --strata, which say how many people there are.")

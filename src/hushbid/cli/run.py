@@ -24,12 +24,14 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
     place of the record and the report.
     """
     from hushbid.purchase.buying import run_campaign, steps_of
+    from hushbid.purchase.by_stratum import run_by_stratum
     from hushbid.purchase.campaign_file import read_campaign
 
     wanted = read_campaign(campaign)
     reading = how.chosen(wanted.reports.file)
+    run = run_by_stratum if wanted.each else run_campaign
     with Steps(steps_of(reading)) as step:
-        purchase = run_campaign(wanted, reading=reading, audit=audit, force=force, step=step)
+        purchase = run(wanted, reading=reading, audit=audit, force=force, step=step)
     tell(purchase.facts(), purchase.text(), as_json=as_json)
     if purchase.failed:
         click.get_current_context().exit(1)

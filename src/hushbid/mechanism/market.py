@@ -498,6 +498,11 @@ def plan_of(
 
     The one release is claimed under ``key``, by default the outcome's own.
     """
+    if outcome.market.each:
+        raise InputError(
+            "each=True asks for an estimate of each stratum: release every outcome in outcome.by_stratum() by itself.",
+            field="each",
+        )
     if outcome.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
     market, losses, variance = outcome.market, outcome.privacy_loss, outcome.population.own_errors()

@@ -9,26 +9,38 @@ it from TOML (``toml_sections`` reads its tables and tells every problem at once
 says what the buyer has, ``questions_section`` those of a survey, ``strata_section`` that of a panel), ``people`` reads
 who reported and what they delivered, ``deciding`` runs the market in memory and rounds the money, ``on_engine`` does so
 where the people are, ``spending`` refuses to pay more than a ceiling, ``releasing`` draws the one estimate, also from a
-record, ``buying`` is the whole way: read, buy, release, record, report; ``results`` are what it came to, and
-``writing`` puts them into files. ``pricing`` stops after the decisions.
+record, ``buying`` is the whole way: read, buy, release, record, report; ``by_stratum`` goes it for each stratum;
+``results`` are what it came to, and ``writing`` puts them into files. ``pricing`` stops after the decisions.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hushbid.purchase.buying import buy, run_campaign
+    from hushbid.purchase.by_stratum import run_by_stratum
     from hushbid.purchase.campaign import Campaign
     from hushbid.purchase.campaign_file import read_campaign
     from hushbid.purchase.people import Reading
-    from hushbid.purchase.results import Purchase
+    from hushbid.purchase.results import Purchase, PurchaseByStratum
 
-__all__ = ["Campaign", "Purchase", "Reading", "buy", "read_campaign", "run_campaign"]
+__all__ = [
+    "Campaign",
+    "Purchase",
+    "PurchaseByStratum",
+    "Reading",
+    "buy",
+    "read_campaign",
+    "run_by_stratum",
+    "run_campaign",
+]
 _PLACES = {
     "Campaign": "campaign",
     "Purchase": "results",
+    "PurchaseByStratum": "results",
     "Reading": "people",
     "buy": "buying",
     "read_campaign": "campaign_file",
+    "run_by_stratum": "by_stratum",
     "run_campaign": "buying",
 }
 

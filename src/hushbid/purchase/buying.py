@@ -176,6 +176,12 @@ def _conduct(
     wanted: Campaign, reading: Reading, *, audit: bool, force: bool, estimate_needed: bool, step: Step
 ) -> Purchase:
     # refuse at once what cannot be done or would be lost
+    if wanted.each:
+        raise InputError(
+            f"{wanted.called}: each asks for an estimate for each stratum: run_by_stratum() buys them for a campaign"
+            " file, and hushbid run; for a market, buy in each of market.by_stratum().",
+            field="each",
+        )
     if not is_table(wanted.reports.file) and reading.engine == "memory":
         reading = replace(reading, engine="auto")  # it stays where it is, and says itself which engine reads it
     refuse_clashes(wanted.outputs, wanted.inputs)
@@ -187,40 +193,75 @@ def _conduct(
     # buy; from here on files wait under temporary names and appear together
     with Staging(force=force) as files:
         bought = _read_and_decide(wanted, reading, files, names, step)
-        decided, everybody = bought.decided, bought.decided.everybody
         step("releasing")
-        found, missing = _Found(), ""
-        if wanted.data is not None and decided.figures.active:
+        found = Found()
+        if wanted.data is not None and bought.decided.figures.active:
             try:
                 found = _answer(wanted, bought)
             except MissingExtra as problem:
                 if estimate_needed:
                     raise
-                missing = str(problem)
-        answer = found.answer
-        # everywhere the same is said of safeguards that were overridden
-        stamps = stamps_of(decided, _asked(wanted), answer)
-        step("recording")
-        record = None
-        if everybody is not None:
-            release = None if answer is None else answer.release
-            record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(wanted))
-        step("auditing")
-        audits: tuple[AuditLine, ...] = ()
-        if audit and everybody is not None and decided.figures.active and wanted.data is not None:
-            audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
-        step("writing")
-        paths: list[Path] = []
-        if names is not None:
-            paths = write_results(files, names, wanted, decided, bought.priced, answer, record, stamps, audits)
+                found = Found(missing=str(problem))
+        return complete(files, names, wanted, bought, found, audit=audit, step=step)
+
+
+# -- the estimate is there, or there is none ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bought:
+    """What was decided, and where the data are."""
+
+    decided: Decided
+    delivered: Delivered | None = None
+    """Everybody's data, if they were read with the reports."""
+
+    priced: Priced | None = None
+    """The engine's table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """The estimate, if there is one, and what is to be said about the data."""
+
+    answer: Answer | None = None
+    strangers: int = 0
+    """How many people in the data did not report."""
+
+    missing: str = ""
+    """Why there is no estimate although there are data."""
+
+    notes: tuple[str, ...] = ()
+
+
+def complete(
+    files: Staging, names: Names | None, campaign: Campaign, bought: Bought, found: Found, *, audit: bool, step: Step
+) -> Purchase:
+    """Record a purchase, attack it, and let its files wait for their names."""
+    decided, everybody, answer = bought.decided, bought.decided.everybody, found.answer
+    # everywhere the same is said of safeguards that were overridden
+    stamps = stamps_of(decided, asked_of(campaign), answer)
+    step("recording")
+    record = None
+    if everybody is not None:
+        release = None if answer is None else answer.release
+        record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign))
+    step("auditing")
+    audits: tuple[AuditLine, ...] = ()
+    if audit and everybody is not None and decided.figures.active and campaign.data is not None:
+        audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
+    step("writing")
+    paths: list[Path] = []
+    if names is not None:
+        paths = write_results(files, names, campaign, decided, bought.priced, answer, record, stamps, audits)
     return Purchase(
-        campaign=wanted,
+        campaign=campaign,
         decided=decided,
         answer=answer,
         record=record,
         stamps=tuple(stamps),
         strangers=found.strangers,
-        missing=missing,
+        missing=found.missing,
         audits=audits,
         files=tuple(paths),
         data_notes=found.notes,
@@ -230,22 +271,10 @@ def _conduct(
 # -- read and decide ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Bought:
-    """What was decided, and where the data are."""
-
-    decided: Decided
-    delivered: Delivered | None
-    """Everybody's data, if they were read with the reports."""
-
-    priced: Priced | None
-    """The engine's table."""
-
-
-def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: Names | None, step: Step) -> _Bought:
-    """On an engine everybody is taken here, if so many fit; else it writes its decisions itself."""
+def wanted_by(campaign: Campaign) -> Wanted:
+    """What a campaign buys from whom."""
     source = campaign.reports
-    wanted = Wanted(
+    return Wanted(
         reports=source.file,
         id=source.id,
         sensitivity=source.sensitivity,
@@ -258,8 +287,13 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
         ceiling=campaign.ceiling,
         accept_pilot_overlap=campaign.accept_pilot_overlap,
     )
+
+
+def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: Names | None, step: Step) -> Bought:
+    """On an engine everybody is taken here, if so many fit; else it writes its decisions itself."""
+    wanted = wanted_by(campaign)
     if reading.engine == "memory":
-        return _Bought(decided=decide(wanted, reading, step), delivered=None, priced=None)
+        return Bought(decided=decide(wanted, reading, step))
 
     found = price_on_engine(wanted, reading, step)
     priced = found.priced
@@ -270,10 +304,10 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
             )
             raise InputError(told, field="folder")
         paid = write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
-        return _Bought(decided=found.decided(paid), delivered=None, priced=priced)
+        return Bought(decided=found.decided(paid), priced=priced)
     step("taking everybody to one place")
     here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.names)
-    return _Bought(decided=found.decided(here.paid, here.everybody), delivered=here.delivered, priced=priced)
+    return Bought(decided=found.decided(here.paid, here.everybody), delivered=here.delivered, priced=priced)
 
 
 def _refuse_other_table(campaign: Campaign) -> None:
@@ -299,41 +333,31 @@ def _same_table(one: Any, other: Any) -> bool:
 # -- the one estimate --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
-    """The estimate, and what is to be said about the data."""
-
-    answer: Answer | None = None
-    strangers: int = 0
-    """How many people in the data did not report."""
-
-    notes: tuple[str, ...] = ()
-
-
-def _answer(campaign: Campaign, bought: _Bought) -> _Found:
+def _answer(campaign: Campaign, bought: Bought) -> Found:
     source, everybody = campaign.data, bought.decided.everybody
     assert source is not None
     if everybody is None:
         assert bought.priced is not None
-        return _Found(answer=_answer_from_sums(campaign, bought.priced, source.names))
+        return Found(answer=_answer_from_sums(campaign, bought.priced, source.names))
     people = everybody.people
     found = bought.delivered
     if found is None:
-        found = _delivered(source, people, everybody.outcome.market)
+        found = delivered_in(source, people, everybody.outcome.market)
     plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
     late_field = "late" if campaign.path is None else "data.late"
-    answer = answer_from(plan, found.data, _asked(campaign), people, campaign.folder, late_field=late_field)
-    return _Found(answer=answer, strangers=found.strangers, notes=found.notes)
+    answer = answer_from(plan, found.data, asked_of(campaign), people, campaign.folder, late_field=late_field)
+    return Found(answer=answer, strangers=found.strangers, notes=found.notes)
 
 
-def _delivered(source: DataSource, people: People, market: Market) -> Delivered:
+def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
     """What the file of data holds: answers to a survey, or one datum or message of each person."""
     if market.survey is not None and source.columns is not None:
         return read_answers(source.file, people, id_column=source.id, columns=source.columns, questions=market.survey)
     return read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
 
 
-def _asked(campaign: Campaign) -> Asked:
+def asked_of(campaign: Campaign) -> Asked:
+    """What a campaign asks, and what it accepts by name."""
     return Asked(
         question=campaign.quantity,
         wave=campaign.wave,

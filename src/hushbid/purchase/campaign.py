@@ -133,6 +133,11 @@ class Campaign:
     """Whether losing all privacy was accepted by name."""
 
     @property
+    def each(self) -> bool:
+        """Whether an estimate for each stratum is wanted."""
+        return bool(self.market.get("each")) or (self.strata is not None and self.strata.each)
+
+    @property
     def called(self) -> str:
         """How messages call it."""
         return self.name if self.path is None else str(self.path)

@@ -11,6 +11,7 @@ from hushbid import wording
 from hushbid.allocation import Accuracy, HardBudget, Price
 from hushbid.disclosure import Release
 from hushbid.durable import Write
+from hushbid.errors import InputError
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.mechanism.survey import QuestionError
 from hushbid.money import Currency, Money, in_units
@@ -101,8 +102,10 @@ class Everybody:
 
     def columns(self) -> dict[str, Raw]:
         """The table of decisions, one row per person in the order of the reports."""
+        strata = {"stratum": self.people.strata} if self.outcome.market.each and self.people.strata else {}
         return {
             self.people.id_name: self.people.id_column,
+            **strata,
             "privacy_loss": self.outcome.privacy_loss,
             "weight": self.outcome.weights,
             "payment_minor": self.money.payments,
@@ -148,6 +151,21 @@ class Decided:
     passes: int | None = None
     """How often an engine read the rows to decide."""
 
+    @classmethod
+    def of(cls, everybody: Everybody, currency: Currency, origin: Mapping[str, Any]) -> "Decided":
+        """From what was decided about each person."""
+        return cls(
+            market=everybody.outcome.market,
+            figures=everybody.outcome.figures(),
+            dropped=everybody.people.dropped,
+            currency=currency,
+            total_minor=everybody.money.total,
+            paying=everybody.paying,
+            incentive_error=everybody.money.incentive_error,
+            origin=origin,
+            everybody=everybody,
+        )
+
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         facts = self.figures.facts(
@@ -157,7 +175,12 @@ class Decided:
             paying=self.paying,
             incentive_error=self.incentive_error,
         )
-        if self.market.survey is not None:
+        if self.market.each and self.everybody is not None:
+            parts = self.everybody.outcome.by_stratum().items()
+            facts |= {"strata": [{"stratum": name, **_part_facts(part)} for name, part in parts]}
+            for name in ("standard_error", "worst_standard_error"):  # of no estimate, but of all together
+                del facts[name]
+        elif self.market.survey is not None:
             everybody = self.everybody
             errors = (self.question_errors or ()) if everybody is None else everybody.outcome.question_errors()
             facts |= {"questions": [_question_facts(one) for one in errors]}
@@ -192,20 +215,21 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
     origin = wanted.prior.origin(people.ids, accepted=wanted.accept_pilot_overlap)
     step("deciding")
     market, everybody = decide_about(people, wanted)
+    _refuse_lost_strata(market, people)
     refuse_above_ceiling(
         everybody.money.total, wanted.currency, wanted.ceiling, lambda: forecast(market, len(people), wanted.currency)
     )
-    return Decided(
-        market=market,
-        figures=everybody.outcome.figures(),
-        dropped=people.dropped,
-        currency=wanted.currency,
-        total_minor=everybody.money.total,
-        paying=everybody.paying,
-        incentive_error=everybody.money.incentive_error,
-        origin=origin,
-        everybody=everybody,
-    )
+    return Decided.of(everybody, wanted.currency, origin)
+
+
+def _refuse_lost_strata(market: Market, people: People) -> None:
+    """Where each stratum has an estimate, none may go without a word because its rows were left out."""
+    lost = sorted(set(people.roster_by_stratum or ()) - set(people.strata or ()))
+    if market.each and lost:
+        raise InputError(
+            f"{people.source}: the mean of stratum {lost[0]!r} cannot be estimated: no row of it can be priced.",
+            field="strata",
+        )
 
 
 def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
@@ -271,6 +295,15 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
     return "\n".join(lines)
 
 
+def _part_facts(part: Outcome) -> dict[str, Any]:
+    """What is expected of one stratum's estimate."""
+    facts: dict[str, Any] = {"people": part.reports.size, "bought_from": part.active}
+    if part.market.survey is not None:
+        return {**facts, "questions": [_question_facts(one) for one in part.question_errors()]}
+    errors = {"standard_error": math.sqrt(part.mse), "worst_standard_error": math.sqrt(part.worst_mse)}
+    return {**facts, **errors}
+
+
 def _question_facts(one: QuestionError) -> dict[str, Any]:
     """What is expected of one question."""
     errors = {"standard_error": one.standard_error, "worst_standard_error": one.worst_standard_error}
@@ -278,7 +311,13 @@ def _question_facts(one: QuestionError) -> dict[str, Any]:
 
 
 def _expected(facts: Mapping[str, Any]) -> list[str]:
-    """How accurate the estimate is expected to be; of a survey, of every question."""
+    """How accurate the estimate is expected to be; of a survey, of every question; of strata, of each."""
+    if "strata" in facts:
+        return [
+            f"{one['stratum']}, {one['bought_from']:,} of {one['people']:,} people: {line[0].lower()}{line[1:]}"
+            for one in facts["strata"]
+            for line in _expected(one)
+        ]
     if "questions" not in facts:
         return [f"Expected standard error of the estimate: {facts['standard_error']:.4g}{_at_worst(facts)}."]
     return [

@@ -1,24 +1,29 @@
 """The table [market] of a campaign file: what the buyer has, what the data are like and what she believes of prices.
 
 She states exactly one of a budget, a hard budget, a standard error and a buyer weight; amounts are in units of the
-currency. In a survey ranges, variances and standard errors are stated with the questions. What each field allows is
-checked by itself, and what does not go together by the market itself.
+currency. Where each stratum has an estimate of its own, it may have a standard error of its own. In a survey ranges,
+variances and standard errors are stated with the questions. What each field allows is checked by itself, and what does
+not go together by the market itself.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hushbid.allocation.goals import STATED, Goal, Price, goal_named
+from hushbid.allocation.goals import STATED, Accuracy, Goal, Price, goal_named
 from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
 from hushbid.money import Currency
 from hushbid.priors.pilot import PriorSource, prior_source
 from hushbid.purchase.questions_section import Survey, read_bounds
-from hushbid.purchase.strata_section import Stratification
+from hushbid.purchase.strata_section import Stratification, numbers_by_stratum
 from hushbid.purchase.toml_sections import Section
 
 _MOST_PEOPLE = 10**12
+_TABLES = ("buyer_weight", "standard_error")
+"""What may be stated as a table."""
 
 
 def read_market(
@@ -71,6 +76,9 @@ def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource, 
             place, "must stand in the table [strata], a number for each stratum, where there are strata."
         )
         return
+    stated = options["goal"].standard_error if isinstance(options["goal"], Accuracy) else None
+    if strata is not None and isinstance(stated, Mapping):
+        strata = replace(strata, standard_errors=stated)
     of_strata = {} if strata is None else strata.fields(None, options["max_relation"])
     try:
         for one in prior.priors.values():
@@ -112,8 +120,8 @@ def _goal(section: Section, currency: Currency, asked: bool, survey: Survey | No
         section.problems.add(
             section.field("standard_error"), "must stand in the table of each question, where there are questions."
         )
-    numbers = {name: section.number(name, open_low=True) for name in STATED if name != "buyer_weight"}
-    numbers["buyer_weight"] = _buyer_weight(section)
+    numbers: dict[str, Any] = {name: section.number(name, open_low=True) for name in STATED if name not in _TABLES}
+    numbers |= {"buyer_weight": _buyer_weight(section), "standard_error": _standard_error(section)}
     allowed = "exactly one of budget, hard_budget, standard_error and buyer_weight"
     if each is not None:
         for name in (name for name in given if name != "standard_error"):
@@ -128,7 +136,24 @@ def _goal(section: Section, currency: Currency, asked: bool, survey: Survey | No
             section.field(name), f"cannot be stated beside {section.field(given[0])}: state {allowed}."
         )
     number = numbers[given[0]] if given else None
+    if isinstance(number, Mapping):
+        return _by_stratum(section, number)
     return Price(1.0) if number is None else goal_named(given[0], number, coin=currency.coin)
+
+
+def _standard_error(section: Section) -> float | Mapping[str, float] | None:
+    """One number, or one for each stratum."""
+    if not isinstance(section.raw("standard_error"), dict):
+        return section.number("standard_error", open_low=True)
+    return numbers_by_stratum(section, "standard_error")
+
+
+def _by_stratum(section: Section, stated: Mapping[str, float]) -> Goal:
+    try:
+        return Accuracy(stated)
+    except InputError:
+        section.wrong("standard_error", "a number above 0, or one for each stratum: { north = 0.4, south = 0.6 }")
+        return Price(1.0)
 
 
 def _buyer_weight(section: Section) -> float | None:

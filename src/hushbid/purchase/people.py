@@ -1,10 +1,11 @@
 """Files of people: their reports and their data, read and put side by side."""
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -88,6 +89,23 @@ class People:
         """How many people were asked: every row, also those that were left out."""
         return len(self) + self.dropped
 
+    def only(self, rows: IndexArray, stratum: str) -> "People":
+        """Some of them, who are a stratum."""
+        chosen: list[int] = rows.tolist()
+        asked = (self.roster_by_stratum or {}).get(stratum, len(chosen))
+        return replace(
+            self,
+            ids=None if self.ids is None else [self.ids[row] for row in chosen],
+            id_column=_taken(self.id_column, rows),
+            reports=self.reports[rows],
+            groups=None if self.groups is None else [self.groups[row] for row in chosen],
+            strata=None,
+            roster_by_stratum=None,
+            limits=None if self.limits is None else self.limits[rows],
+            dropped=asked - len(chosen),
+            lines=None if self.lines is None else self.lines[rows],
+        )
+
     def tie_keys(self, market: Market) -> HashArray | None:
         """The order among equals, by a hash of ids: rows may be sorted by what they hold."""
         if not market.identity_decides:
@@ -128,7 +146,7 @@ def read_people(
         *(one for one in (group, stratum, limit) if one is not None),
     ]
     found = read_table(file, needed=needed, optional=[id_column])
-    asked = None if stratum is None else Counter(found.labels(stratum, "a stratum"))
+    asked = None if stratum is None else Counter(_strata(found, stratum))
     dropped = 0
     if reading.on_bad_rows == "drop":
         good = _can_be_priced(found, sensitivity, group, priors or {})
@@ -154,7 +172,7 @@ def read_people(
         reports=reports,
         limits=None if limit is None else found.positive_numbers(limit, error=ReportError, missing=math.inf),
         groups=groups,
-        strata=None if stratum is None else found.labels(stratum, "a stratum"),
+        strata=None if stratum is None else _strata(found, stratum),
         roster_by_stratum=asked,
         dropped=dropped,
         id_name="id" if ids is None else id_column,
@@ -171,6 +189,20 @@ def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Ma
     else:
         low = np.array([smallest.get(label, math.nan) for label in found.texts(group)])
     return np.asarray(found.readable_numbers(sensitivity) >= low)
+
+
+def _taken(column: Raw, rows: IndexArray) -> Raw:
+    """Some rows of a list, or of an array of NumPy's or Arrow's."""
+    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
+
+
+def _strata(found: Table, name: str) -> list[str]:
+    return [as_stratum(label) for label in found.labels(name, "a stratum")]
+
+
+def as_stratum(label: str) -> str:
+    """The name of a stratum in the form in which two are compared: as ids are, so capitals make a difference."""
+    return unicodedata.normalize("NFC", label).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

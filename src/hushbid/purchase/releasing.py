@@ -6,6 +6,7 @@ notes is written and read here.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -68,15 +69,22 @@ class Asked:
 def answer_from(
     plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path | None, *, late_field: str = "late"
 ) -> Answer:
-    """Draw the estimate, once, and keep it in the account's store before anybody sees it; ``folder`` is the results'.
+    """The estimate, drawn once; if data came late, ``late_field`` has to say what is paid for them."""
+    answer = drawn_from(plan, data, asked, people, folder)
+    refuse_unsaid_late(answer.late, len(people), asked.late, late_field)
+    return answer
 
-    If data came late, ``late_field`` has to say what is paid for them.
+
+def drawn_from(plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path | None) -> Answer:
+    """Draw the estimate, once, and keep it in the account's store before anybody sees it.
+
+    ``folder`` is that of the results.
     """
     accepted, simulated = asked.accept_infinite_loss, asked.simulated
     with rows_of(people.source, people.lines):
         if asked.made_up:
             return release_made_up(plan, data, accept_infinite_loss=accepted, simulated=simulated)
-        answer = release_once(
+        return release_once(
             plan,
             data,
             question=asked.question,
@@ -86,8 +94,6 @@ def answer_from(
             accept_infinite_loss=accepted,
             simulated=simulated,
         )
-    _refuse_unsaid_late(answer.late, len(people), asked.late, late_field)
-    return answer
 
 
 def store_beside(folder: Path | None) -> Path:
@@ -97,7 +103,7 @@ def store_beside(folder: Path | None) -> Path:
     return account()
 
 
-def _refuse_unsaid_late(late: tuple[int, ...], people: int, said: str | None, field: str) -> None:
+def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field: str) -> None:
     """Somebody has to say what is paid for data that came too late."""
     if not late or said is not None:
         return

@@ -1,7 +1,7 @@
 """What a purchase came to: for programs, for people, and as a summary in a file."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -110,8 +110,19 @@ class Purchase:
 
     def text(self) -> str:
         """For people."""
-        campaign, answer = self.campaign, self.answer
+        campaign = self.campaign
         lines = [*(note for note in self.data_notes if note not in self.decided.reading_notes), self.decided.text()]
+        lines += self.told()
+        if campaign.folder is not None:
+            names = ", ".join(path.name for path in self.files)
+            lines.append(f"Written to {campaign.folder}: {names}.")
+        if campaign.data is None and campaign.path is not None:
+            lines.append(_next_step(campaign.path, campaign.name, self.decided.market, self.on_engine))
+        return "\n".join(lines)
+
+    def told(self) -> list[str]:
+        """What is said of the estimate, and of what should not be overlooked, a line each."""
+        campaign, answer, lines = self.campaign, self.answer, list[str]()
         if answer is not None:
             lines.append(estimate_text(answer.release, campaign.level, campaign.quantity, campaign.unit))
             lines += moved_text(answer.release)
@@ -124,18 +135,72 @@ class Purchase:
         if self.missing:
             lines.append(f"No estimate: {self.missing}")
         if self.strangers:
-            lines.append(f"{wording.people(self.strangers)} in the data did not report; their data were not used.")
+            lines.append(strangers_text(self.strangers))
         if self.failed:
             lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
         where = "summary" if self.on_engine else "record"
         lines += [f"STAMPED in the {where}: {stamp}." for stamp in self.stamps]
         if self.record is None and self.decided.everybody is None:
             lines.append(f"No record and no report: an engine writes them for at most {LARGEST_RECORD:,} people.")
-        if campaign.folder is not None:
-            names = ", ".join(path.name for path in self.files)
-            lines.append(f"Written to {campaign.folder}: {names}.")
+        return [one for told in lines for one in told.splitlines()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PurchaseByStratum:
+    """What a campaign with an estimate for each stratum came to."""
+
+    campaign: Campaign
+    """What was wanted."""
+
+    decided: Decided
+    """What was decided about everybody."""
+
+    parts: Mapping[str, Purchase]
+    """The purchase of each stratum, by its name."""
+
+    strangers: int
+    """People in the data who did not report."""
+
+    data_notes: tuple[str, ...]
+    """Sentences about how the data were read, where that was a choice."""
+
+    table: Path
+    """Where the strata stand side by side."""
+
+    @property
+    def failed(self) -> int:
+        """How many audits found a fault."""
+        return sum(part.failed for part in self.parts.values())
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Everything that was written."""
+        return (*(path for part in self.parts.values() for path in part.files), self.table)
+
+    def facts(self) -> dict[str, Any]:
+        """For programs: of everybody, and of each stratum what a purchase says of itself."""
+        return {
+            "campaign": self.campaign.name,
+            **self.decided.facts(),
+            "strata": [{"stratum": name, **part.facts()} for name, part in self.parts.items()],
+            "made_up": self.campaign.made_up,
+            "audits_failed": self.failed,
+            "reading_notes": list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes])),
+            "files": [str(path) for path in self.files],
+        }
+
+    def text(self) -> str:
+        """For people."""
+        campaign = self.campaign
+        lines = [*(note for note in self.data_notes if note not in self.decided.reading_notes), self.decided.text()]
+        for name, part in self.parts.items():
+            if told := part.told():
+                lines += [f"{name}:", *(f"  {line}" for line in told)]
+        if self.strangers:
+            lines.append(strangers_text(self.strangers))
+        lines.append(f"Written to {campaign.folder}: {self.table.name}, and a folder for each stratum.")
         if campaign.data is None and campaign.path is not None:
-            lines.append(_next_step(campaign.path, campaign.name, self.decided.market, self.on_engine))
+            lines.append(_next_step(campaign.path, campaign.name, self.decided.market, on_engine=False))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -170,6 +235,11 @@ class Purchase:
         if self.decided.everybody is not None:
             return fewest_bought_from(self.decided.everybody.outcome, self.decided.market)
         return self.decided.figures.active if self.release is None else self.release.fewest
+
+
+def strangers_text(count: int) -> str:
+    """How many people in the data did not report, in a sentence."""
+    return f"{wording.people(count)} in the data did not report; their data were not used."
 
 
 def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:

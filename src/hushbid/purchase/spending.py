@@ -1,6 +1,7 @@
 """What a campaign costs before anybody has reported, and the ceiling above which nothing is bought."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -25,8 +26,18 @@ def refuse_above_ceiling(total_minor: int, currency: Currency, ceiling: float | 
 
 def forecast(market: Market, people: int, currency: Currency) -> str:
     """What such a campaign costs, in a sentence: expected, in 95 of 100 cases and at worst."""
-    times = max(20, min(200, _SIMULATED_REPORTS // people))
-    return Spending.of(roughly(market).simulate(people, times, rng=np.random.default_rng(1))).text(currency)
+    times, rng = max(20, min(200, _SIMULATED_REPORTS // people)), np.random.default_rng(1)
+    if not market.each:
+        return Spending.of(roughly(market).simulate(people, times, rng=rng)).text(currency)
+    # markets of their own, whose campaigns add up
+    counts = Counter(market.strata)
+    found = [roughly(one).simulate(counts[name], times, rng=rng) for name, one in market.by_stratum().items()]
+    whole = replace(
+        found[0],
+        total_payment=np.sum([one.total_payment for one in found], axis=0),
+        worst_payment_bound=sum(one.worst_payment_bound for one in found),
+    )
+    return Spending.of(whole).text(currency)
 
 
 def roughly(market: Market) -> Market:

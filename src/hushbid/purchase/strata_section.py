@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.errors import InputError
-from hushbid.purchase.people import People
+from hushbid.purchase.people import People, as_stratum
 from hushbid.purchase.toml_sections import Section, is_number, top_of
 
 _ONE_OF = "exactly one of shares, contrast and each"
@@ -32,6 +32,14 @@ class Stratification:
     population: Mapping[str, int] | None
     """How many people of each stratum the means are about; None for those in the table."""
 
+    standard_errors: Mapping[str, float] | None = None
+    """One for each stratum, where [market] states them so."""
+
+    @property
+    def each(self) -> bool:
+        """Whether an estimate for each stratum is wanted."""
+        return "each" in self.wanted
+
     def fields(self, people: People | None, relation: float) -> dict[str, Any]:
         """The market's fields for people who are at hand, or, before any are, as far as they are known."""
         counts = self.population if people is None or self.population else people.roster_by_stratum
@@ -44,7 +52,7 @@ class Stratification:
     @property
     def _nobody(self) -> list[str]:
         """Labels before people are read: none, but for a mean of every stratum, which somebody must have a name for."""
-        return list(self.population or ["everybody"]) if "each" in self.wanted else []
+        return list(self.standard_errors or self.population or ["everybody"]) if self.each else []
 
     @property
     def people(self) -> int:
@@ -70,7 +78,7 @@ def read_strata(top: Section) -> Stratification | None:
     if not top.given("strata"):
         return None
     column = section.text("column", needed=True)
-    shares, contrast = _numbers(section, "shares"), _numbers(section, "contrast")
+    shares, contrast = numbers_by_stratum(section, "shares"), numbers_by_stratum(section, "contrast")
     each, population = section.flag("each"), _counts(section)
     section.finish()
     stated = {"shares": shares, "contrast": contrast, "each": each or None}
@@ -87,13 +95,13 @@ def read_strata(top: Section) -> Stratification | None:
     return Stratification(column=column, wanted={given[0]: stated[given[0]]}, population=population)
 
 
-def _numbers(section: Section, name: str) -> dict[str, float] | None:
+def numbers_by_stratum(section: Section, name: str) -> dict[str, float] | None:
     """A number for each stratum; None if they are not stated, or wrong. What they may be the market says."""
     table = section.raw(name)
     if not section.given(name):
         return None
     if isinstance(table, Mapping) and table and all(is_number(one) for one in table.values()):
-        return {label: float(one) for label, one in table.items()}
+        return _named_once(section, name, {label: float(one) for label, one in table.items()})
     section.wrong(name, "a number for each stratum: { north = 0.4, south = 0.6 }")
     return None
 
@@ -104,8 +112,17 @@ def _counts(section: Section) -> dict[str, int] | None:
     if not section.given("population"):
         return None
     if isinstance(table, Mapping) and table and all(_is_count(one) for one in table.values()):
-        return dict(table)
+        return _named_once(section, "population", table)
     section.wrong("population", "a whole number of people for each stratum: { north = 4000, south = 6000 }")
+    return None
+
+
+def _named_once(section: Section, name: str, table: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What is stated of each stratum, by the names in the form of the column's; None if two are the same in it."""
+    found = {as_stratum(label): one for label, one in table.items()}
+    if len(found) == len(table) and "" not in found:
+        return found
+    section.problems.add(section.field(name), "must name every stratum once, and none by an empty text.")
     return None
 
 
