@@ -35,6 +35,8 @@ MODULES = (
     "hushbid.paper.mesh_payments",
     "hushbid.engine",
     "hushbid.report",
+    "hushbid.report.plots",
+    "hushbid.notebook",
     "hushbid.client",
     "hushbid.errors",
 )

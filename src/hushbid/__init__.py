@@ -6,7 +6,8 @@ promise exactly.
 
 In reading order, from the mathematics up:
 
-- `errors`, `arrays`, `durable`, `wording`, `documents`, `codec`, `money`, `tables`: the ground floor, for every layer
+- `errors`, `arrays`, `durable`, `wording`, `notebook`, `documents`, `codec`, `money`, `tables`: the ground
+  floor, for every layer
 - `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
 - `questions`: what is asked, and how one privacy loss pays for all answers
 - `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best report
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from hushbid import errors as errors
     from hushbid import estimation as estimation
     from hushbid import mechanism as mechanism
+    from hushbid import notebook as notebook
     from hushbid import payments as payments
     from hushbid import priors as priors
     from hushbid import purchase as purchase
@@ -82,8 +84,8 @@ if TYPE_CHECKING:
     from hushbid.verification import verify as verify
 
 _MODULES = (
-    *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "payments", "priors"),
-    *("purchase", "questions", "receipts", "record", "report", "verification"),
+    *("allocation", "audit", "baselines", "disclosure", "errors", "estimation", "mechanism", "notebook", "payments"),
+    *("priors", "purchase", "questions", "receipts", "record", "report", "verification"),
 )
 _NAMES = {
     "hushbid.allocation": ("Accuracy", "Allocation", "Budget", "HardBudget", "Price", "allocate"),

@@ -15,6 +15,7 @@ WITHOUT_IMPORT = {
     "editables": "the build backend, for an editable installation",
     "hatchling": "the build backend",
     "httptools": "uvicorn.protocols.http.httptools_impl",
+    "ipykernel": "the kernel in which docs/tutorials/notebook.ipynb is run",
     "mkdocs-material": "mkdocs.yml",
     "mypy": "make types",
     "pytest-xdist": "make test",

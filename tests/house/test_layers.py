@@ -28,6 +28,7 @@ LAYERS = (
     ("tables",),
     ("codec", "money"),
     ("documents",),
+    ("notebook",),
     ("arrays", "durable", "wording"),
     ("errors",),
 )
@@ -47,6 +48,7 @@ SERVER = (
 
 # Who may import what from outside. The standard library, NumPy and SciPy are everybody's; all else is named.
 OUTSIDE = {
+    "IPython": {"notebook"},
     "alembic": {"server"},
     "argon2": {"server"},
     "click": {"cli"},
@@ -56,7 +58,7 @@ OUTSIDE = {
     "httpx": {"server", "client"},
     "jinja2": {"report"},
     "markupsafe": {"report", "server"},
-    "matplotlib": {"paper"},
+    "matplotlib": {"paper", "report"},
     "opendp": {"disclosure"},
     "openpyxl": {"tables"},
     "polars": {"engine"},

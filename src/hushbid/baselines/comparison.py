@@ -31,15 +31,28 @@ from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.rival import Rival, common_variance, implied_weight
 from hushbid.baselines.uniform_loss import UniformLoss
+from hushbid.disclosure.error import FEWEST_IN_CHART
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market, Population
+from hushbid.notebook import Table, card, pretty
 from hushbid.tables import Library, frame_of_rows
+from hushbid.wording import people as so_many
 
 __all__ = ["RIVALS", "Comparison", "ComparisonRow", "compare"]
 
 
 RIVALS: tuple[type[Rival], ...] = (FirstBest, NearOptimal, PostedPrice, FixedAccuracy, UniformLoss, NoPrivacy)
 """Every rival, in the order of tables."""
+
+_HEAD = (
+    "mechanism",
+    "truthful",
+    "voluntary",
+    "standard error",
+    "paid",
+    "paid for our error",
+    "error for our pay",
+)
 
 _CLOSE = 1e-7
 """How close, relatively, an error or a payment must come to ours."""
@@ -99,6 +112,9 @@ class Comparison:
     populations: int
     """How many populations were looked at; 1 if reports were given."""
 
+    bought_from: int
+    """From how many people our mechanism buys, in the population in which it buys from the fewest."""
+
     ours: ComparisonRow
     """Our mechanism."""
 
@@ -131,16 +147,7 @@ class Comparison:
 
     def table(self) -> str:
         """The comparison as text, in columns."""
-        head = (
-            "mechanism",
-            "truthful",
-            "voluntary",
-            "standard error",
-            "paid",
-            "paid for our error",
-            "error for our pay",
-        )
-        lines = [head, *(_cells(row) for row in (self.ours, *self.rivals))]
+        lines = [_HEAD, *(_cells(row) for row in (self.ours, *self.rivals))]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(
@@ -148,6 +155,29 @@ class Comparison:
             )
             for pairs in (list(zip(line, widths, strict=True)) for line in lines)
         )
+
+    @property
+    def withheld(self) -> str:
+        """Why it must not be shown to others: then it could tell what somebody reported. Empty if it may."""
+        if self.populations > 1 or self.bought_from >= FEWEST_IN_CHART:
+            return ""
+        return (
+            f"With fewer than {FEWEST_IN_CHART} people bought from, what others would pay could show what one of them"
+            " reported."
+        )
+
+    def _repr_html_(self) -> str:
+        title, of = "Other ways to buy", so_many(self.people)
+        drawn = f"{self.populations} populations of {of}, drawn from the prior" if self.populations > 1 else of
+        if self.withheld:
+            return card(title, facts=[("Compared on", drawn)], notes=[self.withheld])
+        rows = tuple(_cells(row) for row in (self.ours, *self.rivals))
+        notes = [f"{row.name}: {row.note}" for row in self.rivals if row.note]
+        return card(
+            title, facts=[("Compared on", drawn)], tables=[Table(caption="", head=_HEAD, rows=rows)], notes=notes
+        )
+
+    _repr_pretty_ = pretty
 
 
 def compare(
@@ -181,7 +211,14 @@ def compare(
     )
     weight = implied_weight(population, drawn[0])
     found = tuple(_compared(rival, population, drawn, ours, weight) for rival in rivals)
-    return Comparison(market=market, people=population.people, populations=len(drawn), ours=target, rivals=found)
+    return Comparison(
+        market=market,
+        people=population.people,
+        populations=len(drawn),
+        bought_from=ours.fewest,
+        ours=target,
+        rivals=found,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +229,8 @@ class _Measured:
     payment: float
     errors: FloatArray
     payments: FloatArray
+    fewest: int
+    """From how many is bought, where it is from the fewest."""
 
 
 def _drawn(
@@ -216,7 +255,8 @@ def _measure(rival: Rival, populations: list[FloatArray]) -> _Measured:
     outcomes = [rival.acquire(reports) for reports in populations]
     errors = np.array([outcome.mse for outcome in outcomes])
     payments = np.array([outcome.total_payment for outcome in outcomes])
-    return _Measured(float(errors.mean()), float(payments.mean()), errors, payments)
+    fewest = min(outcome.active for outcome in outcomes)
+    return _Measured(float(errors.mean()), float(payments.mean()), errors, payments, fewest)
 
 
 def _row(kind: type[Rival], population: Population, found: _Measured | None, note: str = "") -> ComparisonRow:

@@ -8,8 +8,9 @@
 The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how far; ``relation`` bounds the bias of an
 estimate from people whose prices tell of their data, ``contrast`` makes one sum of strata whose means are combined,
 ``promises`` says what is promised, ``grid`` keeps the arithmetic exact, ``error`` says how far off the estimate may be,
-``message`` is what a device sends in the local setting; ``release`` is what comes out, ``central`` and ``local`` are
-the two settings. A survey's ``answers`` become numbers, ``survey`` and ``survey_local`` are the settings for it,
+``message`` is what a device sends in the local setting; ``release`` is what comes out, which ``cards`` shows in
+a notebook, ``central`` and ``local`` are the two settings. A survey's ``answers`` become numbers, ``survey`` and
+``survey_local`` are the settings for it,
 ``survey_message`` is what a device sends; a single yes/no question is sent by randomised response, ``response_local``,
 as a ``response_message``. ``preparing`` checks everything and leaves only the drawing, ``preparing_from_sums``,
 ``survey_from_sums`` and ``contrast_from_sums`` do so where an engine added up. That it is drawn once: ``once_files``

@@ -40,6 +40,12 @@ from hushbid.wording import at_most
 FEWEST_PEOPLE = 5
 """Figures that rest on fewer people are not published: they would tell what one of them reported."""
 
+FEW = f"Fewer than {FEWEST_PEOPLE} people were bought from, so this could show what one of them reported."
+FEW_IN_STRATUM = FEW.replace("were bought from", "of a stratum were bought from")
+
+FEWEST_IN_CHART = 20
+"""No chart, quantile or comparison of one campaign is shown that fewer people are behind."""
+
 PUBLIC_LEVEL = 0.95
 _CELLS = 2000
 _RATES = 300

@@ -12,11 +12,13 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.codec import Codec, Through
 from hushbid.disclosure import noise
+from hushbid.disclosure.cards import release_card
 from hushbid.disclosure.contrast import Combined
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import InputError, RecordError
 from hushbid.estimation import Setting
+from hushbid.notebook import pretty
 from hushbid.questions import Choice, Number, Question, question_from_dict
 from hushbid.tables import Library, frame_of_rows
 
@@ -343,6 +345,11 @@ class Release:
         if self.answers:
             return f"Release(answers={len(self.answers)}, setting={self.setting!r})"
         return f"Release(estimate={self.estimate!r}, standard_error={self.standard_error!r}, setting={self.setting!r})"
+
+    def _repr_html_(self) -> str:
+        return release_card(self.public())
+
+    _repr_pretty_ = pretty
 
 
 def versions(setting: Setting) -> dict[str, str]:

@@ -3,7 +3,7 @@
 In reading order:
 
 - `market`: `Market` and its verbs; `Outcome`, what it decided; `release`, the one estimate
-- `summary`: what was decided, in words
+- `summary`, `cards`: what was decided, in words; markets, outcomes and plans in a notebook
 - `version_1`: outcomes as records of version 1 hold them
 - `terms`: the fields of a market, in the user's units, and what is allowed in them
 - `strata`: public strata, the combination of their means that is wanted, and what they cannot be joined with

@@ -28,6 +28,7 @@ from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.errors import InputError, MarketError, NothingDelivered, RecordError, ReportError
+from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.each import goal_of, joined, keys_of, named, part_of, prior_of, rows_by_stratum, taken
 from hushbid.mechanism.figures import Figures, cap_cost
@@ -53,6 +54,7 @@ from hushbid.mechanism.version_1 import (
     market_of_version_1,
 )
 from hushbid.mechanism.virtual_figures import FEWEST, drawn
+from hushbid.notebook import pretty
 from hushbid.priors import Grouped, Prior
 
 _FORMAT, _VERSION = "hushbid outcome", 2
@@ -212,6 +214,11 @@ class Market(Terms):
         )
         return Plan(market=self, question_errors=self._expected(found.n, seed), **values)
 
+    def _repr_html_(self) -> str:
+        return market_card(self)
+
+    _repr_pretty_ = pretty
+
     def errors_of(self, figures: Figures, population: Population | None = None) -> tuple[QuestionError, ...]:
         """How far the estimate of each question may be off, from figures about all; empty without questions.
 
@@ -364,6 +371,13 @@ class Outcome(Decision):
         """What was decided, in words; no individual's numbers."""
         return summary_of(self, self.market, several=self._several_errors(), cap_cost=self.cap_cost)
 
+    def _repr_html_(self) -> str:  # what `summary` tells, for a notebook
+        parts = self.by_stratum() if self.market.each else {"": self}
+        errors = [error_rows(part, part.market, part.question_errors(), name) for name, part in parts.items()]
+        return outcome_card(self, self.market, tuple(row for rows in errors for row in rows))
+
+    _repr_pretty_ = pretty
+
     def _several_errors(self) -> str:
         """The error of each question, of each stratum's mean, or of each question in each stratum, in words."""
         if not self.market.each:
@@ -425,6 +439,11 @@ class Plan(Planned):
             f"All other errors are those of all questions together, relative to {than}.",
         ]
         return "\n".join([*head, text])
+
+    def _repr_html_(self) -> str:
+        return plan_card(self, self.market, self.question_errors)
+
+    _repr_pretty_ = pretty
 
 
 # -- from an outcome and data to the one estimate ----------------------------------------------------------------------

@@ -14,10 +14,9 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
     """A decision in words; ``several`` are the errors of its estimates, if there is more than one of them."""
     n = outcome.reports.size
     if outcome.active == 0:
-        where = "low enough" if isinstance(market.goal, HardBudget) else "within the prior's support"
-        return f"Nothing was bought: none of {n} people reported {where}. Nobody is paid."
+        return nothing_words(outcome, market)
     lines = [
-        f"{market.setting.capitalize()} setting, {_asked(market)}: bought from {outcome.active} of {n} people, at"
+        f"{market.setting.capitalize()} setting, {asked_words(market)}: bought from {outcome.active} of {n} people, at"
         f" most {at_most(float(outcome.privacy_loss.max()), 3):g} of privacy loss each.",
         f"Expected error of the estimate: {error_words(outcome, market)} (root mean square). Total payment:"
         f" {outcome.total_payment:.6g}.",
@@ -50,7 +49,13 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
     return "\n".join(lines)
 
 
-def _asked(market: Terms) -> str:
+def nothing_words(outcome: Decision, market: Terms) -> str:
+    """Why nothing was bought."""
+    where = "low enough" if isinstance(market.goal, HardBudget) else "within the prior's support"
+    return f"Nothing was bought: none of {outcome.reports.size} people reported {where}. Nobody is paid."
+
+
+def asked_words(market: Terms) -> str:
     """What the data are, and what is estimated."""
     low, high = market.bounds
     asked = f"data between {low:g} and {high:g}"

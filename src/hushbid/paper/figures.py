@@ -22,7 +22,7 @@ them; `write_figures` saves pictures and numbers. `FIGURES` lists them all:
     frontier        what a buyer can state: error against money, and four ways to choose a point
     relation        what protection against related prices and data costs, and what it saves
 
-Pictures need matplotlib (the extra ``report``); numbers do not.
+Pictures need matplotlib (the extra ``plot``); numbers do not.
 """
 
 import io
@@ -156,7 +156,7 @@ def picture(figure: PaperFigure, form: str) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
     except ImportError:
-        raise MissingExtra("pictures need matplotlib: install hushbid[report], or ask for csv only.") from None
+        raise MissingExtra("pictures need matplotlib: install hushbid[plot], or ask for csv only.") from None
     with mpl.rc_context(_RC):
         canvas = Canvas(figsize=figure.size, layout="constrained")
         FigureCanvasAgg(canvas)

@@ -33,6 +33,7 @@ from hushbid.priors.grouped import Grouped
 from hushbid.priors.mixture import Mixture
 from hushbid.priors.scipy_prior import ScipyPrior, scipy_prior
 from hushbid.priors.truncated_normal import TruncatedNormal
+from hushbid.wording import four_digits
 
 _PARAMETRIC: dict[str, type[ParametricPrior]] = {
     family.family: family for family in (Uniform, Exponential, LogNormal, Gamma, Beta, TruncatedNormal)
@@ -41,6 +42,9 @@ _COMPOSED = (Mixture.family, Empirical.family, ScipyPrior.family)
 _EXAMPLE = "uniform:1,2"
 _DEEPEST = 4
 """Of mixtures within mixtures, whose cost doubles with each."""
+
+_LONGEST_WORDS = 60
+_MOST_GROUPS = 8
 
 
 def parse_prior(text: str) -> Prior:
@@ -198,3 +202,16 @@ def _parse_number(part: str, text: str) -> float:
         return float(part)
     except ValueError:
         raise PriorError(f"a number was expected in place of {part.strip()!r} in the prior {text!r}") from None
+
+
+def prior_words(prior: Prior | Grouped) -> str:
+    """A prior as a reader can see it. One made of a sample is described: its values are people's."""
+    if isinstance(prior, Grouped):
+        parts = [f"{name}: {prior_words(one)}" for name, one, _ in prior.groups[:_MOST_GROUPS]]
+        more = len(prior.groups) - _MOST_GROUPS
+        return "one per group (" + "; ".join(parts) + (f"; and {more} more" if more > 0 else "") + ")"
+    if isinstance(prior, Empirical):
+        return f"the distribution of a sample with {prior.values.size:,} distinct values"
+    text = four_digits(prior.to_text())
+    short = len(text) <= _LONGEST_WORDS and "empirical" not in text
+    return text if short else f"a {prior.family} distribution, stated in full in the record"

@@ -38,6 +38,7 @@ In reading order:
 - `strata_table`: what is estimated of strata, and why a panel's own mean would not do; it shows that too.
 - `protection_chart`: what protection against a relation costs and saves; the section on misleading prices shows it.
 - `prior_chart`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
+- `plots`: some of these pictures, and those of plans and simulations, on Matplotlib axes for notebooks.
 """
 
 from pathlib import Path

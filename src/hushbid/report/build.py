@@ -7,13 +7,14 @@ from typing import Any, Literal, Protocol
 
 from hushbid.allocation import Accuracy
 from hushbid.disclosure import Release
+from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.errors import InputError
 from hushbid.mechanism import Menu, Outcome
 from hushbid.money import Currency, Money
 from hushbid.report import sections
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
-from hushbid.report.suppression import FEW, FEW_IN_A_STRATUM, GroupRow, too_few
+from hushbid.report.suppression import GroupRow, too_few
 
 
 class Section(Protocol):
@@ -112,7 +113,7 @@ class Report:
     @property
     def few(self) -> str:
         """Why amounts are withheld, where they are."""
-        return FEW if self.estimate.strata is None else FEW_IN_A_STRATUM
+        return FEW if self.estimate.strata is None else FEW_IN_STRATUM
 
     @property
     def everybody_delivered(self) -> bool:

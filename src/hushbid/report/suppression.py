@@ -23,20 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.disclosure.error import FEWEST_PEOPLE
+from hushbid.disclosure.error import FEWEST_IN_CHART, FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 from hushbid.mechanism import Outcome
 from hushbid.report.rendering import plain
 
-SMALLEST_CHART = 20
+SMALLEST_CHART = FEWEST_IN_CHART
 """No chart, quantile or group is shown that fewer people are behind."""
 
 SMALLEST_CELL = FEWEST_PEOPLE
 """No bar and no group's amount is shown that fewer people are behind."""
-
-FEW = f"Fewer than {SMALLEST_CELL} people were bought from, so this could show what one of them reported."
-FEW_IN_A_STRATUM = FEW.replace("from,", "from in one of the strata,")
 
 NOT_STATED = "Not stated"
 _LONGEST_POOL = 40

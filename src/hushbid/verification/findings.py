@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.arrays import FloatArray
+from hushbid.notebook import Table, card, pretty
+from hushbid.wording import NBSP
 
 Status = Literal["ok", "failed", "skipped"]
 Kind = Literal["record", "receipt", "log"]
@@ -61,13 +63,25 @@ class Verification:
         marks = {"ok": "ok    ", "failed": "FAILED", "skipped": "-     "}
         lines = [f"{marks[check.status]}  {check.name}: {check.sentence}" for check in self.checks]
         lines += [f"stamp   {stamp}" for stamp in self.stamps]
-        failed = len(self.failed)
-        verdict = "Everything that can be checked without the data holds."
+        return "\n".join([*lines, f"{self._verdict()} {self.kind.capitalize()} {self.hash}."])
+
+    def _verdict(self) -> str:
+        if not self.ok:
+            return f"{len(self.failed)} of {len(self.checks)} checks failed: do not rely on this {self.kind}."
         if self.kind != "record":
-            verdict = "Everything that was checked holds."
-        if failed:
-            verdict = f"{failed} of {len(self.checks)} checks failed: do not rely on this {self.kind}."
-        return "\n".join([*lines, f"{verdict} {self.kind.capitalize()} {self.hash}."])
+            return "Everything that was checked holds."
+        return "Everything that can be checked without the data holds."
+
+    def _repr_html_(self) -> str:
+        marks = {"ok": "✓", "failed": "✗", "skipped": "–"}
+        rows = tuple(
+            (f"{marks[check.status]}{NBSP}{check.status}", check.name, check.sentence) for check in self.checks
+        )
+        table = Table(caption="", head=("verdict", "check", "what was found"), rows=rows)
+        notes = [*(f"Stamped: {stamp}." for stamp in self.stamps), f"{self.kind.capitalize()} {self.hash}."]
+        return card(self._verdict(), tables=[table], notes=notes, failed=not self.ok)
+
+    _repr_pretty_ = pretty
 
     def to_dict(self) -> dict[str, Any]:
         """The verification as plain values."""

@@ -1,7 +1,8 @@
 """The words about what a report rests on."""
 
 from hushbid import Empirical, Grouped, Market, Uniform
-from hushbid.report.sections.assumptions import assumptions_of, prior_words
+from hushbid.priors.forms import prior_words
+from hushbid.report.sections.assumptions import assumptions_of
 
 
 def test_a_prior_made_of_people_is_described_not_shown() -> None:

@@ -84,7 +84,7 @@ def test_one_stratum_with_few_people_withholds_what_would_tell_their_losses(goal
     counted = {row.name: row.bought_from for row in report.estimate.strata.rows}
     assert counted["few"] is None
     assert list(counted.values()).count(None) == 2  # or it would follow from the others
-    assert "Fewer than 5 people were bought from in one of the strata" in render_report(report)
+    assert "Fewer than 5 people of a stratum were bought from" in render_report(report)
 
 
 def test_what_moves_the_estimate_is_unevenness_inside_strata(panel: Report) -> None:

@@ -7,15 +7,12 @@ import numpy as np
 
 from hushbid.allocation import Accuracy, Price
 from hushbid.mechanism import Market
-from hushbid.priors import Empirical, Grouped, Prior
+from hushbid.priors.forms import prior_words
 from hushbid.questions import Number, Question
 from hushbid.report.material import Material
-from hushbid.wording import at_most, four_digits, number
+from hushbid.wording import at_most, number
 
 ANCHOR, TITLE = "assumptions", "Assumptions"
-
-_LONGEST_PRIOR = 60
-_MOST_PRIORS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +37,6 @@ def facts_of(material: Material) -> tuple[Assumption, ...]:
         prior_from_participants=material.prior_from_participants,
         account_kept=material.settlement is not None,
     )
-
-
-def prior_words(prior: Prior | Grouped) -> str:
-    """A prior as a reader can see it. One made of a sample is described: its values are people's."""
-    if isinstance(prior, Grouped):
-        parts = [f"{name}: {prior_words(one)}" for name, one, _ in prior.groups[:_MOST_PRIORS]]
-        more = len(prior.groups) - _MOST_PRIORS
-        return "one per group (" + "; ".join(parts) + (f"; and {more} more" if more > 0 else "") + ")"
-    if isinstance(prior, Empirical):
-        return f"the distribution of a sample with {prior.values.size:,} distinct values"
-    text = four_digits(prior.to_text())
-    short = len(text) <= _LONGEST_PRIOR and "empirical" not in text
-    return text if short else f"a {prior.family} distribution, stated in full in the record"
 
 
 def assumptions_of(

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from hushbid.disclosure import Release
+from hushbid.disclosure.error import FEW_IN_STRATUM
 from hushbid.mechanism import Outcome
 from hushbid.report import schedule_chart
 from hushbid.report.material import Material
 from hushbid.report.suppression import (
-    FEW_IN_A_STRATUM,
     SMALLEST_CHART,
     Histogram,
     coarse,
@@ -104,7 +104,7 @@ def _withheld(outcome: Outcome, people: int) -> str:
     """Why charts are missing, if they are: few people in all, or in a stratum, whose loss follows from the others'."""
     if not enough_for_chart(people):
         return _FEW_FOR_A_CHART
-    return FEW_IN_A_STRATUM if too_few(fewest(outcome)) else ""
+    return FEW_IN_STRATUM if too_few(fewest(outcome)) else ""
 
 
 def _cap(outcome: Outcome) -> float | None:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from hushbid import __version__
+from hushbid.priors.forms import prior_words
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
-from hushbid.report.sections.assumptions import prior_words
 
 ANCHOR, TITLE = "verify", "How to verify"
 

@@ -1,0 +1,156 @@
+"""Pictures for notebooks: they show the numbers, on the axes they are given, and withhold what a report would."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+
+from hushbid import Budget, Grouped, Market, Outcome, Price, Uniform
+from hushbid.baselines import compare
+from hushbid.errors import InputError
+from hushbid.mechanism import Plan
+from hushbid.report import plots
+
+MARKET = Market(prior=Uniform(1, 2), goal=Budget(60), bounds=(0, 100), variance=400)
+
+
+@pytest.fixture(autouse=True)
+def _no_window() -> Iterator[None]:
+    with mpl.rc_context({"backend": "Agg"}):
+        yield
+        plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Outcome:
+    return MARKET.acquire(np.linspace(1.0, 2.0, 101))
+
+
+@pytest.fixture(scope="module")
+def few() -> Outcome:
+    return MARKET.acquire(np.linspace(1.0, 1.2, 19))
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return MARKET.plan(60, rng=np.random.default_rng(1), repetitions=20, relations=(0.0,))
+
+
+def words(axes: Axes) -> str:
+    axes.figure.canvas.draw()  # names that Matplotlib cannot draw fail here
+    return " ".join(text.get_text() for text in axes.texts)
+
+
+def test_a_frontier_has_a_point_for_each_goal_and_marks_the_one_stated(plan: Plan) -> None:
+    axes = plots.frontier(plan)
+    line, stated = axes.lines
+    assert np.array_equal(line.get_xdata(), [one.payment for one in plan.frontier])
+    assert np.array_equal(line.get_ydata(), [one.standard_error for one in plan.frontier])
+    [here] = [one for one in plan.frontier if one.goal == Budget(60)]
+    assert (stated.get_xdata()[0], stated.get_ydata()[0]) == (here.payment, here.standard_error)
+
+
+def test_it_is_drawn_on_the_axes_that_are_given(plan: Plan, outcome: Outcome) -> None:
+    _, (left, right) = plt.subplots(1, 2)
+    assert plots.frontier(plan, ax=left) is left
+    assert plots.losses(outcome, ax=right) is right
+    assert len(plt.get_fignums()) == 1
+    assert plots.losses(outcome).figure is not left.figure
+
+
+def test_a_schedule_is_the_decision_read_off_at_round_reports(outcome: Outcome) -> None:
+    for show, column in (("privacy_loss", outcome.privacy_loss), ("payment", outcome.payments)):
+        [line] = plots.schedule(outcome, show=show).lines  # type: ignore[arg-type]
+        expected = np.interp(line.get_xdata(), outcome.reports, column)
+        assert np.allclose(line.get_ydata(), expected, atol=2e-3 * column.max())
+    with pytest.raises(InputError, match="show must be"):
+        plots.schedule(outcome, show="weights")  # type: ignore[arg-type]
+
+
+def test_losses_are_bars_of_at_least_five_people_that_add_up(outcome: Outcome) -> None:
+    axes = plots.losses(outcome)
+    widths = np.array([bar.get_width() for bar in axes.patches])
+    heights = np.array([bar.get_height() for bar in axes.patches])
+    per = float(axes.get_ylabel().split()[2])
+    people = heights * widths / per
+    assert people.sum() == pytest.approx(outcome.active)
+    assert people.min() >= 5 - 1e-9
+
+
+def test_what_fewer_than_twenty_people_are_behind_is_not_drawn(few: Outcome) -> None:
+    assert few.active < 20
+    drawn = [
+        plots.losses(few),
+        plots.schedule(few),
+        plots.rivals(compare(Market(prior=Uniform(1, 2), goal=Price(9.0)), [1.1])),
+    ]
+    for axes in drawn:
+        assert "Withheld" in words(axes)
+        assert not axes.lines
+        assert not axes.patches
+    menu = MARKET.menu(19, rng=np.random.default_rng(1), repetitions=5, points=5)
+    [line] = plots.schedule(few, menu=menu).lines
+    assert len(line.get_xdata()) == menu.reports.size
+
+
+def test_each_stratum_is_drawn_by_itself() -> None:
+    market = Market(prior=Uniform(1, 2), goal=Price(1000.0), strata=["a"] * 30 + ["b"] * 30, each=True)
+    decided = market.acquire(np.linspace(1, 1.5, 60))
+    assert "by_stratum" in words(plots.schedule(decided))
+    assert len(plots.schedule(decided.by_stratum()["a"]).lines) == 1
+
+
+def test_the_names_of_groups_are_text_and_no_formula() -> None:
+    groups = ["_<script>$x^{", "$y$"]
+    priors = Grouped({groups[0]: Uniform(1, 2), groups[1]: Uniform(1, 3)}, np.repeat(groups, 40).tolist())
+    axes = plots.schedule(Market(prior=priors, goal=Price(1000.0)).acquire(np.tile(np.linspace(1, 1.5, 40), 2)))
+    words(axes)
+    legend = axes.get_legend()
+    assert legend is not None
+    assert sorted(text.get_text() for text in legend.get_texts()) == [r" _<script>\$x^{", r"\$y\$"]
+
+
+def test_rivals_are_bars_as_long_as_what_they_pay() -> None:
+    found = compare(Market(prior=Uniform(1, 2), goal=Price(10_000.0)), np.linspace(1, 2, 50))
+    axes = plots.rivals(found)
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names[-1] == found.ours.name
+    lengths = {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches}
+    for row in (found.ours, *found.rivals):
+        if np.isfinite(row.payment_for_same_error):
+            assert lengths[row.name] == row.payment_for_same_error
+        else:
+            assert row.name not in lengths
+
+
+def test_a_simulation_shows_every_campaign_its_mean_and_its_quantile(plan: Plan) -> None:
+    found = plan.simulation
+    axes = plots.simulation(found)
+    assert sum(bar.get_height() for bar in axes.patches) == found.repetitions
+    mean, upper = (line.get_xdata()[0] for line in axes.lines)
+    assert (mean, upper) == (found.expected("total_payment").value, found.quantile("total_payment").value)
+    assert plots.simulation(found, "worst_mse").get_xlabel() == "mean squared error at worst"
+    with pytest.raises(InputError, match="name must be one of total_payment"):
+        plots.simulation(found, "n")
+
+
+def test_matplotlib_is_loaded_late_and_its_absence_told_in_a_sentence() -> None:
+    program = """
+import sys
+from hushbid.report import plots
+print("matplotlib" in sys.modules)
+sys.modules["matplotlib"] = None
+try:
+    plots.losses(None)
+except ImportError as problem:
+    print(type(problem).__name__, problem)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout == (
+        "False\nMissingExtra Pictures need matplotlib: install it with pip install 'hushbid[plot]'.\n"
+    )
