@@ -144,6 +144,39 @@ class Purchase:
             lines.append(f"No record and no report: an engine writes them for at most {LARGEST_RECORD:,} people.")
         return [one for told in lines for one in told.splitlines()]
 
+    def _repr_html_(self) -> str:
+        campaign, decided, figures = self.campaign, self.decided, self.decided.figures
+        few, few_in_stratum = too_few(figures.active), too_few(self._fewest())
+
+        def bound(value: float, hidden: bool) -> str:
+            return WITHHELD if hidden else f"at most {wording.number(wording.at_most(value))}"
+
+        facts = [
+            ("Setting", figures.setting),
+            ("Bought from", f"{wording.count(figures.active)} of {wording.people(figures.people)}"),
+            ("Privacy loss of each", bound(figures.largest_privacy_loss, few_in_stratum)),
+            ("Total payment", WITHHELD if few else decided.currency.text(decided.total_minor)),
+            ("A misreport gains", bound(decided.incentive_error, few)),
+        ]
+        if self.files:
+            facts.append(("Written", ", ".join(path.name for path in self.files)))
+        tables: list[Table] = []
+        if self.release is not None:
+            tables.append(estimates_table(self.release.public(), campaign.quantity, campaign.unit))
+        notes = [FEW] if few else [FEW_IN_STRATUM] if few_in_stratum else []
+        notes += [f"No estimate: {self.missing}"] if self.missing else []
+        notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
+        notes += [f"Stamped: {stamp}." for stamp in self.stamps]
+        return card(f"Purchase: {campaign.name}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
+
+    _repr_pretty_ = pretty
+
+    def _fewest(self) -> int:
+        """From how many people is bought, in the stratum with the fewest if that is known."""
+        if self.decided.everybody is not None:
+            return fewest_bought_from(self.decided.everybody.outcome, self.decided.market)
+        return self.decided.figures.active if self.release is None else self.release.fewest
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PurchaseByStratum:
@@ -202,39 +235,6 @@ class PurchaseByStratum:
         if campaign.data is None and campaign.path is not None:
             lines.append(_next_step(campaign.path, campaign.name, self.decided.market, on_engine=False))
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        campaign, decided, figures = self.campaign, self.decided, self.decided.figures
-        few, few_in_stratum = too_few(figures.active), too_few(self._fewest())
-
-        def bound(value: float, hidden: bool) -> str:
-            return WITHHELD if hidden else f"at most {wording.number(wording.at_most(value))}"
-
-        facts = [
-            ("Setting", figures.setting),
-            ("Bought from", f"{wording.count(figures.active)} of {wording.people(figures.people)}"),
-            ("Privacy loss of each", bound(figures.largest_privacy_loss, few_in_stratum)),
-            ("Total payment", WITHHELD if few else decided.currency.text(decided.total_minor)),
-            ("A misreport gains", bound(decided.incentive_error, few)),
-        ]
-        if self.files:
-            facts.append(("Written", ", ".join(path.name for path in self.files)))
-        tables: list[Table] = []
-        if self.release is not None:
-            tables.append(estimates_table(self.release.public(), campaign.quantity, campaign.unit))
-        notes = [FEW] if few else [FEW_IN_STRATUM] if few_in_stratum else []
-        notes += [f"No estimate: {self.missing}"] if self.missing else []
-        notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
-        notes += [f"Stamped: {stamp}." for stamp in self.stamps]
-        return card(f"Purchase: {campaign.name}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
-
-    _repr_pretty_ = pretty
-
-    def _fewest(self) -> int:
-        """From how many people is bought, in the stratum with the fewest if that is known."""
-        if self.decided.everybody is not None:
-            return fewest_bought_from(self.decided.everybody.outcome, self.decided.market)
-        return self.decided.figures.active if self.release is None else self.release.fewest
 
 
 def strangers_text(count: int) -> str:
