@@ -393,7 +393,7 @@ def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the
     for words in ("What was bought", "At what price", "How accurate", "95 % interval", "demo/report.html"):
         assert words in told
     assert {*FINAL_FILES, "campaign.toml", "pilot.csv", "prior.json"} <= set(contents(home / "demo"))
-    assert "Attacked          3 audits on our own claims, none found a fault" in told
+    assert "Attacked          10 audits on our own claims, none found a fault" in told
     assert "python -m hushbid verify demo/record.json" in told or "hushbid verify demo/record.json" in told
     assert "demo/campaign.toml" in refused("demo", "--people", "300", "--out", "demo", cwd=home)
     again = json.loads(succeeds("run", "demo/campaign.toml", "--no-audit", "--force", "--json", cwd=home))

@@ -26,7 +26,7 @@ _SENDERS, _SENT = 40, 20_000
 
 _MOST_STRATA = 4
 _SEED = 20260
-_POINTS = 9
+_POINTS, _POINTS_IN_STRATA = 9, 5
 _CONFIDENCE = 1.0 - 1e-6
 """A failed audit raises an alarm on the report, so an honest campaign must not fail one in a lifetime."""
 
@@ -61,9 +61,9 @@ def audits_of(
         some = _some(population, min(n, among), rng)
         part, reports = _smaller(population, some), outcome.reports[some]
         limits = None if outcome.limits is None else outcome.limits[some]
-        rows = _one_of_each(part, tested, rng)
+        rows, points = _one_of_each(part, tested, rng), _POINTS if part.strata is None else _POINTS_IN_STRATA
         yield check_incentives(
-            part, reports, limits=limits, people=tested, rows=rows, points=_POINTS, rng=rng, progress=progress
+            part, reports, limits=limits, people=tested, rows=rows, points=points, rng=rng, progress=progress
         )
     plan = _promises(outcome)
     if plan is None:
