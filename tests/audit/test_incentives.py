@@ -78,9 +78,9 @@ def test_a_broken_rule_is_found_and_named_for_what_it_is(rule, words):
     ids=["central", "local", "cap", "estimate", "exponential", "beta", "empirical", "grouped"],
 )
 def test_nothing_is_found_in_our_own_mechanism(market):
-    report = check_incentives(market, REPORTS, points=17, people=2)
+    report = check_incentives(market, REPORTS, points=17, rows=[0])
     assert report.passed, report.violations
-    assert report.reports_tried > 60
+    assert report.reports_tried > 30
     assert report.participation_slack >= -report.stated_error - 1e-9
     assert "Not found is not proved" in report.summary()
 

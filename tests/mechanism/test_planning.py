@@ -186,14 +186,14 @@ WORST = {
 @pytest.mark.parametrize("name", WORST)
 def test_no_reports_found_by_a_search_cost_more_than_the_bound(name, setting):
     prior, rng = WORST[name], generator(len(name))
-    for k in range(3):
+    for k in range(2):
         n = int(rng.integers(1, 6))
         made = market(
             prior=prior,
             setting=setting,
             buyer_weight=10 ** rng.uniform(-1, 4),
             variance=float(rng.uniform(0.01, 0.25)),
-            max_privacy_loss=None if k % 3 else 10 ** rng.uniform(-1, 1),
+            max_privacy_loss=None if k else 10 ** rng.uniform(-1, 1),
             user_weight=float(rng.choice([0.0, 1.0])),
             tolerance=1e-3,
         )

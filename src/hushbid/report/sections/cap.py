@@ -36,7 +36,7 @@ from hushbid.wording import number, with_unit
 
 ANCHOR, TITLE = "cap", "What a cap costs"
 
-_POINTS = 40
+_POINTS = 20
 _DEAREST = 0.5
 """Caps that add more than this part of the cost are left out: they would flatten the rest of the curve."""
 
@@ -120,7 +120,7 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
 def chart(facts: CapFacts, cap: float | None, currency: Currency | None, unit: str) -> Chart:
     """What each cap adds to the cost, or, for a budget, to the error."""
     best = min(objective for _, _, objective in facts.curve)
-    shown = facts.curve[:: max(len(facts.curve) // 12, 1)]
+    shown = facts.curve[:: max(len(facts.curve) // 8, 1)]
     name = "Extra cost" if facts.costs_money else "Extra error"
     rows = tuple(
         (
