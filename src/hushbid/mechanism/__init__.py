@@ -17,6 +17,7 @@ In reading order:
 - `figures`: what a decision comes to for everybody together, in memory and on engines
 - `schedule`: privacy loss and payment as functions of a report
 - `simulation`, `worst_case`: what would happen, and the most it can cost
+- `largest_loss`: the most that anybody can lose where no cap can be stated
 - `protection`: what protection against related prices and data costs, and what it saves
 - `virtual_figures`: what a campaign comes to on average, without computing payments
 - `planning`: what campaigns come to, what protection costs, error against money, and how many people it takes

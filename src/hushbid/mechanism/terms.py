@@ -214,12 +214,11 @@ class Terms:
 
     def _check_cap(self) -> None:
         name = "max_privacy_loss"
-        self._refuse_caps_with_strata(name)
-        if self.strategy.response:
-            raise InputError(f"{name}{NOT_BY_RESPONSE}", field=name)
-        if np.ndim(self.max_privacy_loss) > 0:  # type: ignore[arg-type]
-            if self.strategy.sends_messages:
-                raise InputError(ONE_LOCAL_CAP, field=name)
+        several = np.ndim(self.max_privacy_loss) > 0  # type: ignore[arg-type]
+        if several and self.strategy.sends_messages and not self.strategy.response:
+            raise InputError(ONE_LOCAL_CAP, field=name)
+        self.require_cap()
+        if several:
             object.__setattr__(self, name, as_limits(self.max_privacy_loss, name))
             return
         cap = as_number(self.max_privacy_loss, name)
@@ -232,8 +231,24 @@ class Terms:
                 f" released, got {cap}.",
                 field=name,
             )
+
+    def require_cap(self) -> None:
+        """Refuse a largest loss of everybody, where it cannot be stated."""
+        name = "max_privacy_loss"
+        self._refuse_caps_with_strata(name)
+        if self.strategy.response:
+            raise InputError(f"{name}{NOT_BY_RESPONSE}", field=name)
         if self.strategy.sends_messages and not isinstance(self.goal, Price):
             raise InputError(NO_LOCAL_CAP, field=name)
+
+    @property
+    def takes_cap(self) -> bool:
+        """Whether a largest loss of everybody may be stated; else see `hushbid.mechanism.largest_loss`."""
+        try:
+            self.require_cap()
+        except InputError:
+            return False
+        return True
 
     def _refuse_caps_with_strata(self, name: str) -> None:
         if self._strata is not None:

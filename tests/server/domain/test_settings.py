@@ -149,7 +149,7 @@ def test_plain_values_that_are_no_settings_are_refused(values: dict[str, Any]) -
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(InputError, match="question, prior, max_privacy_loss, bounds or questions"):
+    with pytest.raises(InputError, match="question, prior, bounds or questions"):
         CampaignSettings.from_dict({"title": "Sleep"})
 
 

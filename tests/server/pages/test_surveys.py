@@ -108,3 +108,25 @@ def test_the_page_of_the_price_keeps_the_questions_in_the_central_setting_too(he
     lying(page, r"&#34;days&#34;, ", "&#34;days&#34;, &#34;at home&#34;, ")
     expect(page.locator("#problem")).to_contain_text("another range of values", timeout=30_000)
     assert page.locator("#value-form").count() == 0
+
+
+def test_a_single_yes_or_no_is_answered_by_a_coin_in_the_browser_within_the_loss_she_was_shown(
+    hers: Watched, shared: Live
+) -> None:
+    """No largest loss can be stated for it: the page names the one that follows from the settings, and keeps it."""
+    asked = {"questions": ASKED[1:2], "bounds": None, "max_privacy_loss": None, "buyer_weight": 200.0}
+    play = opened(shared.service, 6, **asked, setting="local")
+    most = shared.service.campaign(play.who, play.id).settings.largest_loss
+    page = named(hers, play, "2.20")  # for a step of 2, the largest that the campaign may buy
+    lying(page, r'data-loss="[^"]+"', f'data-loss="{most * 1.01!r}"')
+    expect(page.locator("#problem")).to_contain_text("a larger privacy loss than you agreed to", timeout=30_000)
+    assert page.locator("#answer-0").is_hidden()
+    page.goto(f"{hers.url}/p")
+    page.select_option("#answer-0", "yes")
+    page.click("#make")
+    page.wait_for_selector("#shown:not([hidden])")
+    message = json.loads(page.inner_text("#body"))["message"]
+    page.click("#send")
+    page.wait_for_selector("text=Thank you, it has arrived")
+    assert message["format"] == "hushbid-local-response"
+    assert 0.0 < int(message["epsilon"][0]) / int(message["epsilon"][1]) <= most

@@ -12,6 +12,7 @@ from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.documents import time_text
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
+from hushbid.mechanism.largest_loss import largest_loss
 from hushbid.money import check_currency
 from hushbid.priors import Grouped, Prior
 from hushbid.questions import Layout, Question
@@ -81,9 +82,10 @@ class CampaignSettings:
     In a request: a text such as "uniform:1,2", a prior's fields, or {"groups": {"NAME": PRIOR, ...}}.
     """
 
-    max_privacy_loss: Number
+    max_privacy_loss: Number | None = None
     """Nobody is asked for more than this, for all her answers together; what the ledger reserves while a campaign is
-    open."""
+    open. Left out where none can be kept, and only there: in the local setting for a standard error or a single yes/no
+    question, and for strata with a budget. Then it follows from goal and prior how much anybody can lose at most."""
 
     bounds: tuple[Number, Number] | None = None
     """The public range of the data; a central value outside is refused. Left out beside questions, and only there."""
@@ -124,7 +126,7 @@ class CampaignSettings:
 
     limits: Flag | None = None
     """Whether people may state beside their price the largest loss that they accept; left out, they may in the central
-    setting. In the local setting they cannot."""
+    setting if max_privacy_loss is stated. In the local setting they cannot."""
 
     variance: Number | None = None
     """Of the data around their mean; left out, it is the largest that the bounds allow. Not stated beside questions."""
@@ -180,7 +182,8 @@ class CampaignSettings:
             object.__setattr__(self, "variance", as_double(self.variance, "variance"))
         check_currency(self.currency, self.decimals)
         if self.limits is None:
-            object.__setattr__(self, "limits", self.setting == "central")
+            # what takes no cap takes no limits
+            object.__setattr__(self, "limits", self.setting == "central" and self.max_privacy_loss is not None)
         self._check_market()
         self._check_numbers()
         for name in ("report_by", "deliver_by"):
@@ -230,6 +233,14 @@ class CampaignSettings:
         """The name of the one field that says what the buyer has."""
         return the_stated({name: getattr(self, name) for name in GOALS})
 
+    @property
+    def largest_loss(self) -> float:
+        """Nobody's loss exceeds this, whatever everybody reports: as stated, or what follows from the settings."""
+        if self.max_privacy_loss is not None:
+            return self.max_privacy_loss
+        market = self._market(self.priors[0])  # before fees, which leave less of a budget
+        return largest_loss(market.for_people(1 if self.strata is None else len(self.strata.names)), self.priors)
+
     def market_for(
         self,
         groups: list[str | None],
@@ -253,10 +264,10 @@ class CampaignSettings:
         return market.with_roster(invited or len(groups))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits
-        and no questions: campaigns from before there were any look as they did."""
+        """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits,
+        no questions and no largest loss: campaigns from before there were any look as they did."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in (*GOALS, "max_relation", "limits", "questions", "bounds", "strata"):
+        for name in (*GOALS, "max_relation", "limits", "questions", "bounds", "strata", "max_privacy_loss"):
             if not values[name]:
                 del values[name]
         if isinstance(self.prior, Mapping):
@@ -340,7 +351,7 @@ class CampaignSettings:
     def _check_market(self) -> None:
         object.__setattr__(self, "standard_error", _errors_of(self.standard_error))
         for name in ("buyer_weight", "max_privacy_loss", "max_relation"):
-            if getattr(self, name) is not None or name.startswith("max"):
+            if getattr(self, name) is not None or name == "max_relation":
                 object.__setattr__(self, name, as_double(getattr(self, name), name))
         for name in BUDGETS:
             if getattr(self, name) is not None:
@@ -353,11 +364,18 @@ class CampaignSettings:
             raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")
         if self.limits is True:
             market.require_limits()
-        if not LEAST_LOSS <= self.max_privacy_loss <= _MOST_LOSS:
-            raise InputError(
-                f"max_privacy_loss must be from {LEAST_LOSS:g} to {_MOST_LOSS:g}, got {self.max_privacy_loss}.",
-                field="max_privacy_loss",
-            )
+        self._check_loss(market)
+
+    def _check_loss(self, market: Market) -> None:
+        """Refuse a campaign that has no largest loss, or none that would be privacy."""
+        name, stated = "max_privacy_loss", self.max_privacy_loss is not None
+        if not stated and market.takes_cap:
+            raise InputError(f"{name} must be stated.", field=name)
+        most = self.largest_loss
+        if not LEAST_LOSS <= most <= _MOST_LOSS:
+            what = name if stated else f"the largest privacy loss that follows from {self.stated} and prior"
+            told = f"{what} must be from {LEAST_LOSS:g} to {_MOST_LOSS:g}, got {most:.6g}."
+            raise InputError(told, field=name if stated else self.stated)
 
     def _check_numbers(self) -> None:
         require_whole(self.participation_fee, "participation_fee", 0, _MOST_MONEY)

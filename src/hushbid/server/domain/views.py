@@ -88,6 +88,9 @@ class Preview(View):
     share_bought: float
     """Which part of the people would be bought from."""
 
+    largest_loss: float
+    """Nobody can lose more: max_privacy_loss, or what follows from goal and prior where none can be stated."""
+
     above_ceiling: bool
     """Whether the worst case exceeds the spending ceiling, so that the campaign would not open."""
 

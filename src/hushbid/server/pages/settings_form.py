@@ -92,7 +92,7 @@ def as_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
         **{name: money(getattr(settings, name)) for name in BUDGETS},
         **{name: number(getattr(settings, name)) for name in ("standard_error", "buyer_weight")},
         "max_relation": write.typed(settings.max_relation),
-        "max_privacy_loss": write.typed(settings.max_privacy_loss),
+        "max_privacy_loss": number(settings.max_privacy_loss),
         "variance": number(settings.variance),
         "currency": settings.currency,
         "decimals": str(settings.decimals),
@@ -121,14 +121,15 @@ def filled(typed: Mapping[str, str], write: Writing) -> Filled:
         take(name, _needed)
     for name in ("description", "unit", "setting", "currency"):
         take(name, str)
-    for name in ("low", "high", "max_privacy_loss"):
+    for name in ("low", "high"):
         take(name, lambda text: float(write.read(text)))
     take("max_relation", lambda text: float(write.read(text)) if text.strip() else 0.0)
     take("goal", _goal)
     goal = values.pop("goal", None)
     if goal is not None:  # the other numbers are not meant
         take(goal, write.read if goal in BUDGETS else lambda text: float(write.read(text)))
-    take("variance", lambda text: float(write.read(text)) if text.strip() else None)
+    for name in ("variance", "max_privacy_loss"):
+        take(name, lambda text: float(write.read(text)) if text.strip() else None)
     for name in ("decimals", "minimum_people", "retention_days", "people"):
         take(name, _whole)
     for name in ("report_by", "deliver_by"):

@@ -15,7 +15,7 @@ import numpy as np
 from hushbid.allocation import tie_keys
 from hushbid.arrays import FloatArray
 from hushbid.disclosure.once_files import drawn_once
-from hushbid.errors import CampaignError, Conflict, DivergentPayment, Unreachable
+from hushbid.errors import CampaignError, Conflict, DivergentPayment, NobodyToBuyFrom, Unreachable
 from hushbid.record import Record
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
@@ -31,7 +31,9 @@ from hushbid.server.store.schema import new_id
 _AT_ONCE = 1000
 _STEPS = ("reading reports", "deciding", "storing decisions", "telling everybody")
 EVERYBODY_DEARER = "Everybody asked for more than anybody was expected to."
+STRATUM_DEARER = "Everybody in one of the strata asked for more than anybody was expected to."
 OUT_OF_REACH = "The accuracy asked for cannot be reached with those who reported, within what they accept."
+ABOVE_SHOWN = "Somebody would have lost more privacy than people were shown at most, so nothing was bought."
 RESTORED = "The database was restored from a backup made before the campaign's decision, which stands elsewhere."
 
 
@@ -156,8 +158,13 @@ def _decided(
                 reason = f"Nobody in stratum {silent[0]!r} reported, so its mean cannot be estimated."
             else:
                 record = _record(campaign, reporters, invited=invited, fees=fees)
+                # proved to be impossible, but for an accuracy that can be reached by a rounding error only
+                if record.outcome.privacy_loss.max() > campaign.settings.largest_loss:
+                    record, reason = None, ABOVE_SHOWN
         except (Unreachable, DivergentPayment):  # limits, or people who stayed away, have made it impossible
             reason = OUT_OF_REACH
+        except NobodyToBuyFrom:  # without strata that is a decision, or out of reach
+            reason = STRATUM_DEARER
         desk.installation.crash("allocation.decided")
         people = {} if record is None else _promises(reporters, identities, record)
         return {

@@ -223,11 +223,14 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
     if unknown:
         shown = ", ".join(sorted(repr(group) for group in unknown))
         raise Conflict(f"Everybody's group must be one of the settings' groups, but {shown} is not.")
-    if privacy_cap is not None and settings.max_privacy_loss > privacy_cap:
+    if privacy_cap is not None and settings.largest_loss > privacy_cap:
+        stated = settings.max_privacy_loss is not None
+        what = (
+            "max_privacy_loss" if stated else f"the largest privacy loss that follows from {settings.stated} and prior"
+        )
         raise Conflict(
-            f"max_privacy_loss must not exceed the server's privacy cap of {privacy_cap:g}, got"
-            f" {settings.max_privacy_loss:g}.",
-            field="max_privacy_loss",
+            f"{what} must not exceed the server's privacy cap of {privacy_cap:g}, got {settings.largest_loss:g}.",
+            field="max_privacy_loss" if stated else settings.stated,
         )
     settings.require_people(installation.least_people)
     for name, what in (("report_by", "reports"), ("deliver_by", "data")):
@@ -284,7 +287,7 @@ def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[
 def _reserve(tx: Transaction, campaign: Campaign) -> int:
     """Write the most everybody may give up into the ledger; exclude whom that would bring above the cap."""
     everybody = participants.everybody(tx.connection, campaign.id)
-    most = campaign.settings.max_privacy_loss
+    most = campaign.settings.largest_loss
     so_far = ledger.given_up(tx.connection, [one.person_id for one in everybody if one.person_id is not None])
     excluded: list[Participant] = []
     reserved: dict[str, float] = {}

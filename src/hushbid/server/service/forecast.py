@@ -71,6 +71,7 @@ def preview(
         worst_standard_error=None if market.survey else _root(worst_error),
         questions=_by_question(market, population, error, squares),
         share_bought=float(np.mean(bought)),
+        largest_loss=settings.largest_loss,
         above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
     )
 

@@ -190,7 +190,7 @@ def participation_view(
         decimals=settings.decimals,
         participation_fee=settings.participation_fee,
         fee_after_withdrawal=settings.fee_after_withdrawal,
-        max_privacy_loss=settings.max_privacy_loss,
+        max_privacy_loss=settings.largest_loss,
         retention_days=settings.retention_days,
         smallest_report=prior.smallest_report,
         largest_bought=prior.support[1] if math.isfinite(prior.support[1]) else None,
