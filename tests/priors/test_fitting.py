@@ -218,3 +218,29 @@ def test_who_was_in_two_pilots_counts_once_and_everybody_in_one_of_them_counts()
     with pytest.raises(InputError, match="in which 4 of the people took part"):
         source.origin(["a", "b", "c", "d", "x"], accepted=False)
     assert source.origin(["a", "b", "c", "d", "x"], accepted=True)["overlap"] == 4
+
+
+def test_each_group_gets_a_prior_of_its_own_and_one_file_holds_them(tmp_path: Path) -> None:
+    rng, pilot, out = np.random.default_rng(6), tmp_path / "pilot.csv", tmp_path / "priors.json"
+    drawn = {"young": Uniform(1, 2).sample(40, rng=rng), "old": Uniform(3, 4).sample(40, rng=rng)}
+    rows = [f"{label}{row},{value},{label}" for label, values in drawn.items() for row, value in enumerate(values)]
+    pilot.write_text("\n".join(["id,sensitivity,age", *rows]))
+    done = hushbid("fit-prior", pilot, "--group-column", "age", "--family", "uniform", "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    groups = json.loads(done.stdout)["groups"]
+    alone = {
+        label: next(fit for fit in fit_priors(values) if fit.family == "uniform") for label, values in drawn.items()
+    }
+    assert {label: one["prior"] for label, one in groups.items()} == {
+        label: fit.prior.to_dict() for label, fit in alone.items()
+    }
+    reports = tmp_path / "reports.csv"
+    reports.write_text("id,sensitivity,age\na,1.5,young\nb,3.5,old\nold7,3.6,old\n")
+    known = ["--group-column", "age", "--prior", out, "--buyer-weight", 100]
+    refused = hushbid("price", reports, *known)
+    assert (refused.exit_code, "in which 1 of the people took part" in refused.stderr) == (2, True)
+    assert hushbid("price", reports, *known, "--accept-pilot-overlap", "--json").exit_code == 0
+    nested = hushbid("price", reports, "--prior", f"old={out}", "--prior", "young=uniform:1,2", "--buyer-weight", 1)
+    assert (nested.exit_code, "must name one prior" in nested.stderr) == (2, True)
+    drawing = hushbid("fit-prior", pilot, "--group-column", "age", "--picture", tmp_path / "x.svg")
+    assert (drawing.exit_code, "--picture draws one prior" in drawing.stderr) == (2, True)

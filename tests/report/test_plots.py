@@ -154,3 +154,14 @@ except ImportError as problem:
     assert told.stdout == (
         "False\nMissingExtra Pictures need matplotlib: install it with pip install 'hushbid[plot]'.\n"
     )
+
+
+def test_losses_and_schedule_are_withheld_where_a_stratum_has_few_sellers() -> None:
+    labels = ["many"] * 60 + ["few"] * 3
+    market = Market(prior=Uniform(1, 2), buyer_weight=1e4, strata=labels, shares={"many": 0.5, "few": 0.5})
+    outcome = market.acquire(np.linspace(1.0, 1.6, 63))
+    for picture in (plots.losses, plots.schedule):
+        axes = picture(outcome)
+        assert not axes.patches
+        assert not axes.lines
+        assert "of a stratum were bought from" in axes.texts[0].get_text()

@@ -6,9 +6,9 @@ At the top of such a file stand light imports only: the shell loads every comman
 In reading order:
 
 - `common`, `options`: what all commands share, and what several ask for
-- `run`, `price`, `release`, `privatize`: buy from a campaign file, or step by step
+- `new`, `run`, `price`, `release`, `privatize`: write a campaign file and buy from it, or buy step by step
 - `plan`, `compare`, `fit_prior`: before buying
-- `verify`, `audit`: afterwards
+- `verify`, `audit`, `report`: afterwards
 - `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done beside it
 - `demo`, `figures`, `completion`: a campaign on people who do not exist, the paper's figures, a shell's completions
 
@@ -36,6 +36,7 @@ from hushbid.errors import HushbidError
 from hushbid.wording import printable
 
 COMMANDS = {
+    "new": "Write a campaign file with comments, by questions asked or by options.",
     "run": "Buy: from a campaign file to decisions, an estimate, a record and a report.",
     "price": "Decide how much privacy to buy from whom, and at what price.",
     "privatize": "Add noise to a value or to answers on their owner's machine, once.",
@@ -43,6 +44,7 @@ COMMANDS = {
     "verify": "Check a record, a receipt or a campaign's log, offline.",
     "plan": "Say what a campaign costs, and how accurate it is.",
     "audit": "Attack a record's claims: incentives, privacy and accuracy.",
+    "report": "Write the report page again, from a record.",
     "compare": "Set a trusted platform against noise on everybody's own device.",
     "fit-prior": "Fit priors to a pilot's sensitivities and compare them.",
     "figures": "Reproduce the paper's figures, as pictures and numbers.",
@@ -68,6 +70,8 @@ _FIELDS = {
     ("release", "wave"): "--wave",
     ("release", "late"): "--late",
     ("release", "simulated_values"): "--simulated-values",
+    ("report", "question"): "--quantity",
+    ("report", "unit"): "--unit",
     ("fit-prior", "bounds"): "--range",
 }
 """By command and field."""
@@ -176,7 +180,7 @@ def _in_options(problem: HushbidError, command: str) -> str:
     """What a problem says, with options in the place of Python's arguments."""
     told, option = str(problem), _FIELDS.get((command, problem.field or ""))
     if option is not None:
-        told = re.sub(rf"\b{problem.field} (?=must|is)", f"{option} ", told, count=1)
+        told = re.sub(rf"\b{problem.field} (?=must|is|cannot)", f"{option} ", told, count=1)
     for argument, option in _ARGUMENTS.items():
         told = told.replace(argument, option)
     return told

@@ -18,6 +18,7 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 @click.argument("pilot", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--sensitivity-column", metavar="NAME", default="sensitivity", show_default=True, help="Of reports.")
 @click.option("--id-column", metavar="NAME", default="id", show_default=True, help="Of ids, to recognise people later.")
+@click.option("--group-column", metavar="NAME", help="Of groups: fits a prior to each.")
 @click.option("--no-ids", is_flag=True, help="The pilot has no ids; whether its people report again cannot be checked.")
 @click.option("--family", type=click.Choice(FAMILIES), help="Which prior to take.  [default: the best]")
 @click.option(
@@ -36,7 +37,8 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
     PILOT is a CSV, Parquet or Excel file, or - for standard input. Each family is fitted by maximum likelihood; the
     best is the one that lies closest to data it has not seen. The people of the pilot must not report in the campaign
     that uses the prior, or their own answers would move their own prices: --out keeps a keyed hash of every id, by
-    which run and price recognise them.
+    which run and price recognise them. With --group-column each group gets a prior of its own, and --out holds them
+    all; a group must be something public that a person cannot choose.
     """
     from hushbid.errors import InputError
 
@@ -44,61 +46,105 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
         if given[option] is not None and given[option].suffix != end:
             raise InputError(f"--{option} must end in {end}, got {given[option]}.")
     written = [path for path in (given["out"], given["picture"]) if path is not None]
+    if given["group_column"] is not None and given["picture"] is not None:
+        raise click.UsageError("--picture draws one prior and must not be given beside --group-column.")
     refuse_clashes(written, [pilot])
     if not given["force"]:
         refuse_existing(written)
-    fits, chosen, people = _fit(pilot, given)
-    result = {
+    fitted = _fit(pilot, given)
+    groups = {label: _result(*one) for label, one in fitted.items()}
+    files = [str(path) for path in written]
+    if given["group_column"] is None:
+        result = {**groups[""], "files": files}
+    else:
+        result = {"people": sum(one["people"] for one in groups.values()), "groups": groups, "files": files}
+    tell(result, _text(groups, fitted, files), as_json=as_json)
+
+
+Fitted = tuple[list[Any], Any, int]
+"""The fits, the best first; the one that is taken; and to how many people."""
+
+
+def _result(fits: list[Any], chosen: Any, people: int) -> dict[str, Any]:
+    return {
         "people": people,
         "chosen": chosen.family,
         "prior": chosen.prior.to_dict(),
         "fits": [_facts(fit) for fit in fits],
         "virtual_cost": _virtual_costs(chosen.prior),
-        "files": [str(path) for path in written],
     }
-    tell(result, _text(result, fits, chosen), as_json=as_json)
 
 
-def _fit(pilot: str, given: dict[str, Any]) -> tuple[list[Any], Any, int]:
+def _fit(pilot: str, given: dict[str, Any]) -> dict[str, Fitted]:
+    """What was fitted, by group; without groups, to everybody, under an empty name."""
     import numpy as np
 
-    from hushbid.arrays import first_row, rows_text
-    from hushbid.errors import InputError, ReportError
-    from hushbid.priors.fitting import fit_priors
-    from hushbid.priors.pilot import Pilot, prior_file_text
+    from hushbid.priors.pilot import Pilot, grouped_file_text, prior_file_text
     from hushbid.report.prior_chart import prior_picture
-    from hushbid.tables import read_table, rows_note
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
         step("reading the pilot")
-        column = given["sensitivity_column"]
-        found = read_table(pilot, needed=[column] if given["no_ids"] else [column, given["id_column"]])
-        ids = None if given["no_ids"] else found.keys(given["id_column"])
-        values = found.numbers(column, error=ReportError)
-        for note in found.notes_on(column):
-            click.echo(note, err=True)
-        bad = ~((values >= 0.0) & np.isfinite(values))
-        if bad.any():
-            raise ReportError(
-                f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
-                f" hold one ({rows_note(first_row(bad), found.lines)}).",
-                field=column,
-                row=first_row(bad),
-            )
+        values, ids, labels = _read(pilot, given)
         step("fitting")
+        fitted, written = {}, {}
+        for label in dict.fromkeys(labels):
+            rows = [place for place, one in enumerate(labels) if one == label]
+            fits, chosen, people = fitted[label] = _fit_group(values[np.array(rows)], label, given)
+            fit = {**_facts(chosen), "compared_with": [_facts(one) for one in fits]}
+            named = None if ids is None else [ids[row] for row in rows]
+            written[label] = (chosen.prior, Pilot.of(named, people), fit)
+        step("writing")
+        if given["out"] is not None:
+            grouped = given["group_column"] is not None
+            text = grouped_file_text(written) if grouped else prior_file_text(*written[""])
+            files.add(given["out"], lambda file: file.write(text.encode()))
+        if given["picture"] is not None:
+            fits, chosen, _ = fitted[""]
+            picture = prior_picture(values, {fit.family: fit.prior for fit in fits}, chosen=chosen.family)
+            files.add(given["picture"], lambda file: file.write(picture.encode()))
+    return fitted
+
+
+def _read(pilot: str, given: dict[str, Any]) -> tuple[Any, list[str] | None, list[str]]:
+    """Sensitivities, ids if there are any, and everybody's group, empty if there are none."""
+    import numpy as np
+
+    from hushbid.arrays import first_row, rows_text
+    from hushbid.errors import ReportError
+    from hushbid.tables import read_table, rows_note
+
+    column, group = given["sensitivity_column"], given["group_column"]
+    needed = [column, *([] if given["no_ids"] else [given["id_column"]]), *([] if group is None else [group])]
+    found = read_table(pilot, needed=needed)
+    ids = None if given["no_ids"] else found.keys(given["id_column"])
+    values = found.numbers(column, error=ReportError)
+    for note in found.notes_on(column):
+        click.echo(note, err=True)
+    bad = ~((values >= 0.0) & np.isfinite(values))
+    if bad.any():
+        raise ReportError(
+            f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
+            f" hold one ({rows_note(first_row(bad), found.lines)}).",
+            field=column,
+            row=first_row(bad),
+        )
+    return values, ids, [""] * values.size if group is None else found.labels(group, "a group")
+
+
+def _fit_group(values: Any, label: str, given: dict[str, Any]) -> Fitted:
+    from hushbid.errors import InputError
+    from hushbid.priors.fitting import fit_priors
+
+    try:
         fits = fit_priors(values, bounds=given["bounds"])
         named = [fit for fit in fits if given["family"] in (None, fit.family)]
         if not named:
             why = "needs --range" if given["family"] == "beta" else "needs sensitivities above 0"
             raise InputError(f"--family {given['family']} cannot be fitted here: it {why}.")
-        step("writing")
-        if given["out"] is not None:
-            fit = {**_facts(named[0]), "compared_with": [_facts(one) for one in fits]}
-            text = prior_file_text(named[0].prior, Pilot.of(ids, values.size), fit)
-            files.add(given["out"], lambda file: file.write(text.encode()))
-        if given["picture"] is not None:
-            picture = prior_picture(values, {fit.family: fit.prior for fit in fits}, chosen=named[0].family)
-            files.add(given["picture"], lambda file: file.write(picture.encode()))
+    except InputError as problem:
+        if not label:
+            raise
+        raise InputError(f"In the group {label!r}: {problem}", field=problem.field) from None
     return fits, named[0], int(values.size)
 
 
@@ -131,7 +177,18 @@ def _virtual_costs(prior: Any) -> list[dict[str, float]]:
     return rows
 
 
-def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
+def _text(groups: dict[str, dict[str, Any]], fitted: dict[str, Fitted], files: list[str]) -> str:
+    lines = []
+    for label, result in groups.items():
+        lines += [f"Group {label}:"] if label else []
+        lines += _group_text(result, *fitted[label][:2])
+    lines.append("Use it for other people only: whoever was in the pilot must not report in the campaign.")
+    if files:
+        lines.append(f"Written: {', '.join(files)}.")
+    return "\n".join(lines)
+
+
+def _group_text(result: dict[str, Any], fits: list[Any], chosen: Any) -> list[str]:
     compared: list[tuple[str, ...]] = [("family", "held-out distance", "AIC", "needs ironing")]
     for fit in fits:
         aic = "" if fit.aic is None else f"{fit.aic:.1f}"
@@ -143,13 +200,9 @@ def _text(result: dict[str, Any], fits: list[Any], chosen: Any) -> str:
     ]
     named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"]
     shown = "the pilot's own values" if named is None else four_digits(named)
-    lines = [
+    return [
         f"{result['people']:,} people; how far each prior lies from data it was not fitted to, closest first:",
         table(compared),
         f"Taken: {chosen.family} ({shown}). What a unit of privacy costs a buyer who pays truthfully:",
         table(costs),
-        "Use it for other people only: whoever was in the pilot must not report in the campaign.",
     ]
-    if result["files"]:
-        lines.append(f"Written: {', '.join(result['files'])}.")
-    return "\n".join(lines)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 HOME = "hushbid-server"
 _PASSWORD_BYTES = 15
-_GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
+GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 
-def read_bounds(ctx: click.Context, option: click.Parameter, value: str) -> tuple[float, float]:
+def read_bounds(ctx: click.Context, option: click.Parameter | None, value: str) -> tuple[float, float]:
     """Two numbers with a comma between them, the smaller first."""
     from hushbid.arrays import as_bounds
 
@@ -72,7 +72,7 @@ class MarketOptions:
         from hushbid.errors import PriorError
         from hushbid.priors.pilot import PriorSource, prior_option
 
-        matches = [_GROUP.match(text) for text in self.priors]
+        matches = [GROUP.match(text) for text in self.priors]
         if len(matches) == 1 and matches[0] is None:
             return prior_option(self.priors[0])
         groups: dict[str, PriorSource] = {}
@@ -80,6 +80,8 @@ class MarketOptions:
             if match is None or match[1] in groups:
                 raise PriorError(f"--prior given more than once must read group=prior, each group once, got {text!r}.")
             groups[match[1]] = prior_option(match[2])
+            if groups[match[1]].is_grouped:
+                raise PriorError(f"--prior {text} must name one prior, not a file of priors by group.")
         return PriorSource.by_group(groups)
 
     def currency(self) -> "Currency":
@@ -173,8 +175,10 @@ class MarketOptions:
         return Market(prior=prior, **fields).with_roster(roster)
 
 
-def market_options(*, setting: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options to a command, which gets them as one argument ``options``."""
+def market_options(
+    *, setting: bool = True, required: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options to a command, which gets them as one argument ``options``; a prior may be ``required``."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(**values: Any) -> Any:
@@ -190,7 +194,7 @@ def market_options(*, setting: bool = True) -> Callable[[Callable[..., Any]], Ca
         wrapped.__doc__ = function.__doc__
         wrapped.__name__ = function.__name__
         wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
-        for option in reversed(_options(setting)):
+        for option in reversed(_options(setting, required)):
             option(wrapped)
         return wrapped
 
@@ -228,14 +232,14 @@ _PLAIN = (
 )
 
 
-def _options(setting: bool) -> list[Callable[..., Any]]:
+def _options(setting: bool, required: bool) -> list[Callable[..., Any]]:
     number = click.FloatRange(min=0.0)
     positive = click.FloatRange(min=0.0, min_open=True)
     options = [
         click.option(
             "--prior",
             multiple=True,
-            required=True,
+            required=required,
             metavar="PRIOR",
             help="What you believe about prices for privacy: uniform:1,2, lognormal:0,0.5, ..., or a file written by"
             " fit-prior. By group: --prior young=uniform:1,2 --prior old=uniform:2,3.",

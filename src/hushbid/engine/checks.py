@@ -33,7 +33,7 @@ def check_options(
     ):
         if value not in allowed:
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
-    _check_strata(market, stratum, cap=cap)
+    _check_strata(market, stratum, cap=cap, limit=limit)
     if market.survey is not None and market.strategy.sends_messages:
         told = "questions in the local setting need engine='memory': engines combine messages with one value each."
         raise InputError(told, field="questions")
@@ -52,7 +52,7 @@ def check_options(
         market.require_limits()
 
 
-def _check_strata(market: Market, stratum: str | None, *, cap: str | None) -> None:
+def _check_strata(market: Market, stratum: str | None, *, cap: str | None, limit: str | None) -> None:
     if market.each:
         raise InputError(
             "each=True needs engine='memory': it makes a market of its own for each stratum, so price the people of"
@@ -65,8 +65,13 @@ def _check_strata(market: Market, stratum: str | None, *, cap: str | None) -> No
     if market.strata:
         told = "strata of the market must be empty here: the column that stratum names says who is in which."
         raise InputError(told, field="strata")
-    if market.strata is not None and cap is not None:
-        refuse_caps("cap", goal=market.stated_goal, each=market.each, local=market.strategy.sends_messages)
+    if market.strata is None or market.strategy.sends_messages:
+        return
+    given = {"cap": cap, "limit": limit, "max_privacy_loss": market.max_privacy_loss}
+    for name in (name for name, stated in given.items() if stated is not None):
+        refuse_caps(name, goal=market.stated_goal, each=market.each, local=False)
+        told = f"{name} with strata needs engine='memory': the best purchase under caps is not found from sums there."
+        raise InputError(told, field=name)
 
 
 def people_of(

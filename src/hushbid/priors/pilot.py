@@ -9,7 +9,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -158,6 +158,24 @@ def read_prior(path: Path) -> PriorSource:
         raise PriorError(
             f"{path} is not a prior file: it is not JSON, holds a key twice, or is nested too deeply."
         ) from None
+    if isinstance(form, Mapping) and form.get("format") == _BY_GROUP["format"]:
+        return _read_groups(form, path, hashlib.sha256(content).hexdigest())
+    return _read_form(form, path, hashlib.sha256(content).hexdigest())
+
+
+def _read_groups(form: Mapping[str, Any], path: Path, digest: str) -> PriorSource:
+    """The prior of every group in a file of them."""
+    groups = form.get("groups")
+    if {name: form[name] for name in form if name != "groups"} != _BY_GROUP or not isinstance(groups, Mapping):
+        raise PriorError(f"{path} is no file of priors by group: it has other fields, or another version.")
+    if not groups or "" in groups:
+        raise PriorError(f"{path} is no file of priors by group: it has no groups, or one without a name.")
+    source = PriorSource.by_group({label: _read_form(one, path, digest) for label, one in groups.items()})
+    return replace(source, paths=(path,))
+
+
+def _read_form(form: object, path: Path, digest: str) -> PriorSource:
+    """One prior and its pilot."""
     try:
         found = _FILE.read(form)
         prior = prior_from_dict(found.prior)
@@ -168,16 +186,25 @@ def read_prior(path: Path) -> PriorSource:
     return PriorSource(
         priors={"": prior},
         pilots={"": found.pilot.kept()},
-        files={"": hashlib.sha256(content).hexdigest()},
+        files={"": digest},
         paths=(path,),
     )
 
 
 def prior_file_text(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> str:
     """The content of a prior file."""
+    return json.dumps(_written(prior, pilot, fit), indent=1)
+
+
+def grouped_file_text(groups: Mapping[str, tuple[Prior, Pilot, Mapping[str, Any]]]) -> str:
+    """The content of a file of priors by group: what the file of each group alone would hold."""
+    return json.dumps({**_BY_GROUP, "groups": {label: _written(*one) for label, one in groups.items()}}, indent=1)
+
+
+def _written(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> dict[str, Any]:
     ids = None if pilot.hashes is None else tuple(sorted(pilot.hashes))
     written = _WrittenPilot(people=pilot.people, key=bytes.fromhex(pilot.key), ids=ids)
-    return json.dumps(_FILE.write(_PriorFile(prior=prior.to_dict(), fit=fit, pilot=written)), indent=1)
+    return _FILE.write(_PriorFile(prior=prior.to_dict(), fit=fit, pilot=written))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +231,7 @@ class _PriorFile:
 
 
 _FILE = Codec(_PriorFile, "prior file", header={"format": "hushbid prior", "version": 1})
+_BY_GROUP = {"format": "hushbid priors by group", "version": 1}
 
 
 def _hashes(ids: Iterable[str], key: str) -> list[str]:

@@ -29,7 +29,11 @@ def read_campaign(path: Path, *, reports: Any = None, data: Any = None) -> Campa
     ``reports`` and ``data``, columns by name or frames, stand in for the files that it names, or need not name. Where
     only ``reports`` are given, the data are a column of theirs.
     """
-    text = _content(path)
+    return campaign_in(_content(path), path, reports=reports, data=data)
+
+
+def campaign_in(text: str, path: Path, *, reports: Any = None, data: Any = None) -> Campaign:
+    """The campaign that a file of this text at this path would state; see `read_campaign`."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:

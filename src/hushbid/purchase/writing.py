@@ -25,7 +25,7 @@ from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.tables import Raw, table_writer
 
-_SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
+SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ def _report(
         told = wave_stamps(campaign.wave, answer.waves_before)
         notices += [f"{stamp[0].upper()}{stamp[1:]}." for stamp in told]
     if campaign.data is not None and campaign.data.kind == "simulated_values":
-        notices.append(_SIMULATED)
+        notices.append(SIMULATED)
     report = build_report(
         everybody.outcome,
         None if answer is None else answer.release,
@@ -155,5 +155,5 @@ def notes_of(campaign: Campaign) -> list[str]:
     if campaign.path is not None and campaign.path.exists():
         notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")
     if campaign.data is not None and campaign.data.kind == "simulated_values":
-        notes.append(_SIMULATED)
+        notes.append(SIMULATED)
     return [*notes, *campaign.notices]

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hushbid.baselines import Comparison
+from hushbid.disclosure.error import FEW_IN_STRATUM
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Menu, Outcome, Plan, Simulation
 from hushbid.report.rendering import plain
 from hushbid.report.schedule_chart import curves_of
-from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart, histogram
+from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart, fewest, histogram, too_few
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,6 +78,8 @@ def schedule(
     if outcome.market.each:
         return _sentence(axes, "Each stratum has a schedule of its own:\ndraw those of outcome.by_stratum().")
     curves = curves_of(outcome, menu)
+    if not curves and too_few(fewest(outcome)):
+        return _sentence(axes, FEW_IN_STRATUM if outcome.market.strata else _FEW)
     if not curves:
         return _sentence(axes, "These reports make no curve." if enough_for_chart(outcome.active) else _FEW)
     for place, curve in enumerate(curves):
@@ -99,6 +102,9 @@ def schedule(
 def losses(outcome: Outcome, *, ax: "Axes | None" = None) -> "Axes":
     """How many people lose how much privacy, of those bought from: bars of round width with at least 5 people each."""
     axes = _axes(ax)
+    parts = outcome.by_stratum().values() if outcome.market.each else (outcome,)
+    if outcome.market.strata and any(too_few(fewest(one)) for one in parts):
+        return _sentence(axes, FEW_IN_STRATUM)
     found = histogram(outcome.privacy_loss[outcome.privacy_loss > 0.0])
     if found is None:
         infinite = np.isinf(outcome.privacy_loss).any()

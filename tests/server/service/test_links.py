@@ -351,7 +351,14 @@ def as_it_was_before(installation: Installation, tokens: dict[str, str]) -> None
                 for row in found:
                     if table.name == "participants":
                         row = {**row, "token": hashed(tokens[row["id"]])}
-                        for later in ("delivery_nonce", "renewed", "own_links", "own_links_used", "loss_limit"):
+                        for later in (
+                            "delivery_nonce",
+                            "renewed",
+                            "own_links",
+                            "own_links_used",
+                            "loss_limit",
+                            "stratum",
+                        ):
                             del row[later]
                     if table.name == "releases":
                         shown = plain_values(row["public"])

@@ -1,0 +1,64 @@
+"""``hushbid report``: the report page again, from a record."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushbid.cli.common import OneFile, Steps, read_record, tell
+from hushbid.cli.common import command as make_command
+
+
+@make_command("report")
+@click.argument("record", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.option("--name", metavar="TEXT", help="What the campaign is called.  [default: as RECORD says]")
+@click.option("--quantity", metavar="TEXT", help="What is estimated, if RECORD does not say.  [default: the mean]")
+@click.option("--unit", metavar="TEXT", default="", help="The unit of the data.")
+@click.option("--date", metavar="TEXT", default="", help="When it was carried out, as it is to be shown.")
+@click.option(
+    "--ceiling", type=click.FloatRange(min=0.0, min_open=True), help="The most that might be spent, if that was stated."
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="How sure the interval is to be.",
+)
+@click.option("--audit/--no-audit", default=True, show_default=True, help="Attack the record's claims for the page.")
+@click.option("--out", type=OneFile(), metavar="FILE.html", help="Where to write it.  [default: report.html by RECORD]")
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
+def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: bool, **given: Any) -> None:
+    """Write the report page again, from a record.
+
+    RECORD is a file, or - for standard input; one that does not fit its own hash is refused. What the record does not
+    hold, the options state: unit, date, ceiling and level. Audits are run again. What a server knows of deliveries and
+    payments made is not in a record, so it is not on this page.
+    """
+    from hushbid.audit.suite import audits_of
+    from hushbid.durable import refuse_clashes, refuse_existing, write_file
+    from hushbid.purchase.reporting import Unrecorded, recorded_page
+    from hushbid.report.sections.audits import lines_of
+
+    place = out or record.with_name("report.html")
+    if place.suffix != ".html":
+        raise click.UsageError(f"--out must end in .html, got {place}.")
+    refuse_clashes([place], [record])
+    if not force:
+        refuse_existing([place])
+    with Steps(3) as step:
+        step("reading the record")
+        found = read_record(record)
+        step("auditing")
+        outcome = found.outcome
+        audits = lines_of(audits_of(outcome, progress=step.part), outcome) if audit and outcome.active else ()
+        step("writing")
+        file = "record.json" if str(record) == "-" else record.name
+        page = recorded_page(found, Unrecorded(**given), audits=audits, file=file).encode()
+        write_file(place, lambda file: file.write(page), force=force)
+    failed = sum(line.verdict == "failed" for line in audits)
+    warning = f"\nWARNING: {failed} audit{'s' * (failed > 1)} failed; see the report." if failed else ""
+    result = {"record_hash": found.hash, "audits_failed": failed, "file": str(place)}
+    tell(result, f"Written: {place}, from the record with the hash {found.hash}.{warning}", as_json=as_json)
+    if failed:
+        click.get_current_context().exit(1)

@@ -1,0 +1,96 @@
+"""The report page again, from a record: what the page of the purchase said, as far as the record knows it.
+
+A record holds the decisions, the payments, the release, and in its notes the campaign's name, its question, its wave
+and its notices. It does not hold the unit of the data, the date, the ceiling, how sure the interval was to be, what the
+audits found, nor what a server knows of payments made. Whoever asks for the page states the first four, and the audits
+are run again.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushbid.errors import InputError
+from hushbid.purchase.releasing import MADE_UP_NOTICE, asked_by, is_made_up
+from hushbid.purchase.writing import SIMULATED
+from hushbid.record import Record
+from hushbid.report import AuditLine, build_report, render_report
+
+_CAMPAIGN = "campaign: "
+_OURS = re.compile(r"prior: \{|campaign: |question: |wave: \d+$|campaign file sha256: [0-9a-f]{64}$")
+"""How the notes begin that are not notices of the campaign's own; each stands there at most once."""
+
+_SHOWN_STAMPS = ("wave ", "late: ")
+_OVERLAP = "prior fitted on participants"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecorded:
+    """What a record does not say of its campaign."""
+
+    name: str | None = None
+    """What people call it; None for what the record says, which of a server's campaign is its number."""
+
+    quantity: str | None = None
+    """What is estimated, if the record does not say."""
+
+    unit: str = ""
+    """The unit of the data."""
+
+    date: str = ""
+    """When it was carried out, as it is to be shown."""
+
+    ceiling: float | None = None
+    """More than this was not to be spent."""
+
+    level: float = 0.95
+    """How sure the interval is to be."""
+
+
+def recorded_page(record: Record, told: Unrecorded, *, audits: tuple[AuditLine, ...], file: str) -> str:
+    """The page, as HTML; ``file`` is what the record is called there."""
+    question, _ = asked_by(record, told.quantity, None)
+    if record.outcome.market.survey is not None and told.unit:
+        raise InputError("unit cannot be stated of a survey, each of whose questions has its own.", field="unit")
+    report = build_report(
+        record.outcome,
+        record.release,
+        campaign_name=_name(record, told.name),
+        quantity=question,
+        unit=told.unit,
+        money=record.money,
+        groups=record.groups,
+        audits=audits,
+        prior_from_participants=any(stamp.startswith(_OVERLAP) for stamp in record.stamps),
+        spending_ceiling=told.ceiling,
+        notices=notices_of(record),
+        record_name=Path(file).name,
+        record_hash=record.hash,
+        date=told.date,
+        level=told.level,
+    )
+    return str(render_report(report))
+
+
+def notices_of(record: Record) -> list[str]:
+    """The sentences above everything: the campaign's own, and what its stamps say that the page does not say anyway."""
+    own, left = [], {"prior", "campaign", "question", "wave", "campaign file sha256", SIMULATED}
+    for note in record.notes:
+        kind = note if note == SIMULATED else note.partition(":")[0]
+        if kind in left and (note == SIMULATED or _OURS.match(note)):
+            left.discard(kind)
+        else:
+            own.append(note)
+    made_up = is_made_up(record)
+    stamps = [stamp for stamp in record.stamps if stamp.startswith(_SHOWN_STAMPS)]
+    return [
+        *([MADE_UP_NOTICE] if made_up else []),
+        *own,
+        *(f"{stamp[0].upper()}{stamp[1:]}." for stamp in stamps),
+        *([SIMULATED] if SIMULATED not in left else []),
+    ]
+
+
+def _name(record: Record, given: str | None) -> str:
+    found = next((note.removeprefix(_CAMPAIGN) for note in record.notes if note.startswith(_CAMPAIGN)), None)
+    return given or found or "A campaign"

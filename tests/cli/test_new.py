@@ -1,0 +1,174 @@
+"""``hushbid new`` writes campaign files that can be run, or nothing."""
+
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from hushbid.cli import main, new
+from hushbid.purchase import read_campaign
+from hushbid.purchase.drafting import Draft
+
+SURVEY = """
+[[questions]]
+kind = "number"
+name = "sleep \\"at night\\""
+bounds = [0, 12]
+variance = 2.5
+unit = "hours"
+importance = 2
+standard_error = 1.5
+
+[[questions]]
+kind = "choice"
+name = "shift"
+answers = ["days", "no answer"]
+column = "works"
+standard_error = 0.5
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = (f"{place},{1 + place / 20},{'north' if place % 2 else 'south'}" for place in range(12))
+    Path("reports.csv").write_text("\n".join(["id,sensitivity,region", *rows]))
+    Path("data.csv").write_text("\n".join(["id,value", *(f"{place},{place}" for place in range(12))]))
+    Path("survey.toml").write_text(SURVEY)
+    return tmp_path
+
+
+def hushbid(*arguments: object, typed: str | None = None) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments], input=typed)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--prior", "uniform:1,2", "--budget", 5, "--bounds", "0,12", "--currency", "EUR", "--data", "data.csv"],
+        ["--prior", "lognormal:0,0.5", "--standard-error", 3, "--bounds", "0,12", "--setting", "local"],
+        ["--prior", "uniform:1,2", "--hard-budget", 5, "--max-privacy-loss", 0.5],
+        ["--prior", "uniform:1,2", "--questions", "survey.toml"],
+        ["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region", "--shares", "north=0.4,south=0.6"],
+        ["--prior", "north=uniform:1,2", "--prior", "south=uniform:1,3", "--budget", 5, "--group-column", "region"],
+    ],
+)
+def test_what_is_written_can_be_run(options: list[object], home: Path) -> None:
+    made = hushbid("new", *options, "--name", 'A "new"\\ one\n# x\x7f')
+    assert (made.exit_code, made.stdout) == (0, "Written: campaign.toml. Next: hushbid run campaign.toml\n")
+    assert read_campaign(Path("campaign.toml")).name == 'A "new"\\ one\n# x\x7f'
+    done = hushbid("run", "campaign.toml", "--no-audit")
+    assert done.exit_code == 0, done.output
+
+
+def test_the_file_states_what_the_options_state_and_no_more(home: Path) -> None:
+    hushbid(
+        "new", "--prior", "uniform:1,2", "--budget", 5, "--bounds", "0,12.5", "--unit", "hours", "--out", "sub/x.toml"
+    )
+    assert tomllib.loads(Path("sub/x.toml").read_text()) == {
+        "name": "x",
+        "quantity": "the mean",
+        "unit": "hours",
+        "market": {"setting": "central", "prior": "uniform:1,2", "bounds": [0, 12.5], "budget": 5},
+        "money": {},
+        "reports": {"file": "../reports.csv"},
+    }
+
+
+def test_a_survey_is_written_as_it_was_read(home: Path) -> None:
+    hushbid("new", "--prior", "uniform:1,2", "--questions", "survey.toml")
+    written = tomllib.loads(Path("campaign.toml").read_text())["questions"]
+    stated = tomllib.loads(SURVEY)["questions"]
+    assert [{**found, **asked} for found, asked in zip(written, stated, strict=True)] == written
+    assert set(written[1]) - set(stated[1]) == {"importance"}
+
+
+def test_every_field_that_is_commented_out_may_be_stated(home: Path) -> None:
+    draft = Draft(name="x", quantity="y", setting="central", prior="uniform:1,2", bounds=(0, 1), goal=None, reports="r")
+    lines = [line.removeprefix("# ") for line in draft.text().splitlines()]
+    fields = [line for line in lines if (" = " in line and line.split(" = ")[0].isidentifier()) or line.startswith("[")]
+    stated = tomllib.loads("\n".join(fields))
+    assert stated["market"]["max_relation"] == 0.1
+    assert stated["data"] == {"file": "data.csv"}
+    assert stated["money"]["ceiling"] == 1000
+
+
+def test_files_may_come_later_but_those_that_are_there_must_fit(home: Path) -> None:
+    later = hushbid("new", "--prior", "uniform:1,2", "--budget", 5, "--reports", "later.csv", "--data", "none.csv")
+    assert later.exit_code == 0
+    assert "collect people's reports in later.csv" in later.stdout
+    wrong = hushbid("new", "--prior", "uniform:1,2", "--budget", 5, "--id-column", "who", "--out", "other.toml")
+    assert wrong.exit_code == 2
+    assert "has no column 'who'" in wrong.stderr
+    assert not Path("other.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "--prior must say"),
+        (["--prior", "uniform:1,2"], "exactly one of --budget"),
+        (["--prior", "uniform:1,2", "--budget", 5, "--out", "x.txt"], "--out must end in .toml"),
+        (["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region"], "must be given together"),
+        (
+            ["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region", "--shares", "x"],
+            "must read north=0.4",
+        ),
+        (
+            ["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region", "--shares", "a=2"],
+            "No file is written",
+        ),
+        (["--prior", "uniform:1,2", "--questions", "survey.toml", "--unit", "h"], "--unit cannot be stated"),
+        (["--prior", "uniform:2,1", "--budget", 5], "high must be"),
+    ],
+)
+def test_what_cannot_be_a_campaign_is_refused_and_nothing_is_written(
+    options: list[object], told: str, home: Path
+) -> None:
+    done = hushbid("new", *options)
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert not Path("campaign.toml").exists()
+
+
+def test_a_file_that_exists_is_replaced_with_force_only(home: Path) -> None:
+    Path("campaign.toml").write_text("mine")
+    refused = hushbid("new", "--prior", "uniform:1,2", "--budget", 5)
+    assert (refused.exit_code, refused.stderr) == (2, "Error: campaign.toml exists already: --force replaces.\n")
+    assert Path("campaign.toml").read_text() == "mine"
+    assert hushbid("new", "--prior", "uniform:1,2", "--budget", 5, "--force").exit_code == 0
+    assert read_campaign(Path("campaign.toml")).name == "campaign"
+
+
+class _Terminal:
+    """Standard input that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_what_is_not_stated_is_asked_for_until_it_is_allowed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(new, "sys", type("System", (), {"stdin": _Terminal()}))
+    answers = ["Sleep", "mean sleep", "12,0", "0,12", "hours", "central", "nonsense", "uniform:1,2"]
+    answers += ["budget", "-1", "5", "eur", "EUR", "", ""]
+    made = hushbid("new", typed="\n".join(answers) + "\n")
+    assert made.exit_code == 0, made.output
+    campaign = read_campaign(Path("campaign.toml"))
+    assert (campaign.name, campaign.quantity, campaign.unit) == ("Sleep", "mean sleep", "hours")
+    assert (campaign.market["bounds"], campaign.currency.code, campaign.data) == ((0, 12), "EUR", None)
+
+
+def test_leaving_the_questions_writes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new, "sys", type("System", (), {"stdin": _Terminal()}))
+
+    def interrupted(*question: object, **how: object) -> object:
+        raise click.Abort
+
+    monkeypatch.setattr(click, "prompt", interrupted)
+    left = hushbid("new")
+    assert (left.exit_code, left.stderr) == (130, "\nInterrupted: nothing is left half written.\n")
+    assert not Path("campaign.toml").exists()

@@ -1,0 +1,104 @@
+"""``hushbid report`` writes the page of a record again."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hushbid.cli import main
+from hushbid.purchase.reporting import notices_of
+from hushbid.record import Record
+
+CAMPAIGN = """
+name = "Sleep"
+quantity = "mean sleep"
+unit = "hours"
+notices = ["prior: {ours}", "Approved on 3 May."]
+{more}
+
+[market]
+setting = "{setting}"
+prior = "uniform:1,2"
+bounds = [0, 12]
+standard_error = 3
+
+[money]
+currency = "EUR"
+ceiling = 9000
+
+[reports]
+file = "reports.csv"
+group = "region"
+
+[data]
+file = "data.csv"
+{kind}
+"""
+
+
+def hushbid(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def bought(home: Path, *, setting: str = "central", more: str = "", kind: str = "") -> Path:
+    rows = [f"{place},{1 + place / 40},{'north' if place % 2 else 'south'}" for place in range(30)]
+    (home / "reports.csv").write_text("\n".join(["id,sensitivity,region", *rows]))
+    (home / "data.csv").write_text("\n".join(["id,value", *(f"{place},{place % 12}" for place in range(30))]))
+    text = CAMPAIGN.replace("{setting}", setting).replace("{more}", more).replace("{kind}", kind)
+    (home / "sleep.toml").write_text(text)
+    done = hushbid("run", home / "sleep.toml", "--no-audit")
+    assert done.exit_code == 0, done.output
+    return home / "sleep" / "record.json"
+
+
+@pytest.mark.parametrize(
+    "campaign",
+    [{}, {"more": "made_up = true"}, {"more": "wave = 2"}, {"setting": "local", "kind": 'kind = "simulated_values"'}],
+)
+def test_with_what_a_record_does_not_hold_the_page_is_that_of_the_purchase(
+    campaign: dict[str, str], tmp_path: Path
+) -> None:
+    record = bought(tmp_path, **campaign)
+    before = record.with_name("report.html").read_text()
+    told = ["--unit", "hours", "--ceiling", 9000, "--date", date.today().isoformat(), "--no-audit"]
+    done = hushbid("report", record, *told, "--out", tmp_path / "again.html")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "again.html").read_text() == before
+
+
+def test_audits_are_run_again_and_the_result_names_the_record(tmp_path: Path) -> None:
+    record = bought(tmp_path)
+    done = hushbid("report", record, "--name", "Food & sleep", "--out", tmp_path / "again.html", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told == {
+        "record_hash": Record.read(record).hash,
+        "audits_failed": 0,
+        "file": str(tmp_path / "again.html"),
+    }
+    page = (tmp_path / "again.html").read_text()
+    assert "<title>Food &amp; sleep" in page
+    assert 'class="audit ' in page
+    assert 'class="audit ' not in record.with_name("report.html").read_text()
+
+
+def test_bad_input_is_refused_in_a_sentence_and_nothing_is_written(tmp_path: Path) -> None:
+    record = bought(tmp_path)
+    there = hushbid("report", record)
+    assert (there.exit_code, there.stderr.endswith("report.html exists already: --force replaces.\n")) == (2, True)
+    question = hushbid("report", record, "--quantity", "food", "--force")
+    assert "--quantity must be that of the record, 'mean sleep'" in question.stderr
+    assert "--out must end in .html" in hushbid("report", record, "--out", tmp_path / "a.json").stderr
+    altered = json.loads(record.read_text())
+    altered["notes"].append("all is well")
+    (tmp_path / "altered.json").write_text(json.dumps(altered))
+    refused = hushbid("report", tmp_path / "altered.json")
+    assert (refused.exit_code, "hash does not fit its content" in refused.stderr) == (2, True)
+    assert not (tmp_path / "report.html").exists()
+    assert not (tmp_path / "a.json").exists()
+
+
+def test_notices_that_look_like_our_notes_stay_notices(tmp_path: Path) -> None:
+    assert notices_of(Record.read(bought(tmp_path))) == ["prior: {ours}", "Approved on 3 May."]
