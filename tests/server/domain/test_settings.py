@@ -35,6 +35,9 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
         {"hard_budget": 200_00, "participation_fee": 100},
         {"standard_error": 0.5, "max_relation": 1.0},
         {"title": "Größe ✓ <b>", "description": "one\ntwo", "unit": "°C"},
+        {"one_visit": True, "payout": "iban", "payout_days": 30},
+        {"observer": "your employer", "statement": "Did you sleep less than 6 hours?"},
+        {"consent": {"controller": "Institute", "texts": {"de": "Für die Forschung."}}},
     ],
 )
 def test_settings_survive_json(changes: dict[str, Any]) -> None:
@@ -119,6 +122,16 @@ def test_times_are_the_same_in_every_zone() -> None:
         ({"report_by": datetime(2026, 3, 1)}, "report_by"),
         ({"report_by": NOON, "deliver_by": NOON}, "deliver_by"),
         ({"public_estimate": "yes"}, "public_estimate"),
+        ({"one_visit": "yes"}, "one_visit"),
+        ({"one_visit": True, "setting": "local"}, "one_visit"),
+        ({"statement": "x" * 301}, "statement"),
+        ({"observer": "a\x00b"}, "observer"),
+        ({"payout": "cash"}, "payout"),
+        ({"payout_days": 0}, "payout_days"),
+        ({"consent": {"more": "x"}}, "consent"),
+        ({"consent": {"controller": 5}}, "consent.controller"),
+        ({"consent": {"texts": {"fr": "x"}}}, "consent.texts"),
+        ({"consent": {"texts": "x"}}, "consent.texts"),
     ],
 )
 def test_every_field_is_checked_by_name(changes: dict[str, Any], field: str) -> None:

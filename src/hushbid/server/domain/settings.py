@@ -18,6 +18,7 @@ from hushbid.priors import Grouped, Prior
 from hushbid.questions import Layout, Question
 from hushbid.server.domain.asked import QUESTIONS_SCHEMA, questions_of
 from hushbid.server.domain.belief import checked_prior, prior_of
+from hushbid.server.domain.consent import NOTHING_TOLD, Consent, consent_of
 from hushbid.server.domain.goal import BUDGETS, GOALS, goal_after_fees, the_stated
 from hushbid.server.domain.numerals import as_double, as_time, moment_sent, require_whole
 from hushbid.server.domain.strata import STRATA_SCHEMA, Combination, combination_of
@@ -32,6 +33,15 @@ LEAST_PEOPLE = FEWEST_PEOPLE
 _MOST_MONEY = 10**15
 _MOST_DAYS = 3650
 LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
+PAYOUTS = ("none", "email", "iban", "panel")
+_LATER = {
+    "one_visit": False,
+    "consent": Consent(),
+    "observer": "",
+    "statement": "",
+    "payout": "none",
+    "payout_days": 90,
+}
 
 
 def _length(name: str, *, needed: bool = False) -> Any:
@@ -170,13 +180,34 @@ class CampaignSettings:
     public_estimate: Flag = False
     """Whether everybody may see the estimate, or only analysts, auditors and participants."""
 
+    one_visit: Flag = False
+    """Whether people give their answers together with their price, sealed until it is known whether they are bought;
+    otherwise they come back for them. In the central setting only: in the local one answers stay in the browser."""
+
+    consent: Consent = NOTHING_TOLD
+    """What people are told before they agree, beside what this server promises."""
+
+    observer: Annotated[str, _length("observer")] = ""
+    """Who might want to find out something about a person, such as "your employer": an example of a risk."""
+
+    statement: Annotated[str, _length("statement")] = ""
+    """What that might be, a question with a yes or a no, such as "Did you sleep less than 6 hours?"."""
+
+    payout: Literal["none", "email", "iban", "panel"] = "none"
+    """Where people are to be paid, which they are asked for the payer only: an e-mail address, an IBAN or a panel's id;
+    with none, nothing is asked."""
+
+    payout_days: Whole = 90
+    """Where to pay people is destroyed so many days after the campaign is over."""
+
     def __post_init__(self) -> None:
-        for name in ("title", "question", "description", "unit"):
+        for name in ("title", "question", "description", "unit", "observer", "statement"):
             object.__setattr__(
                 self, name, checked_text(getattr(self, name), name, needed=name in ("title", "question"))
             )
         object.__setattr__(self, "prior", checked_prior(self.prior))
         object.__setattr__(self, "strata", combination_of(self.strata))
+        object.__setattr__(self, "consent", consent_of(self.consent))
         self._check_asked()
         if self.variance is not None:
             object.__setattr__(self, "variance", as_double(self.variance, "variance"))
@@ -265,11 +296,16 @@ class CampaignSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits,
-        no questions and no largest loss: campaigns from before there were any look as they did."""
+        no questions, no largest loss and what came later: campaigns from before there were any look as they did."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in (*GOALS, "max_relation", "limits", "questions", "bounds", "strata", "max_privacy_loss"):
             if not values[name]:
                 del values[name]
+        for name, unstated in _LATER.items():
+            if values[name] == unstated:
+                del values[name]
+        if "consent" in values:
+            values["consent"] = self.consent.to_dict()
         if isinstance(self.prior, Mapping):
             values["prior"] = {"groups": {name: prior.to_dict() for name, prior in self.prior.items()}}
         else:
@@ -309,6 +345,7 @@ class CampaignSettings:
         found["questions"] = questions_of(found.get("questions"))
         found["standard_error"] = _errors_of(found.get("standard_error"))
         found["strata"] = combination_of(found.get("strata"))
+        found["consent"] = consent_of(found.get("consent"))
         for name in ("report_by", "deliver_by"):
             if isinstance(found.get(name), str):
                 found[name] = as_time(found[name], name)
@@ -383,9 +420,15 @@ class CampaignSettings:
             require_whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
         require_whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
         require_whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
-        for name in ("fee_after_withdrawal", "automatic", "public_estimate", "limits"):
+        require_whole(self.payout_days, "payout_days", 1, _MOST_DAYS)
+        for name in ("fee_after_withdrawal", "automatic", "public_estimate", "limits", "one_visit"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)
+        if self.one_visit and self.setting != "central":
+            told = "one_visit must be false in the local setting, where answers stay in people's browsers until then."
+            raise InputError(told, field="one_visit")
+        if self.payout not in PAYOUTS:
+            raise InputError(f"payout must be one of {', '.join(PAYOUTS)}, got {self.payout!r}.", field="payout")
 
 
 def _errors_of(stated: object) -> float | tuple[float, ...] | None:

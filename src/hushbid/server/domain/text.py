@@ -5,7 +5,16 @@ import unicodedata
 from hushbid.errors import InputError
 
 LONGEST_TITLE = 200
-LONGEST = {"title": LONGEST_TITLE, "question": 2_000, "description": 20_000, "unit": 50, "group": 100, "stratum": 100}
+LONGEST = {
+    "title": LONGEST_TITLE,
+    "question": 2_000,
+    "description": 20_000,
+    "unit": 50,
+    "observer": 100,
+    "statement": 300,
+    "group": 100,
+    "stratum": 100,
+}
 """How many characters each may have."""
 
 
