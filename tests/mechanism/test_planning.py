@@ -24,7 +24,7 @@ from hushbid import (
 )
 from hushbid.errors import DivergentPayment, InputError, MarketError, Unreachable
 from hushbid.mechanism import Estimate
-from hushbid.mechanism.population import rent_diverges
+from hushbid.mechanism.impossible import rent_diverges
 from hushbid.mechanism.simulation import mean_of
 from hushbid.mechanism.virtual_figures import virtual_figures
 from hushbid.mechanism.worst_case import worst_payment

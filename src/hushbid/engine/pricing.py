@@ -36,6 +36,7 @@ from hushbid.engine.solve_menu import SharedOut, solve_menu
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
+from hushbid.mechanism.impossible import refuse_without_sellers
 from hushbid.mechanism.setting import LOCAL
 from hushbid.mechanism.strata import refuse_empty
 from hushbid.mechanism.survey import QuestionError
@@ -308,7 +309,7 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
 
 def _by_strata(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
     """A combination of stratum means."""
-    population.refuse_without_sellers(np.array([one.histogram.people for one in census.strata]))
+    refuse_without_sellers(population, np.array([one.histogram.people for one in census.strata]))
     if population.setting is LOCAL:
         few, most = cheapest_few_of_strata(population, census)
         return _gathered(run, population, census, few, most)

@@ -29,6 +29,7 @@ from hushbid.engine.rent_curves import RENT_TOLERANCE, GroupCurves
 from hushbid.engine.solve_central import MOST_IN_WINDOW, Bought, Solved
 from hushbid.engine.solve_level import level_slack
 from hushbid.mechanism import Population
+from hushbid.mechanism.impossible import refuse_unreachable
 from hushbid.payments import rounding
 from hushbid.priors import Prior
 
@@ -115,7 +116,7 @@ def first_contrast_bracket(population: Population, census: Census) -> Bracketed:
     scaled = Scaled.counted(strata.weights, variance=float(population.variance), goal=goal, totals=totals)
     if isinstance(goal, Accuracy):
         planned = float(np.sum(np.square(strata.weights) / totals)) * float(population.variance)
-        population.refuse_unreachable(int(totals.sum()), planned)
+        refuse_unreachable(population, int(totals.sum()), planned)
     most, bounds = MOST * scaled.scale, []
     for one, size in zip(census.strata, scaled.sizes.tolist(), strict=True):
         if not 0.0 < one.lowest <= most:  # sums do not tell who asks for nothing

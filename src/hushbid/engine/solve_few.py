@@ -20,6 +20,7 @@ from hushbid.engine.passes import Census
 from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.mechanism import Decision, Population, decide
+from hushbid.mechanism.impossible import refuse_unreachable
 
 MOST = 1 << 22
 """More people than this are not taken to the driver."""
@@ -112,7 +113,7 @@ def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Has
 def price_nobody(run: Run, population: Population) -> LookupKernel:
     """Every report is above the support: nothing is bought, and nobody is paid if nobody cares about the estimate."""
     if isinstance(population.goal, Accuracy):
-        population.refuse_unreachable(0, math.inf)
+        refuse_unreachable(population, 0, math.inf)
     if population.cares:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
     none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
@@ -174,7 +175,7 @@ def _least_supply(cap: float, variance: float) -> float:
 def _needed_for_accuracy(population: Population, census: Census) -> float:
     """So many people at most are bought from for a given error: each but the last supplies a quarter of ``1/V``."""
     variance, finite = float(population.variance), census.histogram.people
-    population.refuse_unreachable(finite, variance / finite)
+    refuse_unreachable(population, finite, variance / finite)
     return 4.0 * variance / population.aim.number**2 + 2.0
 
 

@@ -20,6 +20,7 @@ from hushbid.engine.people import Run
 from hushbid.engine.rent_curves import RENT_TOLERANCE, GroupCurves, Summed
 from hushbid.engine.solve_central import MOST_IN_WINDOW, SPARE, Bought, Solved
 from hushbid.mechanism import Population
+from hushbid.mechanism.impossible import refuse_unreachable
 from hushbid.priors import Prior
 
 
@@ -30,7 +31,7 @@ def first_level_bracket(population: Population, census: Census, variance: tuple[
     """
     finite = census.histogram.people
     if isinstance(population.aim, Accuracy) and variance[0] == variance[1]:
-        population.without_caps().refuse_unreachable(finite, variance[0] / finite)
+        refuse_unreachable(population.without_caps(), finite, variance[0] / finite)
     if not 0.0 < census.lowest <= MOST:  # sums do not tell who asks for nothing
         return Bracket(low=0.0, high=math.inf, below_low=0.0, below_high=finite, one_basin=False, parts=())
     with np.errstate(over="ignore", invalid="ignore"):  # squares above the most are not looked at

@@ -17,6 +17,7 @@ from hushbid.arrays import FloatArray, IndexArray
 from hushbid.codec import Codec
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
+from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import Rents, rents, rounding
@@ -162,7 +163,7 @@ def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
 
 
 def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
-    population.refuse_impossible(costs)
+    refuse_impossible(population, costs)
     allocation = population.allocation(costs, tie_key)
     loss, weights = allocation.privacy_loss, allocation.weights
     bought = np.flatnonzero(loss > 0.0)

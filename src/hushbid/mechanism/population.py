@@ -29,14 +29,13 @@ from hushbid.allocation import (
     least_objective,
     replies,
 )
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray
 from hushbid.disclosure.relation import Relation
-from hushbid.errors import DivergentPayment, InputError, MarketError, NobodyToBuyFrom, Unreachable
+from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_reports
-from hushbid.wording import people
 
 OutsideOption = Literal["own_data", "estimate"]
 _FREE = 1e-100
@@ -419,115 +418,6 @@ class Population:
             return bound - self.error_weight * self.allowance
         return bound if isinstance(self.goal, Accuracy) else (bound - self.allowance) * self.unit
 
-    # -- what no purchase can do ---------------------------------------------------------------------------------------
-
-    def refuse_impossible(self, costs: FloatArray) -> None:
-        """A stratum without sellers, an accuracy out of reach, or a payment that would be infinite."""
-        finite = costs < math.inf
-        if self.strata is not None:
-            self.refuse_without_sellers(np.bincount(self.strata.codes[finite], minlength=self.strata.count))
-        if isinstance(self.goal, Accuracy):
-            count = int(np.count_nonzero(finite))
-            if count == 0:
-                planned = math.inf
-            elif self.strata is not None:
-                planned = float(np.sum(np.square(self.strata.weights) / self._precisions(self.strata, finite)))
-            elif self.has_caps or isinstance(self.variance, np.ndarray):  # everybody gives all she may
-                planned = self.best_estimate(np.where(finite, self.cap, 0.0))[1]
-            else:
-                planned = self.variance / count
-            self.refuse_unreachable(count, planned)
-        if all(group.prior.support[1] < math.inf for group in self.groups):
-            return
-        for row in self._indispensable(costs).tolist():
-            prior = self.prior_of(row)
-            if rent_diverges(prior, power=self.loss_power):
-                raise DivergentPayment(
-                    f"A person's payment would be infinite: under {prior!r} she is bought from at every report, as"
-                    " nobody can take her place; use a prior with bounded support or a lighter tail, or invite more"
-                    " people."
-                )
-
-    def refuse_without_sellers(self, sellers: IndexArray) -> None:
-        """A stratum whose mean is wanted and from which nothing can be bought; ``sellers`` are how many can be."""
-        if self.strata is not None and not sellers.all():
-            raise NobodyToBuyFrom(
-                f"The mean of stratum {self.strata.label(int(np.argmin(sellers)))} cannot be estimated: nobody in it"
-                " reported within the prior's support."
-            )
-
-    def _precisions(self, strata: Strata, finite: BoolArray) -> FloatArray:
-        """``U_g``: the precision of all data in each stratum that can be bought."""
-        precision = 1.0 / np.broadcast_to(self.variance, finite.shape)
-        total: FloatArray = np.bincount(strata.codes[finite], weights=precision[finite], minlength=strata.count).astype(
-            np.float64, copy=False
-        )
-        return total
-
-    def refuse_unreachable(self, count: int, planned: float) -> None:
-        """An accuracy that ``count`` people cannot reach, whose least error with the planned variance is this."""
-        wanted = self.goal.number
-        if count == 0:
-            told = f"A standard error of {wanted:g} cannot be reached: nobody reported within the prior's support."
-            raise Unreachable(told, field="standard_error")
-        if planned < self.aim.number**2 * (1.0 - 1e-12):  # what rounding cannot tell from the least is out of reach
-            return
-        least = math.sqrt(max(planned - self.allowance, 0.0) * self.unit)
-        how = "" if self.strata is None else " in their strata"
-        how += " within their limits" if self.has_caps else " even without noise"
-        how += " against a relation of that strength" if self.bias > 0.0 else ""
-        told = f"the least that {people(count)} can reach{how}"
-        if self.survey:
-            told = f"{least / wanted:.6g} times what is stated for the hardest question, {told}"
-            raise Unreachable(f"standard_error must be above {told}.", field="standard_error")
-        raise Unreachable(f"standard_error must be above {least:.6g}, {told}, got {wanted:g}.", field="standard_error")
-
-    @property
-    def loss_power(self) -> float:
-        """The loss of somebody bought from at every cost falls like one over her cost to this power."""
-        if isinstance(self.goal, Price):
-            return 1.0 / 3.0
-        return 0.0 if isinstance(self.goal, Accuracy) else 1.0
-
-    def _indispensable(self, costs: FloatArray) -> IndexArray:
-        """Those who are bought from whatever they ask, as nobody can take their place."""
-        finite = costs < math.inf
-        if self.strata is not None:
-            return self._indispensable_in_strata(self.strata, costs)
-        if isinstance(self.goal, Price):
-            return np.flatnonzero(finite) if np.count_nonzero(finite) == 1 else np.zeros(0, dtype=np.intp)
-        if isinstance(self.goal, Accuracy) and self.has_caps:
-            rows = np.flatnonzero(finite)
-            return rows[np.isinf(self.rule(costs).at(rows, np.full(rows.size, math.inf)).value)]
-        if isinstance(self.goal, Accuracy):
-            if not isinstance(self.variance, np.ndarray):  # all of them, or nobody
-                enough = self.aim.number**2 * (np.count_nonzero(finite) - 1) > self.variance
-                return np.zeros(0, dtype=np.intp) if enough else np.flatnonzero(finite)
-            precision = np.where(finite, 1.0 / self.variance, 0.0)
-            return np.flatnonzero(finite & (self.aim.number**2 * (precision.sum() - precision) <= 1.0))
-        paid = np.flatnonzero(finite & (costs > 0.0))
-        return paid if paid.size == 1 else np.zeros(0, dtype=np.intp)
-
-    def _indispensable_in_strata(self, strata: Strata, costs: FloatArray) -> IndexArray:
-        """The only sellers of their strata; those without whom an accuracy is out of reach; who gets all of a budget.
-
-        Without caps.
-        """
-        finite, codes = costs < math.inf, strata.codes
-        sellers = np.bincount(codes[finite], minlength=strata.count)
-        needed = finite & (sellers[codes] == 1)
-        if isinstance(self.goal, Accuracy):
-            squares, total = np.square(strata.weights), self._precisions(strata, finite)
-            own = 1.0 / np.broadcast_to(self.variance, finite.shape)
-            others = np.maximum(total[codes] - own, 0.0)
-            with np.errstate(divide="ignore"):
-                left = np.sum(squares / total) - (squares / total)[codes] + squares[codes] / others
-            needed |= finite & (left >= self.aim.number**2)
-        elif isinstance(self.goal, Budget):
-            paid = finite & (costs > 0.0)
-            needed |= paid if np.count_nonzero(paid) == 1 else False
-        return np.flatnonzero(needed)
-
     # -- the error of the estimate, in squared data units --------------------------------------------------------------
 
     def outside_errors(self, costs: FloatArray) -> FloatArray:
@@ -579,22 +469,6 @@ def total_weight(buyer_weight: float, user_weight: float | FloatArray, people: i
     if not total < math.inf:
         raise InputError(f"buyer_weight and user_weight must have a finite sum, got {total}.", field="buyer_weight")
     return total
-
-
-def rent_diverges(prior: Prior, *, power: float = 1.0 / 3.0) -> bool:
-    """Whether the rent of somebody bought from at every report is infinite: her loss falls like ``ψ^{-power}``.
-
-    The integral converges only if ψ grows faster than the report to ``1/power``; a loss that stays never does.
-    """
-    if prior.support[1] < math.inf:
-        return False
-    if power == 0.0:
-        return True
-    # the power that ψ grows with, far out
-    far = float(prior.quantile(0.5)) * 2.0 ** np.arange(10.0, 30.0)
-    cost = np.asarray(prior.virtual_cost(far))
-    growth = np.diff(np.log2(cost[np.isfinite(cost)]))
-    return bool(growth.size and growth[-1] <= 1.0 / power + 1e-6)
 
 
 def _taken(value: float | FloatArray, rows: IndexArray) -> float | FloatArray:

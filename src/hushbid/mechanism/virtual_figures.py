@@ -15,6 +15,7 @@ import numpy as np
 from hushbid.allocation import HardBudget
 from hushbid.arrays import FloatArray
 from hushbid.mechanism.decision import decide
+from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.population import Population
 
 FEWEST = 10
@@ -55,7 +56,7 @@ def virtual_figures(population: Population, reports: FloatArray) -> VirtualFigur
         loss, weights, paid = decided.privacy_loss, decided.weights, decided.total_payment
         mse, worst = decided.mse, decided.worst_mse
     else:
-        population.refuse_impossible(costs)
+        refuse_impossible(population, costs)
         bought = population.allocation(costs)
         loss, weights = bought.privacy_loss, bought.weights
         mse, worst = population.errors_of(bought)

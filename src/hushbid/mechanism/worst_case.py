@@ -35,7 +35,8 @@ import numpy as np
 from hushbid.allocation import Accuracy, Budget, HardBudget, Price, replies
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
-from hushbid.mechanism.population import Group, Population, rent_diverges
+from hushbid.mechanism.impossible import loss_power, rent_diverges
+from hushbid.mechanism.population import Group, Population
 from hushbid.payments import rents
 
 _LEVELS = np.concatenate([np.linspace(0.0, 0.9, 19), 1.0 - 10.0 ** -np.arange(2.0, 13.0), [1.0]])
@@ -253,7 +254,7 @@ def _sole_payments(population: Population, group: Group, reports: FloatArray, sq
     """At most what the only seller, of a stratum with this ``ℓ_g²``, is paid at each of these reports; nothing where
     her virtual cost is infinite."""
     prior, cap = group.prior, population.largest_cap
-    if rent_diverges(prior, power=population.loss_power):
+    if rent_diverges(prior, power=loss_power(population)):
         return np.full(reports.size, math.inf)
     costs = np.asarray(prior.virtual_cost(reports))
     paid, sold = np.zeros(reports.size), np.flatnonzero(costs < math.inf)

@@ -1,0 +1,148 @@
+"""What no purchase can do, found before anybody is priced: sentences that say what is missing.
+
+A stratum whose mean is wanted and where nobody sells, an accuracy that nobody's data reach even without noise, and a
+payment without end. The last happens to somebody who is bought from whatever she asks, as nobody can take her place:
+her rent is an integral of her loss up to the top of the prior's support, which converges only for a bounded support or
+a tail light enough for how her loss falls in her cost (`loss_power`, `rent_diverges`).
+"""
+
+import math
+
+import numpy as np
+
+from hushbid.allocation import Accuracy, Budget, Price
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.errors import DivergentPayment, NobodyToBuyFrom, Unreachable
+from hushbid.estimation import Strata
+from hushbid.mechanism.population import Population
+from hushbid.priors import Prior
+from hushbid.wording import people
+
+
+def refuse_impossible(population: Population, costs: FloatArray) -> None:
+    """A stratum without sellers, an accuracy out of reach, or a payment that would be infinite."""
+    finite, strata = costs < math.inf, population.strata
+    if strata is not None:
+        refuse_without_sellers(population, np.bincount(strata.codes[finite], minlength=strata.count))
+    if isinstance(population.goal, Accuracy):
+        count = int(np.count_nonzero(finite))
+        if count == 0:
+            planned = math.inf
+        elif strata is not None:
+            planned = float(np.sum(np.square(strata.weights) / _precisions(population, strata, finite)))
+        elif population.has_caps or isinstance(population.variance, np.ndarray):  # everybody gives all she may
+            planned = population.best_estimate(np.where(finite, population.cap, 0.0))[1]
+        else:
+            planned = population.variance / count
+        refuse_unreachable(population, count, planned)
+    if all(group.prior.support[1] < math.inf for group in population.groups):
+        return
+    for row in _indispensable(population, costs).tolist():
+        prior = population.prior_of(row)
+        if rent_diverges(prior, power=loss_power(population)):
+            raise DivergentPayment(
+                f"A person's payment would be infinite: under {prior!r} she is bought from at every report, as"
+                " nobody can take her place; use a prior with bounded support or a lighter tail, or invite more"
+                " people."
+            )
+
+
+def refuse_without_sellers(population: Population, sellers: IndexArray) -> None:
+    """A stratum whose mean is wanted and from which nothing can be bought; ``sellers`` are how many can be."""
+    if population.strata is not None and not sellers.all():
+        raise NobodyToBuyFrom(
+            f"The mean of stratum {population.strata.label(int(np.argmin(sellers)))} cannot be estimated: nobody in it"
+            " reported within the prior's support."
+        )
+
+
+def _precisions(population: Population, strata: Strata, finite: BoolArray) -> FloatArray:
+    """``U_g``: the precision of all data in each stratum that can be bought."""
+    precision = 1.0 / np.broadcast_to(population.variance, finite.shape)
+    total: FloatArray = np.bincount(strata.codes[finite], weights=precision[finite], minlength=strata.count).astype(
+        np.float64, copy=False
+    )
+    return total
+
+
+def refuse_unreachable(population: Population, count: int, planned: float) -> None:
+    """An accuracy that ``count`` people cannot reach, whose least error with the planned variance is this."""
+    wanted = population.goal.number
+    if count == 0:
+        told = f"A standard error of {wanted:g} cannot be reached: nobody reported within the prior's support."
+        raise Unreachable(told, field="standard_error")
+    if planned < population.aim.number**2 * (1.0 - 1e-12):  # what rounding cannot tell from the least is out of reach
+        return
+    least = math.sqrt(max(planned - population.allowance, 0.0) * population.unit)
+    how = "" if population.strata is None else " in their strata"
+    how += " within their limits" if population.has_caps else " even without noise"
+    how += " against a relation of that strength" if population.bias > 0.0 else ""
+    told = f"the least that {people(count)} can reach{how}"
+    if population.survey:
+        told = f"{least / wanted:.6g} times what is stated for the hardest question, {told}"
+        raise Unreachable(f"standard_error must be above {told}.", field="standard_error")
+    raise Unreachable(f"standard_error must be above {least:.6g}, {told}, got {wanted:g}.", field="standard_error")
+
+
+def loss_power(population: Population) -> float:
+    """The loss of somebody bought from at every cost falls like one over her cost to this power."""
+    if isinstance(population.goal, Price):
+        return 1.0 / 3.0
+    return 0.0 if isinstance(population.goal, Accuracy) else 1.0
+
+
+def _indispensable(population: Population, costs: FloatArray) -> IndexArray:
+    """Those who are bought from whatever they ask, as nobody can take their place."""
+    finite = costs < math.inf
+    if population.strata is not None:
+        return _indispensable_in_strata(population, population.strata, costs)
+    if isinstance(population.goal, Price):
+        return np.flatnonzero(finite) if np.count_nonzero(finite) == 1 else np.zeros(0, dtype=np.intp)
+    if isinstance(population.goal, Accuracy) and population.has_caps:
+        rows = np.flatnonzero(finite)
+        return rows[np.isinf(population.rule(costs).at(rows, np.full(rows.size, math.inf)).value)]
+    if isinstance(population.goal, Accuracy):
+        if not isinstance(population.variance, np.ndarray):  # all of them, or nobody
+            enough = population.aim.number**2 * (np.count_nonzero(finite) - 1) > population.variance
+            return np.zeros(0, dtype=np.intp) if enough else np.flatnonzero(finite)
+        precision = np.where(finite, 1.0 / population.variance, 0.0)
+        return np.flatnonzero(finite & (population.aim.number**2 * (precision.sum() - precision) <= 1.0))
+    paid = np.flatnonzero(finite & (costs > 0.0))
+    return paid if paid.size == 1 else np.zeros(0, dtype=np.intp)
+
+
+def _indispensable_in_strata(population: Population, strata: Strata, costs: FloatArray) -> IndexArray:
+    """The only sellers of their strata; those without whom an accuracy is out of reach; who gets all of a budget.
+
+    Without caps.
+    """
+    finite, codes = costs < math.inf, strata.codes
+    sellers = np.bincount(codes[finite], minlength=strata.count)
+    needed = finite & (sellers[codes] == 1)
+    if isinstance(population.goal, Accuracy):
+        squares, total = np.square(strata.weights), _precisions(population, strata, finite)
+        own = 1.0 / np.broadcast_to(population.variance, finite.shape)
+        others = np.maximum(total[codes] - own, 0.0)
+        with np.errstate(divide="ignore"):
+            left = np.sum(squares / total) - (squares / total)[codes] + squares[codes] / others
+        needed |= finite & (left >= population.aim.number**2)
+    elif isinstance(population.goal, Budget):
+        paid = finite & (costs > 0.0)
+        needed |= paid if np.count_nonzero(paid) == 1 else False
+    return np.flatnonzero(needed)
+
+
+def rent_diverges(prior: Prior, *, power: float = 1.0 / 3.0) -> bool:
+    """Whether the rent of somebody bought from at every report is infinite: her loss falls like ``ψ^{-power}``.
+
+    The integral converges only if ψ grows faster than the report to ``1/power``; a loss that stays never does.
+    """
+    if prior.support[1] < math.inf:
+        return False
+    if power == 0.0:
+        return True
+    # the power that ψ grows with, far out
+    far = float(prior.quantile(0.5)) * 2.0 ** np.arange(10.0, 30.0)
+    cost = np.asarray(prior.virtual_cost(far))
+    growth = np.diff(np.log2(cost[np.isfinite(cost)]))
+    return bool(growth.size and growth[-1] <= 1.0 / power + 1e-6)
