@@ -21,6 +21,7 @@ from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, 
 from hushbid.record import Record
 from hushbid.verification.central_by_level import LevelRule
 from hushbid.verification.findings import Check
+from hushbid.verification.stated_numbers import Facts
 from hushbid.verification.verifying import findings, verify
 
 STEPS = Empirical([1, 2, 2, 4, 5])
@@ -198,6 +199,18 @@ def test_a_menu_that_offers_nobody_anything_holds_and_buying_nothing_from_somebo
     assert verify(Record.of(nothing)).ok
     market = dataclasses.replace(nothing.market, goal=HardBudget(50.0))
     assert "optimality" in verify(Record.of(dataclasses.replace(nothing, market=market))).failed
+
+
+def test_under_a_shared_menu_another_cost_of_one_person_moves_her_loss_alone() -> None:
+    facts = Facts.of(record_of(*SHARED))
+    outcome, rule = facts.outcome, facts.rule()
+    who = int(np.argmin(outcome.virtual_costs))
+    losses, error, objective = rule.everybody(who, float(outcome.virtual_costs[who]) / 2)
+    others = np.arange(outcome.reports.size) != who
+    assert losses[others] == pytest.approx(outcome.privacy_loss[others], rel=1e-9)
+    assert losses[who] > outcome.privacy_loss[who]
+    assert math.isnan(error)
+    assert math.isnan(objective)
 
 
 LIMITS = [1.2, math.inf, 0.4, 1.0]

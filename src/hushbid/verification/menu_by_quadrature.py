@@ -34,6 +34,9 @@ class SharedRule:
     limit: FloatArray
     """What everybody may lose at most: it takes effect after sharing."""
 
+    costs: FloatArray
+    """Everybody's virtual cost as reported."""
+
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The loss of person ``rows[j]`` at cost ``costs[j]``; there is neither an objective nor an error to it."""
         loss = np.minimum(self.strength[rows] * np.maximum(self.level - costs, 0.0), self.limit[rows])
@@ -41,8 +44,10 @@ class SharedRule:
         return Answers(loss, nothing, nothing)
 
     def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
-        """Only one person's own cost has a reply of its own here."""
-        raise NotImplementedError
+        """All losses if person ``row`` had that cost, which moves hers alone; neither an error nor an objective."""
+        costs = self.costs.copy()
+        costs[row] = cost
+        return self.at(np.arange(costs.size), costs).loss, math.nan, math.nan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

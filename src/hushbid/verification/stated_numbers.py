@@ -229,7 +229,7 @@ class Facts:
 
     def _made_rule(self, weight: float) -> Rule:
         if self.shared:
-            return SharedRule(self.menu.level, self._stated_strength(), self.caps)
+            return SharedRule(self.menu.level, self._stated_strength(), self.caps, self.costs)
         if self.strata is not None:
             return self._of_strata(self.strata, weight)
         if not self.central and self.variance[0] > 0.0:  # without variance the settings are the same problem
