@@ -2,7 +2,6 @@
 
 import hashlib
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -392,10 +391,10 @@ def test_a_crash_leaves_no_key_that_is_not_needed_and_takes_none_that_is(
 
 
 @pytest.fixture
-def keys(tmp_path: Path) -> Iterator[AnswerKeys]:
+def keys(tmp_path: Path) -> AnswerKeys:
     found = AnswerKeys(tmp_path)
     found.create("c1")
-    yield found
+    return found
 
 
 def test_a_key_opens_its_own_answers_only_and_is_there_or_gone(keys: AnswerKeys, tmp_path: Path) -> None:
