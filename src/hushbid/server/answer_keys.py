@@ -2,8 +2,8 @@
 
 Where people come once (`CampaignSettings.one_visit`), their answers lie here before anybody knows whether they are
 bought. So every person's answers are sealed with a key of their own, AES-256-GCM, bound to campaign and participant,
-and what is not bought loses its key unopened. ``NAME.answers`` holds the keys, 32 bytes each, in places that are used once;
-the sealed answers say in which place their key lies. Neither the database nor a backup holds a key.
+and what is not bought loses its key unopened. ``NAME.answers`` holds the keys, 32 bytes each, in places that are used
+once; the sealed answers say in which place their key lies. Neither the database nor a backup holds a key.
 
 - A key is durable before the transaction that stores what it seals: one `settle` for all that commit together.
 - To destroy keys is to overwrite their places with zeros, durably; of many at once with a single synchronisation. A

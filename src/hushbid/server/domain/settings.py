@@ -169,7 +169,7 @@ class CampaignSettings:
     """Reports are refused from this moment on."""
 
     deliver_by: Annotated[datetime, _MOMENT] | None = None
-    """Deliveries are refused from this moment on. With one_visit answers are destroyed if nothing is decided by then."""
+    """Deliveries are refused from this moment on. With one_visit, what was not decided by then is destroyed."""
 
     automatic: Flag = False
     """Whether the campaign moves on by itself when a deadline passes; with one_visit and no deliver_by, the release
