@@ -1,16 +1,19 @@
-"""Price and answers in one visit: plain forms, and sentences that are so."""
+"""Price and answers in one visit: plain forms, and sentences that are so; local, a browser that keeps answers."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from hushbid.server.domain.states import ParticipantState
 from hushbid.server.pages.one_visit import ONE_VISIT_STAGES
 from hushbid.server.pages.texts import languages
 from tests.server.api.support import Live
-from tests.server.pages.support import Visitor, words
+from tests.server.pages.support import Visitor, Watched, keep, too_wide, watched, words
+from tests.server.pages.test_agreed import ask_for, lying
 from tests.server.pages.test_surveys import SURVEY, TYPED
 from tests.server.support import PASSWORD, Play, nonce_for, opened
 
@@ -170,3 +173,95 @@ def test_every_stage_that_is_told_in_other_words_has_them() -> None:
         assert all(
             f"visit.stage.{stage}.{part}" in texts.texts for stage in ONE_VISIT_STAGES for part in ("title", "text")
         )
+
+
+# -- in the local setting: answers kept in the browser -----------------------------------------------------------------
+
+
+@pytest.fixture
+def hers(browser: Browser, shared: Live) -> Iterator[Watched]:
+    with watched(browser, shared.url) as context:
+        yield context
+        assert context.complaints == []
+
+
+def storage(page: Page) -> dict[str, str]:
+    found: dict[str, str] = page.evaluate("({ ...localStorage })")
+    return found
+
+
+def come(hers: Watched, play: Play) -> Page:
+    """A page on which she has named her price."""
+    page = hers.page()
+    page.goto(f"{hers.url}/p#{play.fresh(0)}")
+    page.check("#agreed")
+    page.get_by_role("button", name="Continue").click()
+    ask_for(page, "1.10")
+    page.wait_for_selector("#keep:not([hidden])")
+    return page
+
+
+@pytest.mark.parametrize("survey", [False, True], ids=["value", "survey"])
+def test_answers_that_a_browser_keeps_are_sent_with_noise_once_the_offer_is_known(
+    shared: Live, hers: Watched, survey: bool
+) -> None:
+    play = opened(shared.service, 3, setting="local", **({**SURVEY, "minimum_people": 3} if survey else {}))
+    page = come(hers, play)
+    typed = {"answer-0": "7.25"} if survey else {"value": "7.25"}
+    page.get_by_role("button", name="Keep my answers").click()
+    expect(page.locator("#problem")).to_contain_text("Please answer every question")
+    for field, text in typed.items():
+        page.fill(f"#{field}", text)
+    if survey:
+        page.select_option("#answer-1", "no")
+        page.select_option("#answer-2", "nights & days")
+    page.get_by_role("button", name="Keep my answers").click()
+    expect(page.locator("#kept-answers")).to_contain_text("7.25")
+    keep(page, f"keep-{'survey' if survey else 'value'}")
+    assert too_wide(page) <= 0
+    assert list(storage(page).values()) == ['[7.25,false,"nights & days"]' if survey else "[7.25]"]
+    page.goto(f"{hers.url}/p")
+    expect(page.locator("#kept-answers")).to_contain_text("7.25")
+    play.report(range(1, 3))
+    assert play.decide().state == "done"
+    page.goto(f"{hers.url}/p")
+    page.wait_for_selector("#shown:not([hidden])")
+    assert storage(page) == {}, "erased as soon as noise was added"
+    page.get_by_role("button", name="Send this").click()
+    page.wait_for_selector("text=Thank you, it has arrived")
+    assert state(shared, play) is ParticipantState.DELIVERED
+    assert not [body for _, _, body in hers.asked if "7.25" in body], "they never leave"
+
+
+def test_kept_answers_are_erased_by_the_button_and_when_nothing_is_wanted(shared: Live, hers: Watched) -> None:
+    play = opened(shared.service, 3, setting="local")
+    page = come(hers, play)
+
+    def kept() -> None:
+        page.fill("#value", "3.5")
+        page.get_by_role("button", name="Keep my answers").click()
+        expect(page.locator("#kept")).to_be_visible()
+
+    kept()
+    page.get_by_role("button", name="Erase them").click()
+    expect(page.locator("#value")).to_be_visible()
+    assert storage(page) == {}
+    kept()
+    page.get_by_role("link", name="Withdraw").click()
+    page.get_by_role("button", name="Yes, withdraw").click()
+    page.wait_for_selector("text=You withdrew")
+    page.wait_for_function("localStorage.length === 0")
+
+
+def test_kept_answers_are_not_used_for_an_offer_that_goes_beyond_what_was_agreed(shared: Live, hers: Watched) -> None:
+    play = opened(shared.service, 3, setting="local")
+    page = come(hers, play)
+    page.fill("#value", "3.5")
+    page.get_by_role("button", name="Keep my answers").click()
+    expect(page.locator("#kept")).to_be_visible()
+    play.report(range(1, 3))
+    assert play.decide().state == "done"
+    lying(page, r'data-loss="[^"]+"', 'data-loss="1000000000.0"')
+    expect(page.locator("#problem")).to_contain_text("a larger privacy loss than you agreed to")
+    expect(page.locator("#shown")).to_be_hidden()
+    assert storage(page) == {}

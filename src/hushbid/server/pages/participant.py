@@ -94,6 +94,8 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         values |= {"asked": answering.empty(view), "survey": _survey(view), **more}
         values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
         return visit.page("participant/offer.html", status=status, here="/p", **values)
+    if view.setting == "local":  # answers may be kept in the browser until the offer is known
+        values |= {"asked": answering.empty(view) or answering.one_value(visit, view), "survey": _survey(view)}
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
 
 
