@@ -14,6 +14,7 @@ from hushbid.server.pages.texts import languages
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, Watched, keep, too_wide, watched, words
 from tests.server.pages.test_agreed import ask_for, lying
+from tests.server.pages.test_everybody import come_in, examine
 from tests.server.pages.test_surveys import SURVEY, TYPED
 from tests.server.support import PASSWORD, Play, nonce_for, opened
 
@@ -265,3 +266,30 @@ def test_kept_answers_are_not_used_for_an_offer_that_goes_beyond_what_was_agreed
     expect(page.locator("#problem")).to_contain_text("a larger privacy loss than you agreed to")
     expect(page.locator("#shown")).to_be_hidden()
     assert storage(page) == {}
+
+
+def test_the_steps_of_one_visit_and_the_kept_answers_are_for_everybody(shared: Live, hers: Watched) -> None:
+    survey = {**SURVEY, "minimum_people": 3}
+    now = shared.service.clock()
+    once = started(shared, 3, **survey, deliver_by=now.replace(year=now.year + 1))
+    page = hers.page()
+    come_in(page, hers.url, once.fresh(0))
+    examine(page, "one-visit-consent")
+    page.check("#agreed")
+    page.get_by_role("button", name="Continue").click()
+    ask_for(page, "1.10")
+    page.wait_for_selector("text=Nothing is stored yet.")
+    page.get_by_role("button", name="Give price and answers").click()
+    page.wait_for_selector("#answer-1-problem")
+    examine(page, "one-visit-answers")
+    page.fill("#answer-0", "7.5")
+    page.select_option("#answer-1", "no")
+    page.select_option("#answer-2", "no answer")
+    page.get_by_role("button", name="Give price and answers").click()
+    page.wait_for_selector("text=You need not come back.")
+    examine(page, "one-visit-reported")
+    local = opened(shared.service, 3, setting="local", **survey)
+    local.report([0])
+    come_in(page, hers.url, local.fresh(0))
+    page.wait_for_selector("#keep:not([hidden])")
+    examine(page, "keep-typing")
