@@ -20,6 +20,7 @@ KILLED = [
     *around("allocation.start"),
     "allocation.decided",
     "allocation.claimed",
+    "allocation.unbought",
     *around("allocation.store"),
     *around("allocation.finish"),
     *around("delivery"),

@@ -27,6 +27,10 @@ _PHASES = 6
 @click.option(
     "--setting", type=click.Choice(["central", "local"]), help="Of the campaign they make.  [default: central]"
 )
+@click.option("--one-visit", is_flag=True, help="The campaign they make asks for price and answers together.")
+@click.option(
+    "--stay-away", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share that comes once only."
+)
 @click.option("--campaign", type=OneFile(), help="Settings of the campaign they make, as JSON.")
 @click.option("--identities", is_flag=True, help="Give bots external ids, as a server with a privacy cap needs them.")
 @click.option("--token-file", type=OneFile(), help="An analyst's API token.  [default: HUSHBID_TOKEN]")
@@ -64,9 +68,11 @@ def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
         _reach(url)
         return asyncio.run(play_links(url, tokens, prior=prior, progress=step, **common))
     settings = _settings(given["campaign"], given["setting"])
+    if given["one_visit"]:
+        settings["one_visit"] = True
     with _analyst(url, given["token_file"], given["user"]) as analyst:
         _reach(url)
-        more = {"n": given["n"], "identities": given["identities"]}
+        more = {name: given[name] for name in ("n", "identities", "stay_away")}
         return asyncio.run(play_campaign(analyst, settings, progress=step, **more, **common))
 
 
@@ -106,7 +112,7 @@ def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
         if not isinstance(found, dict) or "prior" not in found or {"bounds", "questions"}.isdisjoint(found):
             told = "must hold a campaign's settings as a JSON object, with prior and bounds, or questions"
             raise InputError(f"{file} {told}.")
-    return found if setting is None else {**found, "setting": setting}
+    return dict(found) if setting is None else {**found, "setting": setting}
 
 
 def _estimates(release: dict[str, Any]) -> list[str]:
@@ -151,6 +157,11 @@ def _text(played: "Played") -> str:
     ]
     lines = [f"Campaign {played.campaign} is {played.state} after {sum(played.seconds.values()):.1f} s.", table(rows)]
     lines += ["", table(speed), ""]
+    seen = facts["visits"]
+    lines.append(
+        f"{seen['visits_per_bot']:.2f} visits and {seen['requests_per_bot']:.2f} requests per bot; of"
+        f" {seen['bought_from']} bought from {seen['dropped_out']} dropped out."
+    )
     if played.estimate is not None:
         lines += _estimates(played.estimate)
     lines.append(f"{facts['receipts']} receipts were compared with what the server acknowledged.")

@@ -59,7 +59,12 @@ class Talk:
         return self._object(get("/participation/menu"))
 
     def report(
-        self, sensitivity: float, limit: float | None, at_most: float | None, offer: Participation | None
+        self,
+        sensitivity: float,
+        limit: float | None,
+        at_most: float | None,
+        offer: Participation | None,
+        value: Datum | None = None,
     ) -> Conversation[Participation]:
         if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)) or not 0 <= sensitivity < 1e300:
             raise InputError("sensitivity must be a finite number of at least 0.", field="sensitivity")
@@ -68,6 +73,7 @@ class Talk:
         view = offer if offer is not None else (yield from self.participation())
         if limit is not None and not view.takes_limits:
             raise NotAllowed("This campaign takes no limits: nothing was sent.")
+        _require_visits(view, value)
         if view.campaign_state == "reporting":  # otherwise the server refuses, and she has agreed to nothing
             place = yield from self._place(view)
             kept = yield Work(lambda: self._keeper.terms(place))
@@ -75,6 +81,7 @@ class Talk:
             terms = _terms(view, kept, float(sensitivity), min(named, default=None))
             yield Work(lambda: self._keeper.agree(place, terms))
         content = {"sensitivity": float(sensitivity), **({} if limit is None else {"limit": limit})}
+        content |= _with_report(view, value)
         told = yield from self._ask(put("/participation/report", content))
         return Participation.from_dict(told)
 
@@ -99,7 +106,11 @@ class Talk:
         view = offer if offer is not None else (yield from self.participation())
         agreed, _ = yield from self._promise("central", own, view)
         # by the ranges she agreed to: the server must not learn a value outside them
-        sent = {"value": _within(value, agreed.bounds)} if agreed.bounds else {"answers": _answers(value, agreed)}
+        sent = (
+            {"value": _within(value, agreed.bounds)}
+            if agreed.bounds
+            else {"answers": _answers(value, agreed.questions)}
+        )
         content = {**sent, "nonce": secrets.token_hex(16)}
         return Participation.from_dict((yield from self._ask(put("/participation/delivery", content))))
 
@@ -173,7 +184,7 @@ class Talk:
             number, bounds = _datum(value), agreed.bounds
             return lambda place: self._keeper.message(place, number, loss, bounds)
         assert view.layout is not None  # as there are questions, the same ones
-        answers, survey = _answers(value, agreed), (agreed.questions, view.layout)
+        answers, survey = _answers(value, agreed.questions), (agreed.questions, view.layout)
         return lambda place: self._keeper.answers(place, answers, loss, survey)
 
     def _promise(self, setting: str, own: Own, view: Participation) -> Conversation[tuple[Terms, float]]:
@@ -217,6 +228,23 @@ class Talk:
         if price is None or view.payment is None or view.payment < (1.0 - _ROUNDING) * view.cost(price):
             raise NotAllowed("The offer does not cover what you said your privacy costs you: nothing was sent.")
         return kept, view.promised
+
+
+def _require_visits(view: Participation, value: Datum | None) -> None:
+    """Refuse a value that is not asked for, or a report without one that is."""
+    if value is not None and (view.setting != "central" or not view.one_visit):
+        raise NotAllowed("This campaign does not ask for data together with the price: nothing was sent.")
+    if value is None and view.one_visit and view.state != "reported":
+        raise NotAllowed("This campaign asks for data together with the price: give value. Nothing was sent.")
+
+
+def _with_report(view: Participation, value: Datum | None) -> dict[str, Any]:
+    """Her value or answers as they are sent with a report, under a name that every attempt has."""
+    if value is None:
+        return {}
+    asked = view.bounds
+    sent = {"value": _within(value, asked)} if asked else {"answers": _answers(value, view.questions)}
+    return {**sent, "nonce": secrets.token_hex(16)}
 
 
 def _terms(view: Participation, kept: Terms | None, price: float, at_most: float | None) -> Terms:
@@ -277,16 +305,16 @@ def _within(value: Datum, bounds: Bounds) -> float:
     return number
 
 
-def _answers(value: Datum, agreed: Terms) -> dict[str, object]:
+def _answers(value: Datum, questions: Sequence[Question]) -> dict[str, object]:
     """Her answers by the questions' names, as they may be sent; an error names the question, never the answer."""
     if isinstance(value, Mapping):
         given = dict(value)
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value) == len(agreed.questions):
-        given = dict(zip((one.name for one in agreed.questions), value, strict=True))
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and len(value) == len(questions):
+        given = dict(zip((one.name for one in questions), value, strict=True))
     else:
         raise DataError("Your answers must be one to each question, in their order or by their names.")
     try:
-        codes_of(agreed.questions, given)
+        codes_of(questions, given)
     except DataError as problem:
         raise DataError(f"{problem} Nothing was sent.", field=problem.field) from None
     return given

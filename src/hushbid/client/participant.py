@@ -6,10 +6,11 @@ all, cannot speak for her.
 
 What leaves the process is hers to decide, so it never depends on what the server claims: `report` keeps what she was
 shown before it sends anything, and nothing that decides how much noise is added is taken from the server later on.
-`deliver_privately` adds noise whatever the campaign says, `deliver_value` is the only way in which a value leaves as it
-is, and both refuse a campaign of the other setting, another range, questions or currency than she was shown, a privacy
-loss above the largest she was shown, and an offer that does not cover what she said her privacy costs her. The answers
-to several questions leave together, or none of them.
+`deliver_privately` adds noise whatever the campaign says. A value leaves as it is in two ways only: by `deliver_value`,
+and with a report that is given one, where a campaign asks for both in one visit. Deliveries refuse a campaign of the
+other setting, another range, questions or currency than she was shown, a privacy loss above the largest she was shown,
+and an offer that does not cover what she said her privacy costs her. The answers to several questions leave together,
+or none of them.
 """
 
 from collections.abc import Sequence
@@ -63,11 +64,17 @@ class ParticipantClient:
         self,
         sensitivity: float,
         *,
+        value: Datum | None = None,
         limit: float | None = None,
         at_most: float | None = None,
         offer: Participation | None = None,
     ) -> Participation:
         """Say what one unit of privacy loss costs her; may be said anew until reporting closes.
+
+        ``value`` is her value, or her answers, where a central campaign asks for them together with the price
+        (`Participation.one_visit`). They leave as they are, sealed on arrival and opened only if they are bought; so
+        what is promised cannot be looked at before. A later report without it leaves them as they are, one with it
+        replaces them.
 
         ``limit`` is the largest loss that she accepts, which the campaign is told and keeps to, if it takes limits
         (`Participation.takes_limits`); the last report counts, with its limit or without one.
@@ -77,7 +84,7 @@ class ParticipantClient:
         device knows, for programs that show nobody what the campaign says. Once a smaller loss was named, only naming
         another agrees to more. ``offer`` is what `participation` said before.
         """
-        return self._transport.run(self._talk.report(sensitivity, limit, at_most, offer))
+        return self._transport.run(self._talk.report(sensitivity, limit, at_most, offer, value))
 
     def decline(self) -> Participation:
         """Take no part."""
@@ -177,12 +184,13 @@ class AsyncParticipantClient:
         self,
         sensitivity: float,
         *,
+        value: Datum | None = None,
         limit: float | None = None,
         at_most: float | None = None,
         offer: Participation | None = None,
     ) -> Participation:
         """Say what one unit of privacy loss costs her and perhaps what she accepts at most; keep what she was shown."""
-        return await self._run(self._talk.report(sensitivity, limit, at_most, offer))
+        return await self._run(self._talk.report(sensitivity, limit, at_most, offer, value))
 
     async def decline(self) -> Participation:
         """Take no part."""

@@ -110,6 +110,9 @@ class AsyncTransport:
         """``connections`` are open at most at once; further conversations wait for one, however long."""
         httpx = _httpx()
         self.url = _checked_url(url)
+        self.requests = 0
+        """How many were sent so far, repetitions included."""
+
         self._attempts = _checked_attempts(attempts)
         self._sleep = sleep
         # A client for each connection: one client with many spends its time on looking for a free one.
@@ -158,6 +161,7 @@ class AsyncTransport:
             last = attempt == self._attempts
             # held for the request only, not for the pause after it
             client = await self._idle.get()
+            self.requests += 1
             try:
                 response = await client.request(call.method, call.path, **_parts(call, {}))
             except httpx.TransportError as problem:

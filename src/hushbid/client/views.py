@@ -191,6 +191,9 @@ class Participation:
     due: int
     """What she is owed now, in minor units, the fee for taking part included."""
 
+    one_visit: bool
+    """Whether a report comes with her value or answers, and nothing is delivered later."""
+
     currency: str
     """Of payment and what is due."""
 
@@ -230,6 +233,7 @@ class Participation:
             promised=_number(found, "promised"),
             payment=_whole(found, "payment"),
             due=_whole(found, "due") or 0,
+            one_visit=found.get("one_visit") is True,
             currency=_text(found, "currency"),
             decimals=_decimals(found),
             content=found,

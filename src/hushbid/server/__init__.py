@@ -5,6 +5,7 @@ From the bottom; each package imports only what stands above it here:
 ==================  ====================================================================================
 `faults`            how a fault that nobody foresaw is written down
 `failpoints`        named moments at which a test kills the server
+`answer_keys`       keys to answers that come with a price: one for each, destroyed unless they are bought
 `vault`             keys to people's values: one per campaign, outside the database, destroyed in the end
 `domain`            what a campaign is and who may do what when, without any input or output
 `installation`      the folder of an installation, its keys and limits, and what stands in it once and for all

@@ -64,6 +64,17 @@ class Played:
         """Whether nothing happened that should not have."""
         return not self.tally.problems
 
+    def visits(self) -> dict[str, float]:
+        """What taking part cost people, and who of those bought from dropped out; reading receipts is not counted."""
+        bodies = [bot.receipt.body for bot in self.bots if bot.receipt is not None]
+        asked = sum(many for phase, many in self.tally.requests.items() if phase != "receipts")
+        return {
+            "visits_per_bot": sum(bot.visits for bot in self.bots) / len(self.bots),
+            "requests_per_bot": asked / len(self.bots),
+            "bought_from": sum(bool(body.promised) for body in bodies),
+            "dropped_out": sum(body.state == "dropped" for body in bodies),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values."""
         by_strategy = {
@@ -85,6 +96,7 @@ class Played:
                 for name, group in by_strategy.items()
             },
             "submissions": {kind: _latency(times) for kind, times in sorted(self.tally.seconds.items())},
+            "visits": self.visits(),
             "refused_as_expected": dict(self.tally.refusals),
             "receipts": sum(self.tally.roots.values()),
             "seconds": self.seconds,
@@ -110,10 +122,12 @@ async def play_campaign(
     seed: int = 1,
     connections: int = 32,
     identities: bool = False,
+    stay_away: float = 0.0,
     progress: Callable[[str], None] = lambda phase: None,
     network: Any = None,
 ) -> Played:
-    """Draft a campaign, let bots play it, release and pay; ``identities`` gives bots external ids.
+    """Draft a campaign, let bots play it, release and pay; ``identities`` gives bots external ids, ``stay_away`` is the
+    share of those who do not come a second time.
 
     ``network`` stands in for the real one, as for `hushbid.client.AsyncTransport`.
     """
@@ -129,10 +143,11 @@ async def play_campaign(
         invitations = await run(lambda: analyst.invite(campaign, people=named))
     else:
         invitations = await run(lambda: analyst.invite(campaign, count=n))
-    cast = people(strategy, [prior for _, prior in groups], _asked(settings), rng=rng)
+    cast = people(strategy, [prior for _, prior in groups], _asked(settings), rng=rng, stay_away=stay_away)
     stage = _Stage(progress, connections)
     async with AsyncTransport(analyst.url, connections=connections, attempts=PATIENCE, network=network) as transport:
         tokens = [invitation.token for invitation in invitations]
+        stage.transport = transport
         bots = _bots(transport, tokens, cast, stage.tally, MessageMemory())
         await run(analyst.open, campaign)
         await stage.act("reporting", bots, Bot.report)
@@ -177,6 +192,7 @@ async def play_links(
         view = await first.participation()
         asked = view.questions or view.bounds or ()
         cast = people(strategy, [prior or _guess(view)] * len(tokens), asked, rng=np.random.default_rng(seed))
+        stage.transport = transport
         bots = _bots(transport, tokens, cast, stage.tally, memory)
         waiting = _Waiting(first, patience, sleep)
         if view.campaign_state == "reporting":
@@ -204,6 +220,7 @@ class _Stage:
 
     def __init__(self, progress: Callable[[str], None], at_once: int) -> None:
         self.tally = Tally()
+        self.transport: AsyncTransport | None = None
         self._turns = asyncio.Semaphore(at_once)
         self.seconds: dict[str, float] = {}
         self._progress = progress
@@ -215,13 +232,18 @@ class _Stage:
             async with self._turns:  # a bot that waits for its turn is not waiting for the server
                 await what(bot)
 
+        before = self._requests()
         with self.timed(phase):
             results = await asyncio.gather(*map(turn, bots), return_exceptions=True)
+        self.tally.requests[phase] = self._requests() - before
         for bot, result in zip(bots, results, strict=True):
             if isinstance(result, HushbidError):
                 self.tally.problems.append(f"A {bot.person.strategy} bot failed while {phase}: {result}")
             elif isinstance(result, BaseException):
                 raise result
+
+    def _requests(self) -> int:
+        return 0 if self.transport is None else self.transport.requests
 
     def timed(self, phase: str) -> "_Timer":
         """Note how long something takes."""

@@ -11,12 +11,15 @@ It has a sensitivity, a value and a strategy, and speaks to the server as any pa
     withdraw      reports and withdraws, at once or after having delivered
     late          reports after reporting has closed, or delivers after the release; is refused
     mixed         some of each
+
+Where a campaign asks for price and answers in one visit, all of them give both at once; a drop-out has nothing left to
+drop out of, and nobody comes back but to withdraw or to be late.
 """
 
 import time
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -65,6 +68,9 @@ class Person:
     early: bool
     """Of two ways to withdraw or be late, whether she takes the earlier."""
 
+    comes_back: bool = True
+    """Whether she comes a second time, if that is needed."""
+
 
 def people(
     strategies: str,
@@ -72,8 +78,12 @@ def people(
     asked: tuple[float, float] | Sequence[Question],
     *,
     rng: np.random.Generator,
+    stay_away: float = 0.0,
 ) -> list[Person]:
-    """One person for each prior, from which her sensitivity is drawn; asked for a number in a range, or questions."""
+    """One person for each prior, from which her sensitivity is drawn; asked for a number in a range, or questions.
+
+    A share of about ``stay_away`` comes once and not again.
+    """
     if strategies not in STRATEGIES:
         raise InputError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategies!r}.", field="strategy")
     n = len(priors)
@@ -95,6 +105,9 @@ def people(
                 early=place % 2 == 0,
             )
         )
+    if stay_away > 0.0:
+        back = rng.random(n) >= stay_away
+        found = [replace(one, comes_back=bool(again)) for one, again in zip(found, back, strict=True)]
     return found
 
 
@@ -129,6 +142,9 @@ class Tally:
     problems: list[str] = field(default_factory=list)
     """What should not have happened, each in a sentence without anybody's numbers."""
 
+    requests: dict[str, int] = field(default_factory=dict)
+    """How many requests bots made, by phase."""
+
     roots: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Root and key fingerprint on how many receipts."""
 
@@ -157,6 +173,8 @@ class Bot:
         self.reported = False
         self.delivered = False
         self.withdrew = False
+        self.visits = 0
+        self.one_visit = False
         self.limit: float | None = None
         self.offer: Participation | None = None
         self.receipt: Receipt | None = None
@@ -166,12 +184,15 @@ class Bot:
     async def report(self) -> None:
         """While reports are taken."""
         person = self.person
+        self.visits += 1
         if person.strategy == "decline":
             await self._tally.submit("decline", self._client.decline())
         elif not (person.strategy == "late" and person.early):
             shown = await self._client.participation()
             self.limit = person.limit if shown.takes_limits else None
-            said = self._client.report(person.report, limit=self.limit, offer=shown)
+            self.one_visit = shown.one_visit
+            value = person.value if shown.one_visit else None
+            said = self._client.report(person.report, value=value, limit=self.limit, offer=shown)
             await self._tally.submit("report", said)
             self.reported = True
             if person.strategy == "withdraw" and person.early:
@@ -181,11 +202,17 @@ class Bot:
         """While deliveries are taken."""
         person = self.person
         if person.strategy == "late" and person.early:
-            await self._tally.refused("late", self._client.report(person.report))  # reporting is over
-        if not self.reported or self.withdrew:
+            shown = await self._client.participation()
+            value = person.value if shown.one_visit else None
+            await self._tally.refused("late", self._client.report(person.report, value=value))  # reporting is over
+        if not self.reported or self.withdrew or not self._has_a_reason_to_come():
             return
+        self.visits += 1
         self.offer = await self._client.participation()
-        if self.offer.wanted and person.strategy not in ("drop-out", "late"):
+        if self.one_visit:
+            if self.offer.state == "delivered":
+                await self._withdraw()
+        elif self.offer.wanted and person.strategy not in ("drop-out", "late"):
             await self._tally.submit("deliver", self._send(self.offer))
             self.delivered = True
             if person.strategy == "withdraw":
@@ -197,6 +224,8 @@ class Bot:
         if self.person.strategy == "late" and not self.person.early and offer is not None and offer.wanted:
             await self._tally.refused("late", self._send(offer))
         self.receipt = await self._client.receipt()
+        if self.one_visit:  # it has not looked since
+            self.delivered = self.receipt.body.state == "delivered"
         self._tally.roots[self.receipt.root.hex(), self.receipt.fingerprint] += 1
         self._tally.problems += [f"A {self.person.strategy} bot's {wrong}" for wrong in self._wrong(self.receipt)]
 
@@ -207,6 +236,10 @@ class Bot:
             return 0.0
         body = self.receipt.body
         return body.payment / 10.0**body.decimals - self.person.sensitivity * (body.delivered or 0.0)
+
+    def _has_a_reason_to_come(self) -> bool:
+        """Whether it comes a second time: to learn what is bought and deliver it, or to take it back."""
+        return self.person.comes_back and (not self.one_visit or self.person.strategy == "withdraw")
 
     async def _send(self, offer: Participation) -> Participation:
         if offer.setting == "local":

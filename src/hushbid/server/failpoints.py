@@ -33,12 +33,14 @@ OPERATIONS = (
 OUTSIDE = (
     "allocation.decided",
     "allocation.claimed",
+    "allocation.unbought",
     "release.read",
     "release.drawn",
     "release.key-destroyed",
 )
-"""Points of the jobs between their transactions: the decision is computed, durable in the claims folder; values are
-decrypted, the estimate is durable in the claims folder, the key is gone."""
+"""Points of the jobs between their transactions: the decision is computed, durable in the claims folder, the keys to
+answers that are not bought are gone; values are decrypted, the estimate is durable in the claims folder, the key is
+gone."""
 
 POINTS = tuple(f"{name}.{when}-commit" for name in OPERATIONS for when in ("before", "after")) + OUTSIDE
 """All points of the life cycle."""

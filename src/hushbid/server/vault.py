@@ -5,6 +5,8 @@ moved elsewhere does not decrypt. Once the key is gone, neither the database fil
 yields a value. ``NAME.destroyed`` stays behind: a destroyed key is never made anew, so a database restored from a
 backup cannot collect values again for a campaign that is over.
 
+Answers that are given with a price have keys of their own, beside these (`hushbid.server.answer_keys`).
+
 What cannot be promised: that a solid-state disk or a copying file system forgets the key's bytes at once. Keep the
 folder on an encrypted disk.
 """
@@ -20,6 +22,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hushbid.durable import sync, write_whole
 from hushbid.errors import CampaignError, Conflict
+from hushbid.server.answer_keys import AnswerKeys
 
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 _NAME = re.compile(r"[a-z0-9]{1,64}")
@@ -29,6 +32,9 @@ class Vault:
     """The keys in one folder."""
 
     def __init__(self, folder: Path) -> None:
+        self.answers = AnswerKeys(folder)
+        """The keys to answers that are given with a price."""
+
         self._folder = folder
         self._known: dict[str, AESGCM] = {}
         self._lock = threading.Lock()
@@ -36,10 +42,15 @@ class Vault:
     def create(self, campaign: str) -> None:
         """Make a campaign's key, durably, unless it has one; refused if it had one that was destroyed."""
         with self._lock:
-            if self._mark(campaign).exists():
-                raise Conflict(f"The key of campaign {campaign} was destroyed: it is over, and takes no more values.")
+            self._require_never_destroyed(campaign)
             if not self._path(campaign).exists():
                 write_whole(self._path(campaign), secrets.token_bytes(_KEY_BYTES))  # before any value is sealed
+
+    def create_for_answers(self, campaign: str) -> None:
+        """Make the place for the keys to a campaign's answers, likewise."""
+        with self._lock:
+            self._require_never_destroyed(campaign)
+            self.answers.create(_checked(campaign))
 
     def seal(self, campaign: str, participant: str, value: bytes) -> bytes:
         """A value that only this campaign's key opens, for this participant only."""
@@ -66,7 +77,7 @@ class Vault:
         return self._mark(campaign).exists()
 
     def destroy(self, campaign: str) -> None:
-        """Destroy a campaign's key for ever; harmless if that was done before."""
+        """Destroy a campaign's key for ever, and all to its answers; harmless if that was done before."""
         with self._lock:
             self._known.pop(campaign, None)
             # the mark first: after a crash in between the key counts as destroyed
@@ -83,6 +94,11 @@ class Vault:
                     os.close(descriptor)
                 path.unlink()
                 sync(self._folder)
+            self.answers.destroy_all(campaign)
+
+    def _require_never_destroyed(self, campaign: str) -> None:
+        if self._mark(campaign).exists():
+            raise Conflict(f"The key of campaign {campaign} was destroyed: it is over, and takes no more values.")
 
     def _cipher(self, campaign: str) -> AESGCM:
         with self._lock:

@@ -33,11 +33,14 @@ _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 )
 async def report(request: Request) -> Response:
     """Say what one unit of privacy loss costs, and perhaps the largest loss that is accepted; may be said anew until
-    reporting closes, and the last one counts: one without a limit takes an earlier limit back."""
+    reporting closes, and the last one counts: one without a limit takes an earlier limit back. Where the campaign wants
+    both in one visit, her value or answers come with it, and are destroyed unopened unless they are bought."""
     secret = await secret_of(request)
     app = app_of(request)
     given = await received(request, Report)
-    promise = app.service.report.soon(secret, given.sensitivity, limit=given.limit)
+    promise = app.service.report.soon(
+        secret, given.sensitivity, limit=given.limit, given=given.given, nonce=given.nonce
+    )
     return answer(await _known(asyncio.wrap_future(promise)))
 
 

@@ -149,7 +149,7 @@ class Exchange(Form):
 
 
 class Report(Form):
-    """A participant's report."""
+    """A participant's report; where the campaign wants both in one visit, with her value or her answers."""
 
     sensitivity: Number
     """What one unit of privacy loss costs her, in units of the currency."""
@@ -157,6 +157,31 @@ class Report(Form):
     limit: Number | None = None
     """The largest privacy loss that she accepts, from 1e-06 up; left out, or null, if she states none. Naming it
     truthfully is best, as with the price. Refused where the campaign takes no limits."""
+
+    value: Number | None = Field(default=None, repr=False)
+    """With one_visit, where one number is asked for: her value. The first report needs it; a later one may leave it
+    out, and then it stands. Refused otherwise."""
+
+    answers: dict[str, Any] | None = Field(default=None, repr=False)
+    """Likewise, where there are questions: her answers, all of them, as in a delivery."""
+
+    nonce: str | None = Field(default=None, pattern=r"^[0-9a-f]{32}$")
+    """With a value or answers, and only then: 128 random bits in hexadecimal, drawn for them and sent with every
+    attempt at them. What comes again with the same nonce is not looked at; with another it replaces what was given
+    before, whose key is destroyed."""
+
+    @model_validator(mode="after")
+    def _named_answers(self) -> "Report":
+        if self.value is not None and self.answers is not None:
+            raise ValueError("Either value or answers must be given, not both.")
+        if (self.given is None) != (self.nonce is None):
+            raise ValueError("nonce must be given with a value or answers, and only then.")
+        return self
+
+    @property
+    def given(self) -> object:
+        """Whichever was given; None if neither was."""
+        return self.value if self.answers is None else Answers(self.answers)
 
 
 class Delivery(Form):

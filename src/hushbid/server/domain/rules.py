@@ -94,6 +94,18 @@ def require_deliveries_taken(campaign: Campaign, now: datetime) -> None:
         raise Conflict("It is not possible to deliver: the deadline for data has passed.")
 
 
+def answers_expired(campaign: Campaign, now: datetime) -> bool:
+    """Whether answers that came with prices may no longer be kept, since nothing was decided in time."""
+    deadline = campaign.settings.deliver_by
+    return campaign.settings.one_visit and deadline is not None and now >= deadline
+
+
+def require_answers_kept(campaign: Campaign, now: datetime) -> None:
+    """Refuse a decision about answers that had to be destroyed by now."""
+    if answers_expired(campaign, now):
+        raise Conflict("It is not possible to close reporting: the deadline has passed, and answers are destroyed.")
+
+
 def require_may_answer(participant: Participant) -> None:
     """Refuse a report from somebody who was excluded, declined or withdrew."""
     if participant.state is ParticipantState.EXCLUDED:

@@ -169,10 +169,11 @@ class CampaignSettings:
     """Reports are refused from this moment on."""
 
     deliver_by: Annotated[datetime, _MOMENT] | None = None
-    """Deliveries are refused from this moment on."""
+    """Deliveries are refused from this moment on. With one_visit, what was not decided by then is destroyed."""
 
     automatic: Flag = False
-    """Whether the campaign moves on by itself when a deadline passes."""
+    """Whether the campaign moves on by itself when a deadline passes; with one_visit and no deliver_by, the release
+    follows the decision at once."""
 
     retention_days: Whole = 0
     """The key to people's values is destroyed so many days after the release; 0: at once."""
@@ -225,9 +226,9 @@ class CampaignSettings:
                 raise InputError(f"{name} must lie in the years 1970 to 9998, got the year {moment.year}.", field=name)
         if self.report_by is not None and self.deliver_by is not None and self.deliver_by <= self.report_by:
             raise InputError("deliver_by must be later than report_by.", field="deliver_by")
-        if self.automatic and (self.report_by is None or self.deliver_by is None):
+        if self.automatic and (self.report_by is None or (self.deliver_by is None and not self.one_visit)):
             told = "report_by and deliver_by must be set if the campaign is to move on by itself."
-            raise InputError(told, field="report_by")
+            raise InputError(told if not self.one_visit else told.replace(" and deliver_by", ""), field="report_by")
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -329,6 +329,9 @@ class ParticipationView(View):
     retention_days: int
     """How long the key to values is kept after the release."""
 
+    one_visit: bool
+    """Whether a report comes with her value or answers; then there is no delivery."""
+
     smallest_report: float
     """A report must not be below this."""
 
@@ -362,6 +365,8 @@ class ParticipationView(View):
     """What she gets for delivering; None before the decision."""
 
     delivered_at: datetime | None
+    """When her data came in, if with her report; None if nothing of them is kept."""
+
     delivered_loss: float | None
     """What she really lost; None before the release."""
 

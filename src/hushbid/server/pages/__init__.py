@@ -7,6 +7,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `entry`          coming in: the first page, logging in, opening a link
 `participant`    what a participant sees and does
 `choice`         the arithmetic of what she is asked
+`one_visit`      her price and her answers together, where a campaign asks for both at once
 `answering`      her answers to several questions, as they are typed
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, ledger
 `drafting`       drafting a campaign with a look ahead, and inviting people

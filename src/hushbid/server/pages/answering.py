@@ -1,4 +1,7 @@
-"""Answers to several questions, typed into a form that works without scripts: one field for each, all needed."""
+"""Answers to several questions, typed into a form that works without scripts: one field for each, all needed.
+
+Where one number is asked for, it is the one question.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,9 +36,15 @@ def empty(view: ParticipationView) -> list[Asked]:
     return [Asked(field=f"answer-{place}", question=one, typed="") for place, one in enumerate(view.questions)]
 
 
+def one_value(visit: Visit, view: ParticipationView) -> list[Asked]:
+    """The one number that is asked for, as a question of its own, with nothing typed."""
+    named = {"kind": "number", "name": visit.texts("offer.value"), "bounds": view.bounds, "unit": view.unit}
+    return [Asked(field="value", question=named, typed="")]
+
+
 def filled(visit: Visit, view: ParticipationView, form: Form) -> list[Asked]:
     """The questions with what was typed; every one that is open or cannot be read says so."""
-    return [_read(visit, one, form.text(one.field)[:_LONGEST]) for one in empty(view)]
+    return [_read(visit, one, form.text(one.field)[:_LONGEST]) for one in empty(view) or one_value(visit, view)]
 
 
 def _read(visit: Visit, asked: Asked, typed: str) -> Asked:

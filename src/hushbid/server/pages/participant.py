@@ -23,6 +23,7 @@ from hushbid.server.pages import answering, choice, pictures
 from hushbid.server.pages.entry import entry_page
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.numbers import Unreadable, sureness
+from hushbid.server.pages.one_visit import ONE_VISIT_STAGES, answers_page, given_in, key_told
 from hushbid.server.pages.visit import Form, OpenLinkFirst, Visit, anybody, base_address, participant
 from hushbid.server.service import Service
 
@@ -80,7 +81,8 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         "stage": stage,
         "notice": notice,
         "sureness": sureness,
-        "key_told": _key_told(visit, view.retention_days),
+        "key_told": key_told(visit, view),
+        "visit_stages": ONE_VISIT_STAGES,
         **_given(visit, view),
     }
     if stage == "invited":
@@ -92,6 +94,8 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         values |= {"asked": answering.empty(view), "survey": _survey(view), **more}
         values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
         return visit.page("participant/offer.html", status=status, here="/p", **values)
+    if view.setting == "local":  # answers may be kept in the browser until the offer is known
+        values |= {"asked": answering.empty(view) or answering.one_value(visit, view), "survey": _survey(view)}
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
 
 
@@ -99,12 +103,6 @@ def _survey(view: ParticipationView) -> str | None:
     """What decides about a message in the local setting, for the page's scripts; None where it is one number."""
     survey = {"questions": view.questions, "groups": view.noise_groups}
     return json.dumps(survey) if view.questions else None
-
-
-def _key_told(visit: Visit, days: int) -> str:
-    """When the key to people's values is destroyed."""
-    name = {0: "consent.key_at_once", 1: "consent.key_next_day"}.get(days, "consent.key_later")
-    return visit.texts(name, days=days)
 
 
 def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
@@ -176,8 +174,46 @@ async def report(request: Request) -> Response:
         if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
             return await _standing(visit, notice="refused.moved_on", status=409)
         return await _choice_page(visit, view, given, status=422)
+    if view.one_visit and view.delivered_at is None and stage_of(view, visit.app.service.clock()) == "invited":
+        return answers_page(visit, view, price=given)
     try:
         await asyncio.wrap_future(visit.app.service.report.soon(visit.token, given.report, limit=given.limit))
+    except Conflict:
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    return visit.go("/p")
+
+
+@router.get("/p/answers")
+async def change_answers(request: Request) -> Response:
+    """Ask for other answers in the place of those that she gave with her price."""
+    visit = await participant(request)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    if not view.one_visit or stage_of(view, visit.app.service.clock()) != "reported":
+        return visit.go("/p")
+    return answers_page(visit, view)
+
+
+@router.post("/p/answers")
+async def report_with_answers(request: Request) -> Response:
+    """Take price and answers together, or other answers for the price that stands."""
+    visit = await participant(request)
+    form = await visit.form()
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    if not view.one_visit or stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    price = _answer(visit, view, form) if view.report is None else None
+    if price is not None and not price.agreed:
+        return await _standing(visit, notice="consent.tick", status=422)
+    if price is not None and not price.is_readable:
+        return await _choice_page(visit, view, price, status=422)
+    asked = answering.filled(visit, view, form)
+    if any(one.problem for one in asked):
+        return answers_page(visit, view, price=price, asked=asked, status=422)
+    said, limit = (view.report, view.limit) if price is None else (price.report, price.limit)
+    given, nonce = given_in(view, asked), form.text("nonce")
+    try:
+        sent = visit.app.service.report.soon(visit.token, said, limit=limit, given=given, nonce=nonce)
+        await asyncio.wrap_future(sent)
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
     return visit.go("/p")

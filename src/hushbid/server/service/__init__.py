@@ -10,10 +10,12 @@ In reading order:
 `links`          a participant's way in: links, secrets, devices
 `participation`  what a participant does, sees and takes with her: reports, deliveries, receipts
 `messages`       what a device may send in the local setting
+`sealing`        what is sealed of a person's data, with which key, and where it is opened
 `decision`       reporting closes, privacy losses and payments are fixed
 `release`        deliveries stop, the one estimate is drawn
 `ending`         how a campaign ends: cancelled or closed, people paid, receipts, the end of keys
 `views_of`       what analysts, auditors and the public see
+`answers_kept`   answers that came with a price: their keys at the start, and a deadline that passes
 `audits`         checks of a campaign from its record and log alone, and attacks on its claims
 `accounts`       users, passwords, sessions, tokens
 `upkeep`         what happens by itself: at the start, and as time passes

@@ -50,6 +50,7 @@ def start(tx: Transaction, campaign_id: str) -> JobView:
         refuse_running(tx, campaign_id)
     else:
         rules.require_state(campaign, CampaignState.REPORTING, to="close reporting")
+        rules.require_answers_kept(campaign, tx.now)
         campaigns.step(tx.connection, campaign, CampaignState.ALLOCATING)
         reported = participants.count(tx.connection, campaign_id, ParticipantState.REPORTED)
         events.append(tx, campaign_id, "reporting-closed", {"reports": reported})
@@ -117,16 +118,26 @@ def run(desk: Desk, job: JobView) -> None:
     except _Forgotten:  # a database restored from a backup: no second decision may be made
         desk.write("cancel", lambda tx: ending.cancelled(tx, campaign, RESTORED, job=job.id))
         return
+    _destroy_unbought(desk, campaign, reporters, record)
     if record is None or record.outcome.active == 0:
         _finish_nothing(desk, job, campaign, record, len(reporters), reason or EVERYBODY_DEARER)
         return
     # the key for deliveries, before anybody is asked for one
-    if not _is_over(desk, campaign.id):
+    if not campaign.settings.one_visit and not _is_over(desk, campaign.id):
         desk.installation.vault.create(campaign.id)
     _store(desk, job, reporters, record)
     begin_step(desk, job, _STEPS[3])
     content = campaigns.packed(record)
     desk.write("allocation.finish", lambda tx: _finish(tx, job, campaign, reporters, record, content))
+
+
+def _destroy_unbought(desk: Desk, campaign: Campaign, reporters: list[Participant], record: Record | None) -> None:
+    """Destroy the keys to answers that are not bought, before anybody is told: the decision stands, for good."""
+    if campaign.settings.one_visit:
+        losses = [0.0] * len(reporters) if record is None else record.outcome.privacy_loss.tolist()
+        bought = [one.delivery for one, loss in zip(reporters, losses, strict=True) if loss > 0.0]
+        desk.installation.vault.answers.keep_only(campaign.id, [one for one in bought if one is not None])
+    desk.installation.crash("allocation.unbought")
 
 
 class _Forgotten(Exception):
@@ -281,10 +292,13 @@ def _finish(
     _refuse_above_ceiling(campaign, money.total + campaign.settings.participation_fee * len(reporters))
     campaigns.step(connection, campaign, CampaignState.DELIVERING, allocated_at=tx.at, total_payment=money.total)
     campaigns.put_record(connection, campaign.id, content)
-    participants.tell_decisions(connection, campaign.id)
+    one_visit = campaign.settings.one_visit
+    participants.tell_decisions(connection, campaign.id, one_visit=one_visit)
     _write_ledger(tx, campaign, reporters, record)
     body = {"record": record.hash, "people": len(reporters), "bought_from": record.outcome.active}
     events.append(tx, campaign.id, "allocated", body)
+    if one_visit:  # which is true by now
+        events.append(tx, campaign.id, "answers-destroyed", {"people": len(reporters) - record.outcome.active})
     ending.finish_job(tx, job.id)
 
 
@@ -299,7 +313,7 @@ def _finish_nothing(
             campaigns.put_record(tx.connection, campaign.id, campaigns.packed(record))
             zero = {"promised": 0.0, "payment": 0}
             participants.change_all(tx.connection, campaign.id, ParticipantState.REPORTED, **zero)
-        participants.tell_decisions(tx.connection, campaign.id)
+        participants.tell_decisions(tx.connection, campaign.id, one_visit=campaign.settings.one_visit)
         ledger.free(tx.connection, campaign.id)  # what was reserved is free again
         named = {} if record is None else {"record": record.hash}
         over = replace(campaign, state=CampaignState.NOTHING_BOUGHT)

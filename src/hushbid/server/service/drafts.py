@@ -144,7 +144,7 @@ def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) ->
     if campaign.state is CampaignState.RELEASING:
         raise Conflict("It is not possible to renew a link while the estimate is being drawn: ask again in a moment.")
     # by the log, which remembers a delivery that was withdrawn
-    reads_only = any(event.kind == "delivered" for event in events.about(tx.connection, participant.id))
+    reads_only = events.gave_data(tx.connection, participant.id)
     token = new_token("p")
     if reads_only:
         links.end_unused(tx.connection, participant.id, tx.at, made_by="analyst", by="renewed")
@@ -271,6 +271,8 @@ def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[
             f" {len(groups) - excluded}."
         )
     _require_strata(now.settings, participants.strata(connection, campaign.id))
+    if now.settings.one_visit:  # before anybody can send answers
+        tx.installation.vault.create_for_answers(campaign.id)
     campaigns.step(
         connection,
         now,

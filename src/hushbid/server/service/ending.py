@@ -6,6 +6,7 @@ Paying people is noted whenever it happens; nothing of the campaign waits for it
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -61,6 +62,8 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
         events.append(tx, campaign.id, "cancelled", {"reason": reason})
     campaigns.step(tx.connection, campaign, CampaignState.CANCELLED, reason=reason, closed_at=tx.at, **named)
     ledger.free(tx.connection, campaign.id, kind="reserved")
+    if campaign.settings.one_visit:
+        tx.then.append(partial(tx.installation.vault.answers.keep_only, campaign.id, ()))
     if job is not None:
         finish_job(tx, job)
 
@@ -107,7 +110,7 @@ def destroy_key(desk: Desk, campaign_id: str) -> None:
         if campaign.key_destroyed_at is None:
             participants.erase_deliveries(tx.connection, campaign_id)
             campaigns.change(tx.connection, campaign_id, key_destroyed_at=tx.at)
-            if campaign.allocated_at is not None:
+            if campaign.allocated_at is not None or campaign.settings.one_visit:
                 events.append(tx, campaign_id, "key-destroyed", {})
 
     desk.write("key", note)

@@ -4,14 +4,14 @@ Of several reports the last one counts. Data come in after the decision, sealed 
 delivery counts; the answers to several questions are one delivery, all or nothing. Whoever delivers again is answered
 without a look at the value, neither the stored one nor the one she sends: an answer that depended on them would tell,
 guess by guess, what is sealed. That an acknowledgement got lost is seen by the random nonce that a client draws for a
-delivery and sends with every attempt at it; of the nonce a hash is stored.
+delivery and sends with every attempt at it; of the nonce a hash is stored. Where people come once, the answers come in
+with the report (`hushbid.server.service.sealing`); then the last ones count, and are told apart by their nonce
+likewise.
 """
 
 import hashlib
 import hmac
 import math
-import re
-import struct
 from dataclasses import asdict, replace
 from datetime import datetime
 from fractions import Fraction
@@ -19,53 +19,67 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from hushbid.documents import canonical, parsed
-from hushbid.errors import Conflict, DataError, InputError, ReportError
+from hushbid.errors import Conflict, ReportError
 from hushbid.receipts.keys import SigningKey
 from hushbid.receipts.log import report_commitment
 from hushbid.receipts.merkle import Tree
 from hushbid.receipts.receipt import Receipt, issue, new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.access import Link
-from hushbid.server.domain.asked import codes_of
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.settings import LEAST_LOSS
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import MenuView, ParticipationView, PersonalLedger
 from hushbid.server.installation import Installation, mark_withdrawn
+from hushbid.server.service import sealing
 from hushbid.server.service.ending import body_of, tree_over
-from hushbid.server.service.messages import checked_message
 from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import menu_view, own_view, participation_view
 from hushbid.server.store import campaigns, events, ledger, links, participants
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.participants import Holder
-from hushbid.server.store.schema import hashed, stamp
-
-_DOUBLE = struct.Struct("<d")
-_NONCE = re.compile(r"[0-9a-f]{32}", flags=re.ASCII)
+from hushbid.server.store.schema import stamp
 
 
-def report(tx: Transaction, secret: str, sensitivity: object, *, limit: object = None) -> ParticipationView:
+def report(
+    tx: Transaction,
+    secret: str,
+    sensitivity: object,
+    *,
+    limit: object = None,
+    given: object = None,
+    nonce: object = None,
+) -> ParticipationView:
     """Store a report, with the largest loss she accepts if she says; the last one counts, with its limit or without.
 
-    The same one again changes nothing.
+    ``given`` is her value or her answers, where the campaign wants them in one visit: the first report needs them, a
+    later one may replace them under another nonce or leave them as they are. The same one again changes nothing.
     """
     campaign, participant = acting(tx, secret)
     rules.require_reports_taken(campaign, tx.now)
     rules.require_may_answer(participant)
     value = _checked(campaign, participant, sensitivity)
     most = _checked_limit(campaign, limit)
-    if participant.state is ParticipantState.REPORTED and (participant.report, participant.loss_limit) == (value, most):
+    sealed = sealing.sealed_with_report(tx, campaign, participant, given, nonce)
+    same = participant.state is ParticipantState.REPORTED and (participant.report, participant.loss_limit) == (
+        value,
+        most,
+    )
+    if same and sealed is None:
         return participation_view(campaign, participant)
     kind = "reported" if participant.report is None else "report-changed"
     changed = replace(participant, state=ParticipantState.REPORTED, report=value, loss_limit=most, reported_at=tx.now)
-    participants.reported(tx, changed)
     # the log holds a commitment only: the salt stays with her
     body = {
         "participant": participant.id,
         "report_commitment": report_commitment(participant.id, value, participant.salt, limit=most),
     }
+    if sealed is not None:
+        changed = replace(changed, delivery=sealed.content, delivery_nonce=sealed.nonce, delivered_at=tx.now)
+        body["sealed"] = hashlib.sha256(sealed.content).hexdigest()
+        participants.answered(tx, changed, secret)
+        sealing.destroy_after(tx, campaign, participant)  # what was replaced
+    participants.reported(tx, changed)
     events.append(tx, campaign.id, kind, body)
     return participation_view(campaign, changed)
 
@@ -106,15 +120,13 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
     local setting a message that was sent has cost its privacy loss, so the ledger keeps it.
     """
     state, connection = ParticipantState.WITHDRAWN, tx.connection
+    gone: dict[str, Any] = {**participants.NOTHING_GIVEN}
     if campaign.state is CampaignState.REPORTING:
         # without the salt nobody can open the commitment that the log holds
-        changed = replace(participant, state=state, report=None, loss_limit=None, salt=new_salt())
-        erased = {"report": None, "loss_limit": None, "salt": changed.salt}
-        participants.change(connection, participant.id, state=state.value, **erased)
-    else:
-        gone: dict[str, Any] = {"delivery": None, "delivery_nonce": None, "delivered_at": None}
-        changed = replace(participant, state=state, **gone)
-        participants.change(connection, participant.id, state=state.value, **gone)
+        gone |= {"report": None, "loss_limit": None, "salt": new_salt()}
+    changed = replace(participant, state=state, **gone)
+    participants.change(connection, participant.id, state=state.value, **gone)
+    sealing.destroy_after(tx, campaign, participant)
     sent = campaign.settings.setting == "local" and participant.delivered_at is not None
     if participant.person_id is not None and not sent:
         ledger.free(connection, campaign.id, person_id=participant.person_id)
@@ -164,8 +176,10 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
 def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> ParticipationView:
     """Store a value or answers (central), or a message (local); again with the same nonce changes nothing, another is
     refused."""
-    name = _checked_nonce(nonce)
+    name = sealing.checked_nonce(nonce)
     campaign, participant = acting(tx, secret)
+    if campaign.settings.one_visit:
+        raise Conflict("It is not possible to deliver: in this campaign answers are given together with the price.")
     # again: the nonce alone tells a repetition from a second delivery
     if participant.state is ParticipantState.DELIVERED:
         if not hmac.compare_digest(participant.delivery_nonce or "", name):
@@ -174,7 +188,7 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     rules.require_deliveries_taken(campaign, tx.now)
     rules.require_may_deliver(participant)
     # sealed before it is stored; the log gets a hash of the ciphertext
-    delivery = tx.installation.vault.seal(campaign.id, participant.id, _encoded(campaign, participant, given))
+    delivery = tx.installation.vault.seal(campaign.id, participant.id, sealing.encoded(campaign, participant, given))
     changed = replace(
         participant, state=ParticipantState.DELIVERED, delivery=delivery, delivery_nonce=name, delivered_at=tx.now
     )
@@ -192,51 +206,6 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     body = {"participant": participant.id, "sealed": hashlib.sha256(delivery).hexdigest()}
     events.append(tx, campaign.id, "delivered", body)
     return participation_view(campaign, changed)
-
-
-def opened(
-    installation: Installation, campaign: Campaign, participant: Participant
-) -> float | list[float] | dict[str, Any]:
-    """What a participant delivered, for the release only: a value, her answers, or a message."""
-    assert participant.delivery is not None
-    content = installation.vault.open(campaign.id, participant.id, participant.delivery)
-    if campaign.settings.setting != "central":
-        return parsed(content)
-    numbers = [float(number) for (number,) in _DOUBLE.iter_unpack(content)]
-    return numbers if campaign.settings.questions else numbers[0]
-
-
-def _checked_nonce(nonce: object) -> str:
-    """What is stored of a nonce."""
-    if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
-        raise InputError(
-            "nonce must be 32 hexadecimal digits 0-9 and a-f, drawn at random for this delivery.", field="nonce"
-        )
-    return hashed(nonce)
-
-
-def _encoded(campaign: Campaign, participant: Participant, given: object) -> bytes:
-    """What is sealed; what is sealed in the central setting always has the same length, whatever she says."""
-    settings = campaign.settings
-    if settings.setting != "central":
-        assert participant.promised is not None
-        return canonical(checked_message(settings, participant.promised, given))
-    numbers = codes_of(settings.questions, given) if settings.questions else [_checked_value(campaign, given)]
-    return b"".join(map(_DOUBLE.pack, numbers))
-
-
-def _checked_value(campaign: Campaign, given: object) -> float:
-    low, high = campaign.settings.one_range
-    problem = f"value must be a number from {low:g} to {high:g}."
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise DataError(problem, field="value")
-    try:
-        value = float(given) + 0.0
-    except OverflowError:
-        value = math.inf
-    if not low <= value <= high:
-        raise DataError(problem, field="value")
-    return value
 
 
 def read_own(connection: Connection, secret: str) -> ParticipationView:

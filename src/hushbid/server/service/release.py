@@ -29,7 +29,7 @@ from hushbid.server.installation import mark_standing, release_name, require_sta
 from hushbid.server.service import ending
 from hushbid.server.service.decision import begin_step, new_job, refuse_running, store_rows
 from hushbid.server.service.ending import tree_over
-from hushbid.server.service.participation import opened
+from hushbid.server.service.sealing import opened
 from hushbid.server.service.use_case import Desk
 from hushbid.server.store import campaigns, events, ledger, participants
 from hushbid.server.store.database import Transaction
@@ -58,7 +58,8 @@ def start(tx: Transaction, campaign_id: str, *, accept_nobody: bool) -> JobView:
         rules.require_state(campaign, CampaignState.DELIVERING, to="release an estimate")
         delivered = participants.count(tx.connection, campaign_id, ParticipantState.DELIVERED)
         deadline = campaign.settings.deliver_by
-        if not delivered and not accept_nobody and (deadline is None or tx.now < deadline):
+        may_come = not campaign.settings.one_visit and (deadline is None or tx.now < deadline)
+        if not delivered and not accept_nobody and may_come:
             raise Conflict("Nobody has delivered yet: wait, or accept by name that there will be no estimate.")
         claim(tx, campaign, delivered)
     return new_job(tx, campaign_id, "release", _STEPS[0])

@@ -24,6 +24,7 @@ from hushbid.server.failpoints import Crash, no_crash
 from hushbid.server.installation import Home, Installation
 from hushbid.server.service import (
     accounts,
+    answers_kept,
     audits,
     decision,
     drafts,
@@ -227,6 +228,7 @@ class Service:
     def tick(self) -> None:
         """What happens by itself as time passes; to be called every second or so."""
         now = self.clock()
+        answers_kept.cancel_expired(self.desk, now)
         reports, data = upkeep.overdue(self.desk, now)
         for campaign_id in reports:
             self._unless_late("allocation.start", partial(decision.start, campaign_id=campaign_id))

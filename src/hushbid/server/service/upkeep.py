@@ -6,7 +6,8 @@ If the database was restored from a backup, the claims folder may know more than
   so that nobody's total falls behind, and the campaign is cancelled, because no second decision may be made;
 - an estimate was drawn that the database believes to be still to come: that very estimate is shown;
 - a key was destroyed for a campaign that the database believes to be running: it is cancelled;
-- somebody withdrew whose report or data the database still holds: they are erased again.
+- somebody withdrew whose report or data the database still holds: they are erased again;
+- answers that came with a price were replaced: their key is gone, and she is asked again.
 
 The other way round, a claim that is missing although something was decided or drawn is never made anew: the server does
 not start.
@@ -26,7 +27,7 @@ from hushbid.server.installation import (
     release_stands,
     require_all_standing,
 )
-from hushbid.server.service import decision, ending, release
+from hushbid.server.service import answers_kept, decision, ending, release
 from hushbid.server.service.participation import withdrawn
 from hushbid.server.service.release import shown_release
 from hushbid.server.service.use_case import Desk
@@ -60,6 +61,7 @@ def take_up(desk: Desk) -> list[JobView]:
     for campaign in known.values():
         take_up_withdrawals(desk, campaign)
         take_up_delivering(desk, campaign)
+    answers_kept.take_up(desk)
     with desk.read() as connection:
         # releases of earlier versions
         bare = campaigns.released_without_margin(connection)
@@ -130,7 +132,7 @@ def overdue(desk: Desk, now: datetime) -> tuple[list[str], list[str]]:
         found = campaigns.in_states(connection, CampaignState.REPORTING, CampaignState.DELIVERING)
     automatic = [one for one in found if one.settings.automatic]
     reports = [one.id for one in automatic if one.state is CampaignState.REPORTING and _passed(one, now, "report_by")]
-    data = [one.id for one in automatic if one.state is CampaignState.DELIVERING and _passed(one, now, "deliver_by")]
+    data = [one.id for one in automatic if one.state is CampaignState.DELIVERING and _data_are_due(one, now)]
     return reports, data
 
 
@@ -156,6 +158,13 @@ def forget(desk: Desk) -> None:
 def _passed(campaign: Campaign, now: datetime, name: str) -> bool:
     deadline: datetime | None = getattr(campaign.settings, name)
     return deadline is not None and now >= deadline
+
+
+def _data_are_due(campaign: Campaign, now: datetime) -> bool:
+    """After one visit there is nobody to wait for; a deadline is then how long people may still withdraw."""
+    if campaign.settings.one_visit and campaign.settings.deliver_by is None:
+        return True
+    return _passed(campaign, now, "deliver_by")
 
 
 def _is_due(campaign: Campaign, now: datetime) -> bool:

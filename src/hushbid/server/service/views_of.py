@@ -192,6 +192,7 @@ def participation_view(
         fee_after_withdrawal=settings.fee_after_withdrawal,
         max_privacy_loss=settings.largest_loss,
         retention_days=settings.retention_days,
+        one_visit=settings.one_visit,
         smallest_report=prior.smallest_report,
         largest_bought=prior.support[1] if math.isfinite(prior.support[1]) else None,
         report_by=settings.report_by,

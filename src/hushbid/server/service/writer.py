@@ -2,10 +2,12 @@
 
 Operations queue up. The writer takes all that are waiting, runs them in one transaction, commits once, and only then
 answers: an acknowledgement always follows the commit that makes it durable, and a commit is shared by everybody who
-waited for it. An operation that is refused undoes its own changes only, by a savepoint; the frequent ones do without,
-because they check everything before they write. Should one of those fail while it writes, the whole group is undone and
-every operation is run again in a transaction of its own; so it is if the connection was lost before the commit. If a
-commit fails, nobody is told that anything happened.
+waited for it. The keys to answers that are sealed in it are durable before the commit, and what an operation wants done
+after it, such as destroying a key that nothing needs any more, is done before the answer. An operation that is refused
+undoes its own changes only, by a savepoint; the frequent ones do without, because they check everything before they
+write. Should one of those fail while it writes, the whole group is undone and every operation is run again in a
+transaction of its own; so it is if the connection was lost before the commit. If a commit fails, nobody is told that
+anything happened.
 """
 
 import queue
@@ -38,6 +40,7 @@ class _Waiting:
     secret: str | None
     result: Any = None
     refused: Exception | None = None
+    then: tuple[Callable[[], None], ...] = ()
 
 
 class _RunAgain(Exception):
@@ -115,6 +118,7 @@ class Writer:
 
     def _alone(self, one: _Waiting) -> None:
         one.result = one.refused = None
+        one.then = ()
         try:
             self._commit([one])
         except _RunAgain as problem:
@@ -138,6 +142,7 @@ class Writer:
             for one in group:
                 self._one(one, memory)
             memory.write(self._database.writer)
+            self._installation.vault.answers.settle()
             self._pass(group, "before-commit")
         except Exception as problem:
             # nothing was made durable
@@ -150,13 +155,22 @@ class Writer:
             self._database.disconnect()
             self._tell(group, ServerFailed(_UNKNOWN), problem)
             return
-        # step 4: only now the answers
+        # step 4: what follows, and only now the answers
         self._pass(group, "after-commit")
         for one in group:
-            if one.refused is None:
-                one.future.set_result(one.result)
-            else:
-                one.future.set_exception(one.refused)
+            self._answer(one)
+
+    def _answer(self, one: _Waiting) -> None:
+        if one.refused is not None:
+            one.future.set_exception(one.refused)
+            return
+        try:
+            for follow in one.then:
+                follow()
+        except (HushbidError, OSError) as problem:  # the next start does it
+            self._tell([one], ServerFailed(_UNKNOWN), problem)
+            return
+        one.future.set_result(one.result)
 
     def _undo(self, transaction: RootTransaction) -> None:
         try:
@@ -171,6 +185,7 @@ class Writer:
         if one.checks_first:  # refused before it wrote anything: nothing to undo
             try:
                 one.result = one.operation(tx)
+                one.then = tuple(tx.then)
             except Exception as problem:
                 if tx.wrote or isinstance(problem, SQLAlchemyError):
                     raise
@@ -181,6 +196,7 @@ class Writer:
         with self._database.savepoint() as undo:
             try:
                 one.result = one.operation(tx)
+                one.then = tuple(tx.then)
                 memory.write(connection)
             except Exception as problem:  # noqa: BLE001 - it is the caller's; only this operation is undone
                 undo()

@@ -278,6 +278,9 @@ class Transaction:
     wrote: bool = False
     """Whether an operation that checks first has begun to write."""
 
+    then: list[Callable[[], None]] = field(default_factory=list)
+    """What is done once the changes are durable, before anybody is told; after a crash it is for the next start."""
+
     @cached_property
     def at(self) -> str:
         """Now, as it is stored."""

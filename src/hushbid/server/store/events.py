@@ -16,6 +16,8 @@ _LAST = (
     .limit(1)
 )
 _ADD = insert(events)
+LOST = "answers-lost"
+"""Somebody's answers can never be opened, and she was asked again."""
 
 
 def append(tx: Transaction, campaign_id: str, kind: str, body: Mapping[str, Any]) -> Head:
@@ -62,6 +64,12 @@ def about(connection: Connection, participant_id: str) -> list[Event]:
     """The events that are about one participant."""
     query = select(events).where(events.c.participant_id == participant_id).order_by(events.c.number)
     return [_event(row) for row in connection.execute(query)]
+
+
+def gave_data(connection: Connection, participant_id: str) -> bool:
+    """Whether somebody's data came in, if with her price, and were not lost after that."""
+    told = [event for event in about(connection, participant_id) if event.kind == LOST or "sealed" in event.body]
+    return bool(told) and told[-1].kind != LOST
 
 
 def remove_all(connection: Connection, campaign_id: str) -> None:

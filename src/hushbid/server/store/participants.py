@@ -34,6 +34,9 @@ ONLY_READS = (
     "After a delivery only the device that delivered, and those it let in later, can change anything: this one only"
     " reads."
 )
+NOTHING_GIVEN: dict[str, None] = {"delivery": None, "delivery_nonce": None, "delivered_at": None}
+"""The columns of somebody of whom no data are kept."""
+
 _HELD = select(participants, links.c.secret, links.c.reads_only, links.c.ended_at, links.c.ended_by).join(
     links, links.c.participant_id == _C.id
 )
@@ -46,6 +49,7 @@ _REPORTED = _ONE.values(
     loss_limit=bindparam("most"),
     reported_at=bindparam("when"),
 )
+_ANSWERED = _ONE.values(delivery=bindparam("sealed"), delivery_nonce=bindparam("nonce"), delivered_at=bindparam("when"))
 _DELIVERED = _ONE.values(
     state=ParticipantState.DELIVERED.value,
     delivery=bindparam("sealed"),
@@ -136,6 +140,15 @@ def reported(tx: Transaction, participant: Participant) -> None:
 
 def delivered(tx: Transaction, participant: Participant, secret: str) -> None:
     """Store somebody's sealed value; all her devices but the one with this secret only read from then on."""
+    _sealed(tx, participant, secret, _DELIVERED)
+
+
+def answered(tx: Transaction, participant: Participant, secret: str) -> None:
+    """Store the sealed answers that came with somebody's report, likewise."""
+    _sealed(tx, participant, secret, _ANSWERED)
+
+
+def _sealed(tx: Transaction, participant: Participant, secret: str, statement: Executable) -> None:
     mine = hashed(secret)
     stored_links.let_only_read(tx.writing, participant.id, but=mine)
     # also for operations of the same transaction
@@ -143,7 +156,7 @@ def delivered(tx: Transaction, participant: Participant, secret: str) -> None:
         if who == participant.id and place != mine:
             tx.memory.holders[place] = who, True
     content = {"sealed": participant.delivery, "nonce": participant.delivery_nonce}
-    _change_later(tx, participant, _DELIVERED, content)
+    _change_later(tx, participant, statement, content)
 
 
 def _change_later(tx: Transaction, participant: Participant, statement: Executable, row: dict[str, Any]) -> None:
@@ -166,12 +179,15 @@ def change_rows(connection: Connection, rows: list[dict[str, Any]]) -> None:
         connection.execute(query, [{f"new_{name}": value for name, value in row.items()} for row in rows])
 
 
-def tell_decisions(connection: Connection, campaign_id: str) -> None:
-    """Move everybody on to what was decided about her, which is stored already."""
-    bought = case((_C.promised > 0.0, literal("promised")), else_=literal("not_bought"))
+def tell_decisions(connection: Connection, campaign_id: str, *, one_visit: bool = False) -> None:
+    """Move everybody on to what was decided about her, which is stored already; after one visit what is bought is
+    delivered, and what is not is removed."""
+    bought = case((_C.promised > 0.0, literal("delivered" if one_visit else "promised")), else_=literal("not_bought"))
     for before, after in ((ParticipantState.REPORTED, bought), (ParticipantState.INVITED, literal("absent"))):
         query = update(participants).where(_C.campaign_id == campaign_id, _C.state == before.value)
         connection.execute(query.values(state=after))
+    if one_visit:
+        change_all(connection, campaign_id, ParticipantState.NOT_BOUGHT, **NOTHING_GIVEN)
 
 
 def erase_deliveries(connection: Connection, campaign_id: str) -> None:

@@ -1,16 +1,20 @@
 /**
- * Delivery in the local setting: the value is typed into a field that belongs to no form and has no name, noise is added
- * here, never less than she agreed to when she named her price, and what is sent is shown first, letter by letter. The
- * noisy value is kept in this browser before it is shown, so every attempt sends the same one.
+ * Delivery in the local setting: a value, or the answers to several questions, are typed into fields that belong to no
+ * form and have no names, or were kept in this browser before (kept.js). Noise is added here, to all of them together,
+ * never less than she agreed to when she named her price, and what is sent is shown first, letter by letter. The noisy
+ * message is kept in this browser before it is shown, so every attempt sends the same one.
  */
+import { answersIn, askedOn, eraseAnswers, fits, keptAnswers } from "./kept.js";
 import { fixed, number, readNumber } from "./numbers.js";
-import { agreed, clamp, prepare, prepared, PrivatizeError, requireAgreed } from "./privatize.js";
+import { agreed, prepare, prepared, PrivatizeError, requireAgreed } from "./privatize.js";
+import { prepareAnswers, preparedAnswers, requireAgreedSurvey } from "./survey.js";
 
 const page = document.getElementById("delivery");
 const { campaign, participant, loss, low, high, csrf, unit } = page.dataset;
 const place = { campaign, participant };
+const survey = page.dataset.survey ? JSON.parse(page.dataset.survey) : null;
 const bounds = [Number(low), Number(high)];
-const field = document.getElementById("value");
+const asked = askedOn(page);
 const make = document.getElementById("make");
 const send = document.getElementById("send");
 const limit = document.getElementById("limit");
@@ -24,20 +28,22 @@ page.hidden = false;
 function refuse(name) {
   problem.textContent = page.dataset[name] ?? page.dataset.failed;
   problem.hidden = false;
-  field.setAttribute("aria-invalid", name === "wrong" || name === "outside");
 }
 
-function show(found, value) {
+/** Show what will be sent; with the answers it was made of, if they are known here. */
+function show(found, answers) {
+  eraseAnswers(place);
   ready = found;
   problem.hidden = true;
-  field.removeAttribute("aria-invalid");
   document.getElementById("before").hidden = true;
   shown.hidden = false;
-  document.getElementById("plain-row").hidden = value === null;
-  if (value !== null) document.getElementById("plain").textContent = `${number(value, 12)}${unit}`;
-  document.getElementById("noisy").textContent = `${written(found.noisy)}${unit}`;
+  if (!survey) {
+    document.getElementById("plain-row").hidden = answers === null;
+    if (answers !== null) document.getElementById("plain").textContent = `${number(answers[0], 12)}${unit}`;
+    document.getElementById("noisy").textContent = `${written(found.noisy)}${unit}`;
+  }
   document.getElementById("body").textContent = found.body;
-  document.getElementById("kept").hidden = value !== null;
+  document.getElementById("kept").hidden = answers !== null;
   shown.focus();
 }
 
@@ -53,36 +59,57 @@ function lossOf(percent) {
   return share > 0.5 && share < 1 ? Math.log(share / (1 - share)) : null;
 }
 
-/** Stop before anything is typed if the offer goes beyond what this browser keeps. */
+/** Stop before anything is typed if the offer goes beyond what this browser keeps; go on with answers that it keeps. */
 async function look() {
-  const before = await prepared(place);
+  const before = survey ? await preparedAnswers(place) : await prepared(place);
   if (before !== null) return show(before, null);
   terms = await agreed(place);
   document.getElementById("limit-row").hidden = terms !== null;
   if (terms === null) return;
-  const { payment, currency, decimals } = page.dataset;
-  const sameMoney = terms.currency === undefined || (terms.currency === currency && terms.decimals === Number(decimals));
-  const enough = sameMoney && Number(payment) >= (1 - 1e-9) * terms.price * Number(loss) * 10 ** Number(decimals);
-  try {
-    requireAgreed(terms, { setting: "local", privacyLoss: loss, bounds });
-    if (enough) return;
-    refuse("price");
-  } catch (error) {
-    refuse(error.code);
+  if (!isAsAgreed()) {
+    eraseAnswers(place);
+    document.getElementById("before").hidden = true;
+    return;
   }
-  document.getElementById("before").hidden = true;
+  const answers = keptAnswers(place);
+  if (fits(asked.questions, answers)) await noise(answers);
 }
 
-async function noise() {
-  const value = readNumber(field.value);
-  if (value === null) return refuse("wrong");
-  if (value !== clamp(value, bounds)) return refuse("outside");
+function isAsAgreed() {
+  const { payment, currency, decimals } = page.dataset;
+  const older = !survey && terms.currency === undefined;
+  const sameMoney = older || (terms.currency === currency && terms.decimals === Number(decimals));
+  const enough = sameMoney && Number(payment) >= (1 - 1e-9) * terms.price * Number(loss) * 10 ** Number(decimals);
+  const offered = { setting: "local", privacyLoss: loss };
+  try {
+    if (survey) requireAgreedSurvey(terms, { ...offered, survey });
+    else requireAgreed(terms, { ...offered, bounds });
+  } catch (error) {
+    refuse(error.code);
+    return false;
+  }
+  if (!enough) refuse("price");
+  return enough;
+}
+
+async function typed() {
+  const answers = answersIn(asked);
+  const open = answers.indexOf(undefined);
+  if (open < 0) return await noise(answers);
+  const unread = !survey && readNumber(asked.fields[open].value) === null;
+  refuse(survey ? "value" : unread ? "wrong" : "outside");
+  asked.fields[open].focus();
+}
+
+async function noise(answers) {
   const atMost = terms === null ? lossOf(readNumber(limit.value)) : undefined;
   if (terms === null && atMost === null) return refuse("unknown");
   make.disabled = true;
+  const given = { ...place, privacyLoss: loss, atMost };
   try {
-    show(await prepare({ ...place, value, privacyLoss: loss, bounds, atMost }), value);
-    field.value = "";
+    const made = survey ? prepareAnswers({ ...given, answers, survey }) : prepare({ ...given, value: answers[0], bounds });
+    show(await made, answers);
+    for (const field of asked.fields) field.value = "";
   } catch (error) {
     refuse(error instanceof PrivatizeError ? error.code : "failed");
   } finally {
@@ -107,10 +134,12 @@ async function deliver() {
   send.disabled = false;
 }
 
-make.addEventListener("click", noise);
-field.addEventListener("keydown", (event) => {
-  if (event.key === "Enter") noise();
-});
+make.addEventListener("click", typed);
+if (!survey) {
+  asked.fields[0].addEventListener("keydown", (event) => {
+    if (event.key === "Enter") typed();
+  });
+}
 send.addEventListener("click", deliver);
 try {
   await look();

@@ -1,6 +1,7 @@
 /**
  * One person's datum with noise, made in her browser: docs/reference/wire-format.md, version 1, as Python's
- * `hushbid.privatize` writes it. What leaves the browser is the message; the datum is neither sent nor stored.
+ * `hushbid.privatize` writes it. What leaves the browser is the message; the datum is neither sent nor stored here. (If
+ * she wants so, kept.js keeps it in the browser until the offer is known.)
  *
  *     import { agree, prepare, prepared, PrivatizeError } from "./privatize.js";
  *     const place = { campaign, participant };                       // as the server names them

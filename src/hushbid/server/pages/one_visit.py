@@ -1,0 +1,50 @@
+"""Price and answers in one visit: the step with the answers, after the price and before anything is stored."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import Response
+
+from hushbid.server.domain.asked import Answers
+from hushbid.server.domain.views import ParticipationView
+from hushbid.server.pages import answering
+from hushbid.server.pages.visit import Visit
+
+ONE_VISIT_STAGES = ("reported", "reported_late", "not_bought", "delivered", "dropped", "nothing_bought", "cancelled")
+"""Where she stands in other words than after two visits."""
+
+
+def answers_page(
+    visit: Visit,
+    view: ParticipationView,
+    *,
+    price: Any = None,
+    asked: Sequence[answering.Asked] | None = None,
+    status: int = 200,
+) -> Response:
+    """Ask for her answers, with the price that she has just typed, or for others in the place of those she gave."""
+    return visit.page(
+        "participant/now.html",
+        status=status,
+        here="/p/choice" if price is not None else "/p/answers",
+        view=view,
+        price=price,
+        asked=asked if asked is not None else answering.empty(view) or answering.one_value(visit, view),
+        nonce=secrets.token_hex(16),  # names what this page's form gives
+    )
+
+
+def given_in(view: ParticipationView, asked: Sequence[answering.Asked]) -> object:
+    """What was typed, as it is reported."""
+    if view.bounds is not None:
+        return asked[0].answer
+    return Answers({one.question["name"]: one.answer for one in asked})
+
+
+def key_told(visit: Visit, view: ParticipationView) -> str:
+    """When the key to people's values is destroyed."""
+    days = view.retention_days
+    name = {0: "consent.key_at_once", 1: "consent.key_next_day"}.get(days, "consent.key_later")
+    told = visit.texts(name, days=days)
+    return f"{told} {visit.texts('visit.key_unbought')}" if view.one_visit else told

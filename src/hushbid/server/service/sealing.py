@@ -1,0 +1,120 @@
+"""What is sealed of a person's data, with which key, and the one place where it is opened.
+
+Where people come twice, data come in when it is decided what is bought, under the campaign's key. Where they come once,
+answers come in with the price, each under a key of its own, which is destroyed unopened unless they are bought. Nothing
+that a person is answered depends on what is sealed, nor on what she sends in its place.
+"""
+
+import hmac
+import math
+import re
+import struct
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hushbid.documents import canonical, parsed
+from hushbid.errors import DataError, InputError
+from hushbid.server.domain.asked import codes_of
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.installation import Installation
+from hushbid.server.service.messages import checked_message
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import hashed
+
+_DOUBLE = struct.Struct("<d")
+_NONCE = re.compile(r"[0-9a-f]{32}", flags=re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sealed:
+    """New answers, sealed, and what is stored of their nonce."""
+
+    content: bytes
+    nonce: str
+
+
+def sealed_with_report(
+    tx: Transaction, campaign: Campaign, participant: Participant, given: object, nonce: object
+) -> Sealed | None:
+    """The answers that came with a report, under a new key; None if there are none to be stored.
+
+    Those that come again with their nonce are not looked at. Refused are answers where people come twice, and a first
+    report without them where people come once.
+    """
+    name = "answers" if campaign.settings.questions else "value"
+    if not campaign.settings.one_visit:
+        if given is not None:
+            told = f"{name} must be left out of a report: this campaign asks for data after its decision."
+            raise DataError(told, field=name)
+        return None
+    if given is None:
+        if participant.delivery is None:
+            told = f"{name} must be given together with sensitivity: this campaign asks for both in one visit."
+            raise DataError(told, field=name)
+        return None
+    stored = checked_nonce(nonce)
+    if participant.delivery is not None and hmac.compare_digest(participant.delivery_nonce or "", stored):
+        return None
+    content = encoded(campaign, participant, given)
+    return Sealed(tx.installation.vault.answers.seal(campaign.id, participant.id, content), stored)
+
+
+def destroy_after(tx: Transaction, campaign: Campaign, participant: Participant) -> None:
+    """Destroy the key to answers that somebody had given, as soon as it is durable that they are not wanted."""
+    if campaign.settings.one_visit and participant.delivery is not None:
+        answers = tx.installation.vault.answers
+        tx.then.append(partial(answers.destroy, campaign.id, [participant.delivery]))
+
+
+def opened(
+    installation: Installation, campaign: Campaign, participant: Participant
+) -> float | list[float] | dict[str, Any] | None:
+    """What a participant delivered, for the release only: a value, her answers, or a message; None if the key of her
+    own is gone, and she has dropped out."""
+    assert participant.delivery is not None
+    vault = installation.vault
+    if campaign.settings.one_visit:
+        found = vault.answers.open(campaign.id, participant.id, participant.delivery)
+        if found is None:
+            return None
+        content = found
+    else:
+        content = vault.open(campaign.id, participant.id, participant.delivery)
+    if campaign.settings.setting != "central":
+        return parsed(content)
+    numbers = [float(number) for (number,) in _DOUBLE.iter_unpack(content)]
+    return numbers if campaign.settings.questions else numbers[0]
+
+
+def checked_nonce(nonce: object) -> str:
+    """What is stored of a nonce."""
+    if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
+        raise InputError(
+            "nonce must be 32 hexadecimal digits 0-9 and a-f, drawn at random for this delivery.", field="nonce"
+        )
+    return hashed(nonce)
+
+
+def encoded(campaign: Campaign, participant: Participant, given: object) -> bytes:
+    """What is sealed; what is sealed in the central setting always has the same length, whatever she says."""
+    settings = campaign.settings
+    if settings.setting != "central":
+        assert participant.promised is not None
+        return canonical(checked_message(settings, participant.promised, given))
+    numbers = codes_of(settings.questions, given) if settings.questions else [_checked_value(campaign, given)]
+    return b"".join(map(_DOUBLE.pack, numbers))
+
+
+def _checked_value(campaign: Campaign, given: object) -> float:
+    low, high = campaign.settings.one_range
+    problem = f"value must be a number from {low:g} to {high:g}."
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise DataError(problem, field="value")
+    try:
+        value = float(given) + 0.0
+    except OverflowError:
+        value = math.inf
+    if not low <= value <= high:
+        raise DataError(problem, field="value")
+    return value
