@@ -170,6 +170,9 @@ class Bot:
             await self._tally.submit("decline", self._client.decline())
         elif not (person.strategy == "late" and person.early):
             shown = await self._client.participation()
+            if shown.must_agree:
+                read = await self._client.consent()
+                await self._tally.submit("agree", self._client.agree(read["document"]))
             self.limit = person.limit if shown.takes_limits else None
             said = self._client.report(person.report, limit=self.limit, offer=shown)
             await self._tally.submit("report", said)
