@@ -72,7 +72,8 @@ def version_of(document: dict[str, Any]) -> str:
 def stated_of(settings: CampaignSettings, *, stratum: str | None, language: str) -> dict[str, Any]:
     """The settings that concern a participant, as plain values without floating-point numbers."""
     own = settings.consent.text_in(language)
-    consent = {**settings.consent.to_dict(), "text": "" if own is None else own[0]}
+    text, written_in = ("", language) if own is None else own
+    consent = {**settings.consent.to_dict(), "text": text, "text_language": written_in}
     consent.pop("texts", None)
     stated: dict[str, Any] = {name: getattr(settings, name) for name in _AS_THEY_ARE}
     stated |= {
