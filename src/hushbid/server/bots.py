@@ -158,6 +158,7 @@ class Bot:
         self.delivered = False
         self.withdrew = False
         self.limit: float | None = None
+        self.agreed: str | None = None
         self.offer: Participation | None = None
         self.receipt: Receipt | None = None
         self._client = client
@@ -173,6 +174,7 @@ class Bot:
             if shown.must_agree:
                 read = await self._client.consent()
                 await self._tally.submit("agree", self._client.agree(read["document"]))
+                self.agreed = read["version"]
             self.limit = person.limit if shown.takes_limits else None
             said = self._client.report(person.report, limit=self.limit, offer=shown)
             await self._tally.submit("report", said)
@@ -229,6 +231,8 @@ class Bot:
             yield "acknowledged limit is not on its receipt"
         if counts and self.limit is not None and (body.promised or 0.0) > self.limit:
             yield "receipt promises a larger privacy loss than it accepted"
+        if self.agreed != (None if body.agreement is None else body.agreement.version):
+            yield "acknowledged agreement is not on its receipt"
         if not counts and body.payment:
             yield "receipt pays for nothing"
         if not self.reported and (body.report is not None or body.promised):

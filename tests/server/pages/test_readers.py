@@ -57,7 +57,7 @@ def campaigns(shared: Live) -> dict[str, Play]:
         deliver_by=DELIVER_BY,
         minimum_people=5,
         prior=Uniform(1, 4),
-        budget=60_00,
+        budget=100_00,
         max_privacy_loss=2.0,
     )
     local = opened(
@@ -71,7 +71,7 @@ def campaigns(shared: Live) -> dict[str, Play]:
         deliver_by=DELIVER_BY,
         minimum_people=5,
         prior=Uniform(1, 4),
-        budget=40_00,
+        buyer_weight=0.02,
     )
     return {"survey": survey, "local": local}
 
