@@ -16,6 +16,7 @@ from hushbid.client.calls import Call, Conversation, Work, an_object, delete, ge
 from hushbid.client.messages import Bounds, Given, Keeper, Message, MessageFolder, Terms, place_name
 from hushbid.client.views import Participation, link_to
 from hushbid.disclosure.answers import codes_of
+from hushbid.documents import content_hash
 from hushbid.errors import DataError, InputError, NotAllowed, RecordError
 from hushbid.questions import Question, as_questions
 from hushbid.receipts.keys import KeyList
@@ -57,6 +58,16 @@ class Talk:
 
     def menu(self) -> Conversation[dict[str, Any]]:
         return self._object(get("/participation/menu"))
+
+    def consent(self, language: str) -> Conversation[dict[str, Any]]:
+        return self._object(get(f"/participation/consent?language={_language(language)}"))
+
+    def agree(self, document: Mapping[str, Any]) -> Conversation[Participation]:
+        if not isinstance(document, Mapping) or "language" not in document:
+            raise InputError("document must be one that consent gave.", field="document")
+        # computed here: what is agreed to is what she has before her, whatever the server calls it
+        content = {"version": content_hash(document), "language": _language(document["language"])}
+        return Participation.from_dict((yield from self._ask(put("/participation/agreement", content))))
 
     def report(
         self,
@@ -303,6 +314,12 @@ def _within(value: Datum, bounds: Bounds) -> float:
     if not low <= number <= high:
         raise DataError(f"Your value must lie in the public range from {low:g} to {high:g}.")
     return number
+
+
+def _language(language: object) -> str:
+    if language not in ("en", "de"):
+        raise InputError(f"language must be en or de, got {str(language)[:20]!r}.", field="language")
+    return str(language)
 
 
 def _answers(value: Datum, questions: Sequence[Question]) -> dict[str, object]:

@@ -13,7 +13,7 @@ and an offer that does not cover what she said her privacy costs her. The answer
 or none of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -59,6 +59,18 @@ class ParticipantClient:
     def menu(self) -> dict[str, Any]:
         """What she may expect for each sensitivity she could report."""
         return self._transport.run(self._talk.menu())
+
+    def consent(self, language: str = "en") -> dict[str, Any]:
+        """What she is asked to agree to: a ``document``, in which the analyst's own text is in that language, its
+        ``version``, and whether an agreement is ``required`` before she may report."""
+        return self._transport.run(self._talk.consent(language))
+
+    def agree(self, document: Mapping[str, Any]) -> Participation:
+        """Agree to a document that `consent` gave and that she has read; the last agreement counts.
+
+        Never done unasked: where an agreement is required, `report` is refused without one.
+        """
+        return self._transport.run(self._talk.agree(document))
 
     def report(
         self,
@@ -179,6 +191,14 @@ class AsyncParticipantClient:
     async def menu(self) -> dict[str, Any]:
         """What she may expect for each sensitivity she could report."""
         return await self._run(self._talk.menu())
+
+    async def consent(self, language: str = "en") -> dict[str, Any]:
+        """What she is asked to agree to."""
+        return await self._run(self._talk.consent(language))
+
+    async def agree(self, document: Mapping[str, Any]) -> Participation:
+        """Agree to a document that `consent` gave."""
+        return await self._run(self._talk.agree(document))
 
     async def report(
         self,

@@ -182,6 +182,12 @@ class Participation:
     limit: float | None = field(repr=False)
     """The one that her last report named; None if it named none."""
 
+    must_agree: bool
+    """Whether a report is refused until she has agreed to what the campaign states."""
+
+    agreed: bool
+    """Whether she has."""
+
     promised: float | None
     """The privacy loss she is promised at most; None before it is decided."""
 
@@ -230,6 +236,8 @@ class Participation:
             report=_number(found, "report"),
             takes_limits=found.get("takes_limits") is True,
             limit=_number(found, "limit"),
+            must_agree=found.get("must_agree") is True,
+            agreed=found.get("agreement") is not None,
             promised=_number(found, "promised"),
             payment=_whole(found, "payment"),
             due=_whole(found, "due") or 0,

@@ -19,6 +19,7 @@ These fields of a body mean the same everywhere, any others may occur; `hushbid.
     record               the hash of the campaign's record at that moment; the last one counts
     participant          whom the event is about, by her pseudonym
     report_commitment    what `report_commitment` gives for her report and limit; her last one counts
+    agreement            the hash of what she agreed to, with its ``language``; her last one counts
 """
 
 import hmac

@@ -39,21 +39,35 @@ _HASH = hexadecimal(HASH_BYTES)
 
 def questions_hash(questions: Sequence[Question]) -> str | None:
     """What stands for a survey's questions on its receipts: a hash of all that is public about them; None without."""
-    return content_hash({"questions": [_in_texts(one.to_dict()) for one in questions]}) if questions else None
+    return content_hash({"questions": [in_texts(one.to_dict()) for one in questions]}) if questions else None
 
 
-def _in_texts(value: Any) -> Any:
+def in_texts(value: Any) -> Any:
     """Plain values with every double as a text, as these documents have them."""
     if isinstance(value, Mapping):
-        return {name: _in_texts(one) for name, one in value.items()}
+        return {name: in_texts(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_in_texts(one) for one in value]
+        return [in_texts(one) for one in value]
     return number_text(value) if isinstance(value, float) else value
 
 
 def new_salt() -> bytes:
     """Fresh salt from the operating system's randomness."""
     return secrets.token_bytes(SALT_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """That somebody agreed to what she was shown."""
+
+    at: Annotated[str, TIME]
+    """When."""
+
+    version: Annotated[str, HASH]
+    """The hash of what she was shown: of the canonical form of a ``hushbid-consent`` document."""
+
+    language: str
+    """In which language."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -111,6 +125,9 @@ class Body:
     own_links_used: tuple[Annotated[str, TIME], ...] = ()
     """Likewise: when such a link was used."""
 
+    agreement: Agreement | None = None
+    """What she agreed to before she reported, the last time if more than once; None if nothing was asked of her."""
+
     def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
         return f"Body(campaign={self.campaign!r}, participant={self.participant!r})"
 
@@ -131,7 +148,8 @@ class Body:
                 raise RecordError(f"{name} must list times in order.", field=name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The body as plain values; a limit, questions, a stratum and lists of times only where there are any."""
+        """The body as plain values; a limit, questions, a stratum, lists of times and an agreement only where there are
+        any."""
         return _BODY.write(self)
 
     @classmethod

@@ -176,6 +176,7 @@ class Bot:
         self.visits = 0
         self.one_visit = False
         self.limit: float | None = None
+        self.agreed: str | None = None
         self.offer: Participation | None = None
         self.receipt: Receipt | None = None
         self._client = client
@@ -189,6 +190,10 @@ class Bot:
             await self._tally.submit("decline", self._client.decline())
         elif not (person.strategy == "late" and person.early):
             shown = await self._client.participation()
+            if shown.must_agree:
+                read = await self._client.consent()
+                await self._tally.submit("agree", self._client.agree(read["document"]))
+                self.agreed = read["version"]
             self.limit = person.limit if shown.takes_limits else None
             self.one_visit = shown.one_visit
             value = person.value if shown.one_visit else None
@@ -259,6 +264,8 @@ class Bot:
             yield "acknowledged limit is not on its receipt"
         if counts and self.limit is not None and (body.promised or 0.0) > self.limit:
             yield "receipt promises a larger privacy loss than it accepted"
+        if self.agreed != (None if body.agreement is None else body.agreement.version):
+            yield "acknowledged agreement is not on its receipt"
         if not counts and body.payment:
             yield "receipt pays for nothing"
         if not self.reported and (body.report is not None or body.promised):

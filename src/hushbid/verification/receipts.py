@@ -14,7 +14,7 @@ from hushbid.documents import content_hash
 from hushbid.errors import InputError
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import GENESIS, Event, report_commitment
-from hushbid.receipts.receipt import TIMES, Body, Receipt, questions_hash
+from hushbid.receipts.receipt import TIMES, Agreement, Body, Receipt, questions_hash
 from hushbid.record import Record
 from hushbid.verification.findings import Check, Verification, judged, skipped
 from hushbid.verification.verifying import verify
@@ -133,6 +133,7 @@ def _in_log(receipt: Receipt, log: Sequence[Event] | None) -> Check:
         problems.append(f"Event {receipt.event.number} names another root")
     problems += _report_problems(body, log)
     problems += _link_problems(receipt, log)
+    problems += _agreement_problems(receipt, log)
     return judged("log", problems, "The log has the event that the receipt names, and the report it was told")
 
 
@@ -160,6 +161,19 @@ def _link_problems(receipt: Receipt, log: Sequence[Event]) -> list[str]:
         if not needed <= set(getattr(body, name)) <= {event.at for event in made}:
             return ["The new links that the log knows of are not those on the receipt"]
     return []
+
+
+def _agreement_problems(receipt: Receipt, log: Sequence[Event]) -> list[str]:
+    """What she agreed to last in the log must be what her receipt says, and nothing if the log knows of nothing."""
+    told = [
+        Agreement(at=e.at, version=str(e.body["agreement"]), language=str(e.body.get("language")))
+        for e in log
+        if e.body.get("participant") == receipt.body.participant
+        and "agreement" in e.body
+        and e.number < receipt.event.number
+    ]
+    same = (told[-1] if told else None) == receipt.body.agreement
+    return [] if same else ["The last agreement in the log is not the one on the receipt"]
 
 
 def _in_record(body: Body, record: Record | None) -> Check:

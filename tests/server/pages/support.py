@@ -111,6 +111,11 @@ class Visitor:
     def log_in(self, name: str, password: str) -> None:
         assert self.send("/login", "/login", name=name, password=password).status_code == 303
 
+    def agree(self) -> httpx.Response:
+        """Agree to what the first page says."""
+        fields = dict(re.findall(r'name="(csrf|version|language)" value="([^"]+)"', self.get("/p").text))
+        return self.client.post("/p/agree", data={**fields, "agreed": "yes"})
+
     def come_in(self, token: str) -> None:
         assert self.send("/p/enter", "/p/other", link=f"https://example.org/p#{token}").status_code == 303
 

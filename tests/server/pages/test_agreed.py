@@ -36,7 +36,7 @@ def named(hers: Watched, play: Play, price: str = "1.10") -> Page:
 
 def ask_for(page: Page, price: str) -> None:
     """Name a price once the script is there, which keeps what she agrees to and shows the slider."""
-    page.wait_for_selector("#slider-row:not([hidden])")
+    page.wait_for_selector("#slider-row:not([hidden])", state="attached")
     page.fill("#price", price)
     page.get_by_role("button", name="This is my price").click()
 

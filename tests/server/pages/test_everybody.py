@@ -145,7 +145,9 @@ def test_where_a_participant_stands_is_for_everybody(everybody: Watched, page: P
 
 def test_a_participants_other_pages_are_for_everybody(everybody: Watched, page: Page, town: Town) -> None:
     come_in(page, everybody.url, town.links()["invited"])
-    page.goto(f"{everybody.url}/p/choice?agreed=yes")
+    page.check("#agreed")
+    page.click("main form button")
+    page.wait_for_selector("#choice")
     page.fill("#price", "1.5")
     page.wait_for_selector("#means:not([hidden])")
     examine(page, "participant-choice")
@@ -209,6 +211,8 @@ def test_a_price_can_be_named_with_the_keyboard_alone(browser: Browser, shared: 
         page.wait_for_selector("#choice")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
+        tab_to(page, "expects")
+        page.keyboard.press("Enter")
         tab_to(page, "slider")
         before = page.input_value("#price")
         page.keyboard.press("ArrowRight")

@@ -107,17 +107,20 @@ def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
         for row, text in enumerate(HOSTILE.values()):
             harmless(her.send("/p/enter", "/p/other", link=text))
             her.come_in(play.fresh(row))
+            for fields in ({"agreed": text}, {"agreed": "yes", "version": text}, {"agreed": "yes", "language": text}):
+                assert harmless(her.send("/p/agree", "/p", **fields)).status_code in (409, 422)
+            assert harmless(her.send("/p/report", "/p", price="1.5")).status_code == 422
+            assert either.service.participation(play.token(row)).agreement is None
+            her.agree()
             for path in ("/p/choice", "/p/report"):
-                answer = harmless(her.send(path, "/p/choice?agreed=yes", price=text, agreed="yes"))
+                answer = harmless(her.send(path, "/p/choice", price=text))
                 assert answer.status_code == 422
                 assert "field-problem" in answer.text
-                limited = {"price": "1.5", "limit": text, "agreed": "yes"}
-                answer = harmless(her.send(path, "/p/choice?agreed=yes", **limited))
+                limited = {"price": "1.5", "limit": text}
+                answer = harmless(her.send(path, "/p/choice", **limited))
                 assert answer.status_code == 422
                 assert 'id="limit-problem"' in answer.text
                 assert 'id="price-problem"' not in answer.text
-            refused = harmless(her.send("/p/report", "/p/choice?agreed=yes", price="1.5", agreed=text))
-            assert refused.status_code == 422
             assert either.service.participation(play.token(row)).report is None
 
 
@@ -203,9 +206,10 @@ def test_what_is_too_large_is_refused_with_a_page(ann: Visitor) -> None:
 
 def changes_of_a_participant() -> dict[str, dict[str, str]]:
     return {
-        "/p/report": {"price": "1.5", "agreed": "yes"},
+        "/p/agree": {"agreed": "yes"},
+        "/p/report": {"price": "1.5"},
         "/p/decline": {},
-        "/p/choice": {"price": "1.5", "agreed": "yes"},
+        "/p/choice": {"price": "1.5"},
         "/p/withdraw": {},
         "/p/deliver": {"value": "5", "sure": "yes"},
     }
@@ -352,7 +356,7 @@ def test_a_second_value_is_refused_and_the_first_stands(either: Live) -> None:
             answers.add(words(refused))
         assert len(answers) == 1, "what is sent must not change the answer"
         assert "nothing was changed" in answers.pop()
-        assert her.send("/p/report", "/p", price="1.5", agreed="yes").status_code == 409
+        assert her.send("/p/report", "/p", price="1.5").status_code == 409
         assert her.send("/p/decline", "/p").status_code == 409
 
 
@@ -374,7 +378,7 @@ def test_deadlines_are_shown_as_pages(either: Live) -> None:
         token = her.csrf("/p")
         either.service.clock.pass_(hours=1.5)  # type: ignore[attr-defined]
         assert "Too late to name a price" in words(her.get("/p"))
-        late = her.client.post("/p/report", data={"csrf": token, "price": "1.5", "agreed": "yes"})
+        late = her.client.post("/p/report", data={"csrf": token, "price": "1.5"})
         assert late.status_code == 409
         assert "Too late to name a price" in words(late)
 
@@ -419,7 +423,7 @@ def test_one_participant_sees_nothing_of_another(either: Live) -> None:
 def test_every_page_comes_with_a_strict_policy_and_is_never_stored(ann: Visitor, either: Live) -> None:
     play = opened(either.service, 3)
     ann.come_in(play.fresh(0))
-    for path in ("/", "/p", "/p/choice?agreed=yes", "/login", "/campaigns", f"/campaigns/{play.id}", "/nothing"):
+    for path in ("/", "/p", "/p/choice", "/login", "/campaigns", f"/campaigns/{play.id}", "/nothing"):
         page = ann.get(path)
         policy = page.headers["content-security-policy"]
         assert "default-src 'none'" in policy

@@ -57,7 +57,8 @@ def test_she_makes_a_link_for_another_device_which_opens_once(shared: Live) -> N
         made = here.send("/p/device", "/p/device")
         [token] = re.findall(r"/p#(hb_device_[\w-]+)", made.text)
         there.come_in(token)
-        assert there.send("/p/report", "/p/choice?agreed=yes", price="1.5", agreed="yes").status_code == 303
+        there.agree()
+        assert there.send("/p/report", "/p/choice", price="1.5").status_code == 303
         assert "Your price is in" in words(here.get("/p"))
         assert eve.send("/p/enter", "/p/other", link=token).status_code == 403
         assert there.client.post("/p/device", data={"csrf": here.csrf("/p")}).status_code == 403

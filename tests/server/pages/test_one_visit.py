@@ -32,8 +32,10 @@ def hidden(page: httpx.Response) -> dict[str, str]:
 
 def priced(she: Visitor, price: str = "1.20") -> httpx.Response:
     """The step that follows a price."""
-    consent = she.get("/p/choice?agreed=yes")
-    return she.client.post("/p/report", data={**hidden(consent), "price": price, "limit": ""})
+    if (choice := she.get("/p/choice")).status_code != 200:
+        she.agree()
+        choice = she.get("/p/choice")
+    return she.client.post("/p/report", data={**hidden(choice), "price": price, "limit": ""})
 
 
 def gave(live: Live, play: Play, rows: range, price: float = 1.3) -> None:
@@ -50,10 +52,9 @@ def test_price_and_value_are_given_together_without_scripts_and_changed_until_th
     with Visitor(shared.url) as she:
         she.come_in(play.fresh(0))
         consent = words(she.get("/p"))
-        assert "You give a price and your answers, in one visit." in consent
-        assert "If they are not bought, their key is destroyed unopened." in consent
-        assert "If it is not bought, its key is destroyed unopened when that is decided." in consent
-        assert "You give your value, if something is bought." not in consent
+        assert "sealed on arrival, with a key of their own" in consent
+        assert "If it does not, their key is destroyed unopened." in consent
+        assert "you type your answers in" not in consent
         asked = priced(she)
         assert asked.status_code == 200
         assert "Nothing is stored yet." in words(asked)
@@ -156,14 +157,16 @@ def test_an_answer_without_consent_or_price_is_not_taken(shared: Live) -> None:
     play = started(shared)
     with Visitor(shared.url) as she:
         she.come_in(play.fresh(0))
+        assert she.send("/p/answers", "/p", price="1.2", value="5", nonce="0" * 32).status_code == 422
+        assert state(shared, play) is ParticipantState.INVITED
         sent = {**hidden(priced(she)), "value": "5"}
-        assert she.client.post("/p/answers", data={**sent, "agreed": ""}).status_code == 422
         assert she.client.post("/p/answers", data={**sent, "price": "no"}).status_code == 422
         assert state(shared, play) is ParticipantState.INVITED
     twice = opened(shared.service, 3)
     with Visitor(shared.url) as she:
         she.come_in(twice.fresh(0))
-        page = she.get("/p/choice?agreed=yes")
+        she.agree()
+        page = she.get("/p/choice")
         data = {**hidden(page), "price": "1.2", "value": "5", "nonce": "0" * 32}
         assert she.client.post("/p/answers", data=data).status_code == 409
         assert she.get("/p/answers").status_code == 303

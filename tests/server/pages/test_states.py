@@ -92,8 +92,9 @@ def test_no_log_holds_anything_of_a_person(shared: Live, caplog: pytest.LogCaptu
     play = opened(shared.service, ["xanthippe@example.org", "b@example.org", "c@example.org"])
     with Visitor(shared.url) as her:
         her.come_in(play.fresh(0))
-        her.send("/p/choice", "/p/choice?agreed=yes", price="1.13719", agreed="yes")
-        her.send("/p/report", "/p/choice?agreed=yes", price="1.13719", agreed="yes")
+        her.agree()
+        her.send("/p/choice", "/p/choice", price="1.13719")
+        her.send("/p/report", "/p/choice", price="1.13719")
         play.report([1, 2])
         play.decide()
         her.send("/p/deliver", "/p", value="77.77123", sure="yes")

@@ -181,11 +181,11 @@ def test_the_step_that_is_asked_about_can_be_bought(shared: Live, most: float, s
     play = opened(shared.service, 3, max_privacy_loss=most)
     with Visitor(shared.url) as visitor:
         visitor.come_in(play.fresh(0))
-        page = words(visitor.get("/p/choice?agreed=yes"))
-        sure = Writing(languages()["en"]).sure(step).replace("\u00a0", " ")
-        assert f"could become at most {sure} sure through what you give?" in page
-        told = words(visitor.send("/p/choice", "/p/choice?agreed=yes", price=str(1.5 * step), agreed="yes"))
-        assert visitor.send("/p/report", "/p/choice?agreed=yes", price=str(1.5 * step), agreed="yes").status_code == 303
+        visitor.agree()
+        page = words(visitor.get("/p/choice"))
+        assert f"If you take part at most {Writing(languages()['en']).out_of_100(step)} out of 100" in page
+        told = words(visitor.send("/p/choice", "/p/choice", price=str(1.5 * step)))
+        assert visitor.send("/p/report", "/p/choice", price=str(1.5 * step)).status_code == 303
     assert "If you ask for" in told
     assert shared.service.participation(play.token(0)).report == pytest.approx(1.5, rel=1e-12)
 
@@ -194,9 +194,12 @@ def test_the_picture_fills_as_many_dots_as_the_sentence_says(shared: Live) -> No
     play = opened(shared.service, 3)
     with Visitor(shared.url) as visitor:
         visitor.come_in(play.fresh(0))
-        page = visitor.get("/p/choice?agreed=yes").text
-    assert [page.count(f'class="dot-{kind}"') for kind in ("even", "more", "rest")] == [50, 23, 27]
-    assert "could become at most 73.2\u00a0% sure through what you give?" in page
+        visitor.agree()
+        page = visitor.get("/p/choice").text
+    without, taking_part = page.split('class="contrast"')[1].split("<figure>")[1:3]
+    for picture, counts in ((without, [50, 0, 50]), (taking_part, [50, 24, 26])):
+        assert [picture.count(f'class="dot-{kind}"') for kind in ("even", "more", "rest")] == counts
+    assert "at most 74 out of 100" in page
 
 
 @pytest.mark.parametrize("locale", ["en", "de"])
@@ -207,8 +210,10 @@ def test_the_script_shows_what_the_server_would(browser: Browser, shared: Live, 
     with watched(browser, shared.url, locale=locale) as with_script:
         page = with_script.page()
         page.goto(f"{shared.url}/p#{play.fresh(0)}")
-        page.wait_for_selector("#agreed")
-        page.goto(f"{shared.url}/p/choice?agreed=yes")
+        page.check("#agreed")
+        page.click("main form button")
+        page.wait_for_selector("#choice")
+        page.click("#truth summary")
         for price in prices:
             page.fill("#price", price)
             shown["script"].append(" ".join(f"{page.inner_text('#means')} {page.inner_text('#truth')}".split()))
@@ -218,10 +223,11 @@ def test_the_script_shows_what_the_server_would(browser: Browser, shared: Live, 
         page.goto(f"{shared.url}/p/other")
         page.fill("#link", play.fresh(0))
         page.click("#enter button")
-        page.goto(f"{shared.url}/p/choice?agreed=yes")
+        page.goto(f"{shared.url}/p/choice")
         for price in prices:
             page.fill("#price", price)
             page.click(".without-script button")
+            page.click("#truth summary")
             shown["server"].append(" ".join(f"{page.inner_text('#means')} {page.inner_text('#truth')}".split()))
     assert shown["script"] == shown["server"]
     assert len(set(shown["script"])) == len(prices)

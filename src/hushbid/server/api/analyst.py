@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from hushbid.documents import canonical
 from hushbid.errors import NotFound
 from hushbid.server.api import exports
 from hushbid.server.api.auth import Analyst, Staff
@@ -330,6 +331,36 @@ async def payments(request: Request, caller: Analyst, campaign: CampaignId) -> R
     app = app_of(request)
     rows = await app.run(app.service.payments, caller.who, campaign)
     return exports.Csv(exports.payments_csv(rows), headers=exports.download(f"{campaign}-payments.csv"))
+
+
+@router.get(
+    "/campaigns/{campaign}/agreements.csv",
+    response_class=exports.Csv,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **_READ},
+    summary="Download agreements",
+)
+async def agreements_table(request: Request, caller: Staff, campaign: CampaignId) -> Response:
+    """Who agreed to which version when, in which language; for auditors by pseudonym only."""
+    app = app_of(request)
+    found = await app.run(app.service.agreements, caller.who, campaign)
+    return exports.Csv(exports.agreements_csv(found), headers=exports.download(f"{campaign}-agreements.csv"))
+
+
+@router.get(
+    "/campaigns/{campaign}/agreements.json",
+    response_class=Response,
+    responses={
+        200: {"description": "Agreements.", "content": {"application/json": {"schema": {"type": "object"}}}},
+        **_READ,
+    },
+    summary="Download agreements with what was agreed to",
+)
+async def agreements(request: Request, caller: Staff, campaign: CampaignId) -> Response:
+    """The same, with every document that somebody agreed to, word by word, under its version."""
+    app = app_of(request)
+    found = await app.run(app.service.agreements, caller.who, campaign)
+    content = canonical(found) + b"\n"
+    return Response(content, media_type="application/json", headers=exports.download(f"{campaign}-agreements.json"))
 
 
 @router.get("/ledger", response_model=Page[LedgerRow], responses=_READ, summary="Read the ledger")

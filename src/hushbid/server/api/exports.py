@@ -2,8 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from typing import Any
 
 from fastapi import Response
 
@@ -17,6 +18,7 @@ from hushbid.tables import harmless
 JSON_LINES = "application/jsonl"
 _AT_ONCE = 1000
 _COLUMNS = ("id", "label", "payment", "fee", "paid", "due", "currency", "paid_at")
+_AGREED = ("id", "label", "at", "version", "language")
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 
 
@@ -52,6 +54,16 @@ def payments_csv(rows: Iterable[PaymentRow]) -> str:
         amounts = (in_units(minor, row.decimals) for minor in (row.payment, row.fee, row.paid, row.due))
         paid_at = "" if row.paid_at is None else row.paid_at.isoformat()
         writer.writerow((row.id, harmless(row.label or ""), *amounts, row.currency, paid_at))
+    return text.getvalue()
+
+
+def agreements_csv(found: Mapping[str, Any]) -> str:
+    """One line per person who agreed: pseudonym, label, time, version and language; auditors' lines have no label."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(_AGREED)
+    for row in found["agreements"]:
+        writer.writerow((row["id"], harmless(row.get("label", "")), row["at"], row["version"], row["language"]))
     return text.getvalue()
 
 

@@ -4,17 +4,17 @@ nothing here can be asked for somebody else's."""
 import asyncio
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fastapi import APIRouter, Request, Response
 
 from hushbid.server.api import exports
 from hushbid.server.api.auth import link_of, not_logged_in, secret_of
 from hushbid.server.api.idempotency import Key, Once
-from hushbid.server.api.schemas import Delivery, Exchange, Report, answer, body_of, problems, received
+from hushbid.server.api.schemas import Agreeing, Delivery, Exchange, Report, answer, body_of, problems, received
 from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.access import NoEntry
-from hushbid.server.domain.views import DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
+from hushbid.server.domain.views import ConsentView, DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import Asked
 
@@ -118,6 +118,32 @@ async def menu(request: Request) -> Response:
     """Expected privacy loss and payment for each sensitivity she could report."""
     secret = await secret_of(request)
     return answer(await _ask(request, lambda service: service.menu(secret)))
+
+
+@router.get("/consent", response_model=ConsentView, responses=_READ, summary="What am I asked to agree to?")
+async def consent(request: Request, language: Literal["en", "de"] = "en") -> Response:
+    """What the campaign states, with the analyst's own text in that language, as a document with its version."""
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.consent(secret, language=language)))
+
+
+@router.put(
+    "/agreement",
+    response_model=ParticipationView,
+    responses=_CHANGE,
+    summary="Agree",
+    openapi_extra=body_of(Agreeing),
+)
+async def agree(request: Request) -> Response:
+    """Agree to the document of that version; refused if it is not the one that is stated now. Needed before a report
+    where `must_agree` is true. The last agreement counts; the same one again changes nothing."""
+    secret = await secret_of(request)
+    given = await received(request, Agreeing)
+
+    def act(service: Service) -> ParticipationView:
+        return service.agree(secret, version=given.version, language=given.language)
+
+    return answer(await _ask(request, act))
 
 
 @router.post("/decline", response_model=ParticipationView, responses=_CHANGE, summary="Decline")

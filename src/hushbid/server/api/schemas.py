@@ -148,6 +148,16 @@ class Exchange(Form):
     bearer token of everything that follows. The server keeps a hash."""
 
 
+class Agreeing(Form):
+    """An agreement to what the campaign states."""
+
+    version: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """The version of what was read, as `GET /participation/consent` tells it."""
+
+    language: Literal["en", "de"] = "en"
+    """In which language it was read."""
+
+
 class Report(Form):
     """A participant's report; where the campaign wants both in one visit, with her value or her answers."""
 
@@ -358,7 +368,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
-        for model in (Problem, Invite, Report, Delivery, Exchange):
+        for model in (Problem, Invite, Agreeing, Report, Delivery, Exchange):
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas |= schema.pop("$defs", {})
             schemas[model.__name__] = schema

@@ -13,6 +13,7 @@ In reading order:
 `strata`    which combination of the means of public strata is wanted
 `consent`   what people are told before they agree, beside what the server promises
 `settings`  everything that is fixed about a campaign before anybody reports
+`agreement`  what a person agrees to, word by word, and its version
 `entities`  a campaign and a participant as they are stored
 `access`    links and secrets: how a participant comes in
 `rules`     who may do what when, and who is owed what

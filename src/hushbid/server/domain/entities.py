@@ -92,5 +92,14 @@ class Participant:
     own_links_used: tuple[str, ...]
     """Likewise: when such a link was used."""
 
+    agreed_at: str | None
+    """When she last agreed to what she was shown, as the log writes it; stays when she withdraws."""
+
+    agreed_version: str | None
+    """The hash of what that was (`hushbid.server.domain.agreement`)."""
+
+    agreed_language: str | None
+    """In which language."""
+
     def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
         return f"Participant(id={self.id!r}, state={self.state.value!r})"

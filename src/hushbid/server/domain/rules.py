@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from hushbid.errors import Conflict, NotAllowed
+from hushbid.server.domain.consent import NOTHING_TOLD
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import Principal
@@ -114,6 +115,17 @@ def require_may_answer(participant: Participant) -> None:
         raise Conflict("It is not possible to answer: you declined to take part, and that stands.")
     if participant.state is ParticipantState.WITHDRAWN:
         raise Conflict("It is not possible to answer: you withdrew, and that stands.")
+
+
+def must_agree(campaign: Campaign) -> bool:
+    """Whether a report needs an agreement: where the analyst states a consent. The pages always ask for one."""
+    return campaign.settings.consent != NOTHING_TOLD
+
+
+def require_agreement(campaign: Campaign, participant: Participant) -> None:
+    """Refuse a report from somebody who has not agreed to what the campaign states."""
+    if must_agree(campaign) and participant.agreed_at is None:
+        raise Conflict("It is not possible to report yet: read what this campaign states, and agree to it first.")
 
 
 def require_may_deliver(participant: Participant) -> None:

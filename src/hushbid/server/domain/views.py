@@ -299,6 +299,34 @@ class AccountView(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementView(View):
+    """That somebody agreed to what she was shown."""
+
+    at: datetime
+    version: str
+    """The hash of what she was shown."""
+
+    language: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentView(View):
+    """What a participant is asked to agree to (`hushbid.server.domain.agreement`)."""
+
+    document: dict[str, Any]
+    """A ``hushbid-consent`` document: what the campaign states, and what a page tells beside it."""
+
+    version: str
+    """The SHA-256 of the document's canonical form."""
+
+    required: bool
+    """Whether a report is refused without an agreement."""
+
+    agreement: AgreementView | None
+    """What she agreed to last; None if she has not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipationView(View):
     """What one person sees of a campaign: the public facts, and her own."""
 
@@ -378,6 +406,12 @@ class ParticipationView(View):
 
     reads_only: bool
     """Whether the secret she came with may look, but change nothing."""
+
+    must_agree: bool
+    """Whether a report is refused until she has agreed to what the campaign states."""
+
+    agreement: AgreementView | None
+    """What she agreed to last; None if she has not."""
 
     estimate: dict[str, Any] | None
     """The estimate, once there is one, and what everybody may know about it (`hushbid.server.service.release`)."""

@@ -6,6 +6,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `visit`          one request for a page: who asks, in which language, forms and cookies, templates filled in
 `entry`          coming in: the first page, logging in, opening a link
 `participant`    what a participant sees and does
+`consent`        what the consent page says, word by word
 `choice`         the arithmetic of what she is asked
 `one_visit`      her price and her answers together, where a campaign asks for both at once
 `answering`      her answers to several questions, as they are typed

@@ -77,6 +77,11 @@ class Writing:
             return self.texts("number.over", number=f"{self.fixed(99.9, 1)}{NBSP}%")
         return f"{self.number(tenths / 10.0)}{NBSP}%"
 
+    def out_of_100(self, privacy_loss: float) -> str:
+        """The same as a whole number out of 100, rounded up; with a decimal where 100 would be said."""
+        whole = math.ceil(100.0 * sureness(privacy_loss) - 1e-9)
+        return str(whole) if whole < 100 else self.sure(privacy_loss).removesuffix(f"{NBSP}%")
+
     def at_most(self, value: float, digits: int = 3) -> str:
         """A bound with so many significant digits, rounded up."""
         return self.number(at_most(value, digits), digits + 1)

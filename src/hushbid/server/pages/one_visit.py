@@ -40,11 +40,3 @@ def given_in(view: ParticipationView, asked: Sequence[answering.Asked]) -> objec
     if view.bounds is not None:
         return asked[0].answer
     return Answers({one.question["name"]: one.answer for one in asked})
-
-
-def key_told(visit: Visit, view: ParticipationView) -> str:
-    """When the key to people's values is destroyed."""
-    days = view.retention_days
-    name = {0: "consent.key_at_once", 1: "consent.key_next_day"}.get(days, "consent.key_later")
-    told = visit.texts(name, days=days)
-    return f"{told} {visit.texts('visit.key_unbought')}" if view.one_visit else told

@@ -19,11 +19,12 @@ from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.asked import Answers
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import MenuView, ParticipationView
-from hushbid.server.pages import answering, choice, pictures
+from hushbid.server.pages import answering, choice, consent, pictures
 from hushbid.server.pages.entry import entry_page
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.numbers import Unreadable, sureness
-from hushbid.server.pages.one_visit import ONE_VISIT_STAGES, answers_page, given_in, key_told
+from hushbid.server.pages.one_visit import ONE_VISIT_STAGES, answers_page, given_in
+from hushbid.server.pages.texts import languages
 from hushbid.server.pages.visit import Form, OpenLinkFirst, Visit, anybody, base_address, participant
 from hushbid.server.service import Service
 
@@ -81,13 +82,12 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         "stage": stage,
         "notice": notice,
         "sureness": sureness,
-        "key_told": key_told(visit, view),
         "visit_stages": ONE_VISIT_STAGES,
         **_given(visit, view),
     }
     if stage == "invited":
-        dots = pictures.dots(visit.texts, visit.write, view.max_privacy_loss)
-        return visit.page("participant/consent.html", status=status, here="/p", dots=dots, **values, **more)
+        told = await _ask(visit, lambda service: consent.told_by(service, visit.token, visit.texts, view))
+        return visit.page("participant/consent.html", status=status, here="/p", told=told, **values, **more)
     if stage == "offer":
         assert view.promised is not None
         values |= {"typed": "", "problem": None, "bar": pictures.sure_bar(sureness(view.promised))}
@@ -112,6 +112,41 @@ def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
     return {"step": step, "price": None if view.report is None else view.report * step, "estimates": estimates}
 
 
+# -- the agreement -----------------------------------------------------------------------------------------------------
+
+
+@router.post("/p/agree")
+async def agree(request: Request) -> Response:
+    """Agree to what the page said in its language; then her price is asked for."""
+    visit = await participant(request)
+    form = await visit.form()
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    if stage_of(view, visit.app.service.clock()) != "invited":
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    if not form.ticked("agreed"):
+        return await _standing(visit, notice="consent.tick", status=422)
+    texts = languages().get(form.text("language"), visit.texts)
+    told = await _ask(visit, lambda service: consent.told_by(service, visit.token, texts, view))
+    if form.text("version") != told.version:
+        return await _standing(visit, notice="consent.changed", status=409)
+
+    def act(service: Service, token: str) -> object:
+        return service.agree(token, version=told.version, language=texts.language, told=told.passages)
+
+    return await _doing(request, act, then="/p/choice")
+
+
+@router.get("/p/agreement")
+async def agreed_to(request: Request) -> Response:
+    """What she agreed to, word by word."""
+    visit = await participant(request)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    found = await _ask(visit, lambda service: service.agreed_to(visit.token))
+    if found is None or view.agreement is None:
+        return visit.go("/p")
+    return visit.page("participant/agreement.html", view=view, document=found)
+
+
 # -- the choice --------------------------------------------------------------------------------------------------------
 
 
@@ -120,7 +155,6 @@ class _Answer:
     """What she typed, and what it means if it can be read."""
 
     typed: str
-    agreed: bool
     report: float | None = None
     problem: str | None = None
     typed_limit: str = ""
@@ -140,12 +174,11 @@ async def choose(request: Request) -> Response:
     view = await _ask(visit, lambda service: service.participation(visit.token))
     if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
         return visit.go("/p")
-    agreed = request.query_params.get("agreed") == "yes" or view.report is not None
-    if not agreed:
+    if not _has_agreed(view):
         return await _standing(visit, notice="consent.tick", status=422)
     typed = "" if view.report is None else visit.write.typed(round(view.report * choice.step_of(view), 10))
     limit = "" if view.limit is None else visit.write.typed(choice.sureness_typed(view.limit))
-    given = _Answer(typed=typed, agreed=True, report=view.report, typed_limit=limit, limit=view.limit)
+    given = _Answer(typed=typed, report=view.report, typed_limit=limit, limit=view.limit)
     return await _choice_page(visit, view, given)
 
 
@@ -157,6 +190,8 @@ async def show_choice(request: Request) -> Response:
     view = await _ask(visit, lambda service: service.participation(visit.token))
     if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
         return await _standing(visit, notice="refused.moved_on", status=409)
+    if not _has_agreed(view):
+        return await _standing(visit, notice="consent.tick", status=422)
     given = _answer(visit, view, form)
     return await _choice_page(visit, view, given, status=200 if given.is_readable else 422)
 
@@ -168,11 +203,11 @@ async def report(request: Request) -> Response:
     form = await visit.form()
     view = await _ask(visit, lambda service: service.participation(visit.token))
     given = _answer(visit, view, form)
-    if not given.agreed:
+    if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
+        return await _standing(visit, notice="refused.moved_on", status=409)
+    if not _has_agreed(view):
         return await _standing(visit, notice="consent.tick", status=422)
     if not given.is_readable:
-        if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
-            return await _standing(visit, notice="refused.moved_on", status=409)
         return await _choice_page(visit, view, given, status=422)
     if view.one_visit and view.delivered_at is None and stage_of(view, visit.app.service.clock()) == "invited":
         return answers_page(visit, view, price=given)
@@ -202,7 +237,7 @@ async def report_with_answers(request: Request) -> Response:
     if not view.one_visit or stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
         return await _standing(visit, notice="refused.moved_on", status=409)
     price = _answer(visit, view, form) if view.report is None else None
-    if price is not None and not price.agreed:
+    if not _has_agreed(view):
         return await _standing(visit, notice="consent.tick", status=422)
     if price is not None and not price.is_readable:
         return await _choice_page(visit, view, price, status=422)
@@ -219,9 +254,14 @@ async def report_with_answers(request: Request) -> Response:
     return visit.go("/p")
 
 
+def _has_agreed(view: ParticipationView) -> bool:
+    """Whether she may name a price here; whoever named one before agreements were stored had agreed then."""
+    return view.agreement is not None or view.report is not None
+
+
 def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
     """What she typed; a limit that cannot be read does not keep the price from being shown."""
-    given = _priced(visit, view, form.text("price")[:100], agreed=form.ticked("agreed"))
+    given = _priced(visit, view, form.text("price")[:100])
     typed = form.text("limit")[:100] if view.takes_limits else ""
     if not typed.strip():
         return given
@@ -234,22 +274,24 @@ def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
     return replace(given, typed_limit=typed, limit=limit)
 
 
-def _priced(visit: Visit, view: ParticipationView, typed: str, *, agreed: bool) -> _Answer:
+def _priced(visit: Visit, view: ParticipationView, typed: str) -> _Answer:
     step = choice.step_of(view)
     try:
         price = visit.write.read(typed)
     except Unreadable as problem:
-        return _Answer(typed=typed, agreed=agreed, problem=visit.texts(problem.text))
+        return _Answer(typed=typed, problem=visit.texts(problem.text))
     least = Decimal(repr(view.smallest_report)) * Decimal(repr(step))
     report = choice.report_of(price, step)
     if price < least or report < view.smallest_report or report > 1e12:
         shown = visit.write.amount(float(least), view.currency, view.decimals)
-        return _Answer(typed=typed, agreed=agreed, problem=visit.texts("choice.out_of_range", least=shown))
-    return _Answer(typed=typed, agreed=agreed, report=report)
+        return _Answer(typed=typed, problem=visit.texts("choice.out_of_range", least=shown))
+    return _Answer(typed=typed, report=report)
 
 
 async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *, status: int = 200) -> Response:
     menu: MenuView = await _ask(visit, lambda service: service.menu(visit.token))
+    asked = await _ask(visit, lambda service: service.consent(visit.token, language=visit.texts.language))
+    stated, several = asked.document["stated"], len(view.questions) > 1
     step, largest = choice.step_of(view), view.largest_bought
     anchors = choice.anchors(menu, step)
     suggested = given.report if given.report is not None else menu.reports[len(menu.reports) // 2]
@@ -271,10 +313,8 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
         around=choice.around(menu, suggested, step, largest=largest),
         truth=suggested,
         halves=choice.steps_below_and_above(step, view.max_privacy_loss),
-        dots=pictures.dots(visit.texts, write, step),
+        contrast=consent.contrast_of(visit.texts, stated, step, several=several, brief=True),
         chart=pictures.menu_chart(visit.texts, write, menu, step, price=price, currency=view.currency),
-        bar=pictures.sure_bar(sureness(0.0)),
-        sureness=sureness,
     )
 
 
@@ -314,14 +354,14 @@ async def _asking(request: Request, what: str, stages: set[str] | None) -> Respo
     return visit.page("participant/confirm_leaving.html", what=what, view=view, stage=stage)
 
 
-async def _doing(request: Request, do: Callable[[Service, str], object]) -> Response:
+async def _doing(request: Request, do: Callable[[Service, str], object], *, then: str = "/p") -> Response:
     visit = await participant(request)
     await visit.form()
     try:
         await _ask(visit, lambda service: do(service, visit.token))
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
-    return visit.go("/p")
+    return visit.go(then)
 
 
 # -- delivery ----------------------------------------------------------------------------------------------------------

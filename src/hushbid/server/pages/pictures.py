@@ -40,19 +40,19 @@ STATE_COLOURS = {
 """How each state of a person is coloured; also the order in which they are drawn."""
 
 
-def dots(t: Texts, w: Writing, privacy_loss: float) -> Markup:
-    """A hundred equal chances: the fifty of even odds, those that may be added at most, and the rest."""
-    sure = round(100.0 * sureness(privacy_loss))
+def dots(t: Texts, w: Writing, privacy_loss: float, *, name: str) -> Markup:
+    """A hundred chances: the fifty of a toss-up, those that may be added at most, as the words say, and the rest."""
+    most = math.ceil(100.0 * sureness(privacy_loss) - 1e-9)
     marks: list[Markup] = []
     for place in range(100):
-        x, y = _GAP * (place % 20) + _GAP / 2, _GAP * (place // 20) + _GAP / 2
-        kind = "dot-even" if place < 50 else "dot-more" if place < sure else "dot-rest"
+        x, y = _GAP * (place % 10) + _GAP / 2, _GAP * (place // 10) + _GAP / 2
+        kind = "dot-even" if place < 50 else "dot-more" if place < most else "dot-rest"
         marks.append(dot(x, y, _DOT, kind))
     return _shown(
-        Drawing(width=20 * _GAP, height=5 * _GAP, marks=tuple(marks)),
-        name="dots",
-        title=t("odds.picture"),
-        description=t("odds.picture_text", sure=w.sure(privacy_loss)),
+        Drawing(width=10 * _GAP, height=10 * _GAP, marks=tuple(marks)),
+        name=f"dots-{name}",
+        title=t("risk.picture", number=w.out_of_100(privacy_loss)),
+        description=t("risk.picture_text"),
         class_="dots",
     )
 

@@ -9,6 +9,7 @@ In reading order:
 `forecast`       what a campaign may cost and what people can expect, from simulated campaigns
 `links`          a participant's way in: links, secrets, devices
 `participation`  what a participant does, sees and takes with her: reports, deliveries, receipts
+`agreeing`       that she agrees to what she is shown, and who agreed to what
 `messages`       what a device may send in the local setting
 `sealing`        what is sealed of a person's data, with which key, and where it is opened
 `decision`       reporting closes, privacy losses and payments are fixed

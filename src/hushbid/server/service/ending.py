@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from hushbid.errors import Conflict
 from hushbid.receipts.merkle import Tree
-from hushbid.receipts.receipt import Body, questions_hash, tree_of
+from hushbid.receipts.receipt import Agreement, Body, questions_hash, tree_of
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState, ParticipantState
@@ -178,7 +178,15 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         renewed=participant.renewed,
         own_links=participant.own_links,
         own_links_used=participant.own_links_used,
+        agreement=_agreement(participant),
     )
+
+
+def _agreement(participant: Participant) -> Agreement | None:
+    at, version, language = participant.agreed_at, participant.agreed_version, participant.agreed_language
+    if at is None or version is None or language is None:
+        return None
+    return Agreement(at=at, version=version, language=language)
 
 
 def tree_over(campaign: Campaign, everybody: Sequence[Participant]) -> Tree:

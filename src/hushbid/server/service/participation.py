@@ -35,7 +35,7 @@ from hushbid.server.service import sealing
 from hushbid.server.service.ending import body_of, tree_over
 from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import menu_view, own_view, participation_view
-from hushbid.server.store import campaigns, events, ledger, links, participants
+from hushbid.server.store import campaigns, consents, events, ledger, links, participants
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import stamp
@@ -58,6 +58,7 @@ def report(
     campaign, participant = acting(tx, secret)
     rules.require_reports_taken(campaign, tx.now)
     rules.require_may_answer(participant)
+    rules.require_agreement(campaign, participant)
     value = _checked(campaign, participant, sensitivity)
     most = _checked_limit(campaign, limit)
     sealed = sealing.sealed_with_report(tx, campaign, participant, given, nonce)
@@ -270,6 +271,9 @@ def _everything(connection: Connection, installation: Installation, holder: Hold
         "version": 1,
         "campaign": {"id": campaign.id, "title": campaign.settings.title, "state": campaign.state.value},
         "participant": _stored(campaign, participant),
+        "agreed_to": None
+        if participant.agreed_version is None
+        else consents.get(connection, campaign.id, participant.agreed_version),
         "view": _plain(asdict(own_view(connection, campaign, holder))),
         "links": [_shown(link) for link in links.of_participant(connection, participant.id)],
         "events": [event.to_dict() for event in events.about(connection, participant.id)],
@@ -320,6 +324,9 @@ def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
         "paid": participant.paid,
         "paid_at": None if participant.paid_at is None else stamp(participant.paid_at),
         "salt": participant.salt.hex(),
+        "agreed_at": participant.agreed_at,
+        "agreed_version": participant.agreed_version,
+        "agreed_language": participant.agreed_language,
     }
 
 

@@ -24,6 +24,7 @@ from hushbid.server.failpoints import Crash, no_crash
 from hushbid.server.installation import Home, Installation
 from hushbid.server.service import (
     accounts,
+    agreeing,
     answers_kept,
     audits,
     decision,
@@ -97,6 +98,7 @@ class Service:
     events = Read(views_of.list_events)
     record = Read(views_of.read_record)
     payments = Read(ending.payments)
+    agreements = Read(agreeing.agreements)
     account = Read(ending.account)
     ledger = Read(views_of.list_ledger)
     checks = Steps(audits.checks)
@@ -114,6 +116,9 @@ class Service:
     # a participant's part
     participation = Read(participating.read_own)
     menu = Read(participating.read_menu)
+    consent = Read(agreeing.read_consent)
+    agree = Change("agree", agreeing.agree)
+    agreed_to = Read(agreeing.read_agreed)
     report = Submission("report", participating.report)
     decline = Change("decline", participating.decline)
     withdraw = Change("withdraw", participating.withdraw)

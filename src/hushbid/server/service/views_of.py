@@ -14,6 +14,7 @@ from hushbid.server.domain.asked import plain_groups, plain_questions
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import (
+    AgreementView,
     CampaignView,
     JobView,
     LedgerRow,
@@ -214,8 +215,18 @@ def participation_view(
         root=campaign.root,
         renewed=tuple(sure_moment(at) for at in (participant.renewed if renewed is None else renewed)),
         reads_only=reads_only,
+        must_agree=rules.must_agree(campaign),
+        agreement=agreement_view(participant),
         estimate=estimate,
     )
+
+
+def agreement_view(participant: Participant) -> AgreementView | None:
+    """What a participant agreed to last."""
+    at, version, language = participant.agreed_at, participant.agreed_version, participant.agreed_language
+    if at is None or version is None or language is None:
+        return None
+    return AgreementView(at=sure_moment(at), version=version, language=language)
 
 
 def own_view(connection: Connection, campaign: Campaign, holder: Holder) -> ParticipationView:

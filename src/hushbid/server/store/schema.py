@@ -235,9 +235,20 @@ participants = Table(
     Column("renewed", Times, nullable=False, server_default=""),
     Column("own_links", Times, nullable=False, server_default=""),
     Column("own_links_used", Times, nullable=False, server_default=""),
+    Column("agreed_at", Text),
+    Column("agreed_version", Text),
+    Column("agreed_language", Text),
     UniqueConstraint("campaign_id", "number"),
     UniqueConstraint("campaign_id", "label"),
     UniqueConstraint("campaign_id", "person_id"),
+)
+
+consents = Table(
+    "consents",
+    metadata,
+    _campaign(key=True),
+    Column("version", Text, primary_key=True),
+    Column("content", Text, nullable=False),
 )
 
 links = Table(

@@ -3,7 +3,7 @@
  * the same way: straight between its points (hushbid.server.pages.choice). Nothing is sent until the form is, and
  * before that this browser keeps what she was shown, beyond which it delivers nothing later on.
  */
-import { amount, fixed, percent, readNumber, sure, sureness } from "./numbers.js";
+import { amount, fixed, outOf100, percent, readNumber } from "./numbers.js";
 import { agree, PrivatizeError } from "./privatize.js";
 import { agreeToSurvey } from "./survey.js";
 
@@ -47,7 +47,7 @@ function place(report) {
 
 /** The table of answers around the truth, for the price that is named; as `around` in Python. */
 function showTruth(truth) {
-  const table = document.getElementById("truth");
+  const table = document.getElementById("truth-table");
   let rows = 0;
   for (const row of table.querySelectorAll("[data-says]")) {
     const factor = Number(row.dataset.says);
@@ -72,12 +72,13 @@ function showTruth(truth) {
 function show(price) {
   const valid = price !== null && price >= Number(form.dataset.least) - 1e-12;
   panel.hidden = !valid;
+  document.getElementById("units").hidden = !valid;
   if (!valid) return;
   const report = price / step;
   const found = consequence(report);
   tell("price", amount(price, currency, decimals));
   tell("chance", percent(found.chance));
-  tell("sure", sure(found.loss));
+  tell("sure", form.dataset.outOf.replace("{number}", outOf100(found.loss)));
   tell("payment", amount(found.payment, currency, decimals));
   tell("cost", amount(report * found.loss, currency, decimals));
   tell("left", amount(Math.max(found.payment - report * found.loss, 0), currency, decimals));
@@ -87,7 +88,6 @@ function show(price) {
     place.textContent = amount(report * Number(place.dataset.loss), currency, decimals);
   }
   showTruth(report);
-  for (const bar of panel.querySelectorAll(".sure-length")) bar.setAttribute("width", 600 * sureness(found.loss));
   for (const mark of document.querySelectorAll(".menu-mark")) {
     const share = Math.min(Math.max((price - lowest) / (highest - lowest || 1), 0), 1);
     const [from, to] = [Number(mark.dataset.from), Number(mark.dataset.to)];

@@ -40,6 +40,11 @@ export function sure(privacyLoss) {
   return `${number(tenths / 10)}${NBSP}%`;
 }
 
+export function outOf100(privacyLoss) {
+  const whole = Math.ceil(100 * sureness(privacyLoss) - 1e-9);
+  return whole < 100 ? String(whole) : sure(privacyLoss).replace(`${NBSP}%`, "");
+}
+
 /** The number in a text, or null; what may be meant to separate thousands is not guessed. */
 export function readNumber(text) {
   const plain = text.replace(/\s/g, "").replace(MINUS, "-");

@@ -1,0 +1,100 @@
+"""Agreeing: an act of hers that is stored with its time, and with the version and language of what she was shown.
+
+She may agree as long as reports are taken. Of several agreements the last counts, as with reports: whoever reads on in
+another language and agrees there has agreed to that text. Each one is in the log; the last is on her receipt, in her
+personal export, and in the analyst's. Agreeing to the same again changes nothing. An agreement stays when she declines
+or withdraws: it says what she was shown, and nothing of what she gave.
+
+The pages take no price without an agreement. A program needs one where the analyst states a consent of her own
+(`hushbid.server.domain.consent`); where she states none, there is nothing beside the interface's own documentation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from hushbid.errors import Conflict
+from hushbid.server.domain import rules
+from hushbid.server.domain.agreement import Passage, checked_language, document_of, version_of
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.views import ConsentView, ParticipationView, Principal
+from hushbid.server.service.participation import acting
+from hushbid.server.service.views_of import agreement_view, participation_view
+from hushbid.server.store import campaigns, consents, events, participants
+from hushbid.server.store.database import Transaction
+
+_OTHER = "version must be that of what this campaign states in that language now: read it again, and agree to that."
+
+
+def agree(
+    tx: Transaction, secret: str, *, version: str, language: str, told: Sequence[Passage] = ()
+) -> ParticipationView:
+    """Store that somebody agrees to what she was shown; ``told`` is what a page said beside what is stated."""
+    campaign, participant = acting(tx, secret)
+    rules.require_reports_taken(campaign, tx.now)
+    rules.require_may_answer(participant)
+    document = _document(campaign, participant, language, told)
+    if version != version_of(document):
+        raise Conflict(_OTHER)
+    if (participant.agreed_version, participant.agreed_language) == (version, language):
+        return participation_view(campaign, participant)
+    consents.keep(tx.connection, campaign.id, version, document)
+    body = {"participant": participant.id, "agreement": version, "language": language}
+    head = events.append(tx, campaign.id, "agreed", body)
+    changed = replace(participant, agreed_at=head.at, agreed_version=version, agreed_language=language)
+    names = ("agreed_at", "agreed_version", "agreed_language")
+    participants.change(tx.connection, participant.id, **{name: getattr(changed, name) for name in names})
+    return participation_view(campaign, changed)
+
+
+def read_consent(
+    connection: Connection, secret: str, *, language: str = "en", told: Sequence[Passage] = ()
+) -> ConsentView:
+    """What a participant is asked to agree to in a language, and what she has agreed to before."""
+    participant = participants.by_secret(connection, secret)
+    campaign = campaigns.get(connection, participant.campaign_id)
+    document = _document(campaign, participant, checked_language(language), told)
+    return ConsentView(
+        document=document,
+        version=version_of(document),
+        required=rules.must_agree(campaign),
+        agreement=agreement_view(participant),
+    )
+
+
+def read_agreed(connection: Connection, secret: str) -> dict[str, Any] | None:
+    """The document that a participant agreed to last; None if she has agreed to nothing."""
+    participant = participants.by_secret(connection, secret)
+    if participant.agreed_version is None:
+        return None
+    return consents.get(connection, participant.campaign_id, participant.agreed_version)
+
+
+def agreements(connection: Connection, who: Principal, campaign_id: str) -> dict[str, Any]:
+    """Who agreed to what when, in the order of invitation, and every document; auditors see no labels."""
+    rules.require_staff(who)
+    campaigns.get(connection, campaign_id)
+    everybody = sorted(participants.everybody(connection, campaign_id), key=lambda one: one.number)
+    return {
+        "format": "hushbid-agreements",
+        "version": 1,
+        "campaign": campaign_id,
+        "agreements": [
+            {
+                "id": one.id,
+                **({"label": one.label} if who.role == "analyst" else {}),
+                "at": one.agreed_at,
+                "version": one.agreed_version,
+                "language": one.agreed_language,
+            }
+            for one in everybody
+            if one.agreed_at is not None
+        ],
+        "documents": consents.of_campaign(connection, campaign_id),
+    }
+
+
+def _document(campaign: Campaign, participant: Participant, language: str, told: Sequence[Passage]) -> dict[str, Any]:
+    return document_of(campaign.id, campaign.settings, stratum=participant.stratum, language=language, told=told)
